@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.custom_calls import is_library_matmul
+from hlofuse.analysis.custom_calls import is_library_convolution, is_library_matmul
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narrowing, is_widening
+
+_MADE_FOR_CONVOLUTIONS = frozenset({"pad", "transpose"})
 
 
 def is_widened_broadcast(instruction: Instruction) -> bool:
@@ -60,7 +62,9 @@ def _narrow_ones(broadcast: Instruction) -> list[Instruction]:
 
 
 def served_by(user: Instruction) -> Instruction:
-    """What an inserted convert was put in front of; other users serve themselves."""
+    """What an inserted convert was put in front of, or a pad or a copy; other users serve themselves."""
+    if user.opcode in _MADE_FOR_CONVOLUTIONS and (convolution := _convolution_for(user)) is not None:
+        return convolution
     if not is_widening(user):
         return user
     if user.users:
@@ -73,6 +77,18 @@ def served_by(user: Instruction) -> Instruction:
                 if is_same_broadcast(new, broadcast) and new.users:
                     return min(new.users, key=lambda u: u.id)
     return user
+
+
+def _convolution_for(x: Instruction) -> Instruction | None:
+    """The convolution that it pads for or lays out for, by the name of what it reads or without any.
+
+    (`xla/backends/gpu/transforms/conv_padding_legalization.cc`, `xla/service/layout_assignment.cc`.)
+    """
+    while x.opcode in _MADE_FOR_CONVOLUTIONS and len(x.users) == 1:
+        if x.op_name not in ("", x.operands[0].op_name):
+            return None
+        (x,) = x.users
+    return x if is_library_convolution(x) else None
 
 
 def is_read_wide(producer: Instruction, wide: frozenset[Instruction]) -> bool:
