@@ -63,6 +63,7 @@ from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import (
 )
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
 from hlofuse.pipelines.users.duplicates.shared_expansions import with_last_in_place_of_expansion
+from hlofuse.pipelines.users.duplicates.shared_words import in_order_of_reading_calls
 from hlofuse.pipelines.users.duplicates.sigmoids import (
     with_last_in_place_of_difference,
     with_ways_back_behind,
@@ -202,7 +203,9 @@ def as_program_has_it(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = _as_computed_by_products(producer, users, clues)
     users = _as_merged(producer, users, clues)
     users = with_last_in_place_of_siblings(producer, users, clues.order, clues.ages.numbers)
-    return with_own_reshape_in_front(producer, users) if clues.ids_known else users
+    if not clues.ids_known:
+        return users
+    return with_own_reshape_in_front(producer, in_order_of_reading_calls(producer, users))
 
 
 def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
