@@ -371,6 +371,19 @@ def test_the_negated_sum_of_a_derivative_of_a_division_was_moved() -> None:
     assert maker("neg.5.0", total, neg) == Maker.FRONT_END
 
 
+@pytest.mark.parametrize(("number", "expected"), [(7, Maker.SIMPLIFIER_AGAIN), (6, Maker.FRONT_END)])
+def test_a_negated_sum_was_given_its_dimension_by_what_spreads_it(number: int, expected: Maker) -> None:
+    """If an operation is missing there: it was a reshape."""
+    name, told = "broadcast_in_dim", op("transpose(jvp())/broadcast_in_dim")
+    lines = (
+        f"%{name}.5.0 = f32[8]{{0}} broadcast(%zero), dimensions={{}}, {told}",
+        f"%reduce_sum.5.0 = f32[] reduce(%p, %zero), dimensions={{0}}, to_apply=%region, {op('reduce_sum')}",
+        f"%neg.5.0 = f32[] negate(%reduce_sum.5.0), {op('neg')}",
+        f"%{name}.{number}.0 = f32[8]{{0}} broadcast(%neg.5.0), dimensions={{}}, {told}",
+    )
+    assert maker(f"{name}.{number}.0", *lines) == expected
+
+
 @pytest.mark.parametrize(
     ("shape", "compare", "expected"),
     [
@@ -1008,6 +1021,17 @@ def test_a_whole_number_that_had_been_narrow_was_converted_at_once_in_the_end(
         f"%add.1.0 = f32[8]{{0}} add(%p, %convert.1.0), {op('add')}",
     )
     assert maker("convert.1.0", *lines) == expected
+
+
+def test_a_whole_number_that_had_been_narrow_was_converted_behind_what_spreads_it() -> None:
+    """What spreads it took the convert behind it in: the two converts became one when that was there."""
+    lines = (
+        "%n.1.0 = s32[] parameter(2)",
+        "%convert.1.0 = f32[] convert(%n.1.0)",
+        "%broadcast.1.0 = f32[8]{0} broadcast(%convert.1.0), dimensions={}",
+        f"%add.1.0 = f32[8]{{0}} add(%p, %broadcast.1.0), {op('add')}",
+    )
+    assert maker("convert.1.0", *lines) == Maker.CONVERSIONS_LAST
 
 
 @pytest.mark.parametrize(

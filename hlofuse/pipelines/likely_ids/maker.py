@@ -35,5 +35,7 @@ class Maker(IntEnum):
     FLOAT_NORMALIZATION = 14
     SIMPLIFIER_LAST = 15
     """AlgebraicSimplifier behind float normalization."""
-    ANY = 16
+    CONVERSIONS_LAST = 16
+    """SimplifyFPConversions behind that."""
+    ANY = 17
     """Whoever it was: only numbers count among these."""

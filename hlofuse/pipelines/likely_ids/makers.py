@@ -127,9 +127,9 @@ class Makers(MakersByName):
         if {source.shape.element_type, x.shape.element_type} <= FLOATING_TYPES:
             return Maker.FLOAT_NORMALIZATION
         if not x.op_name and x.shape.element_type in FLOATING_TYPES:
-            return (
-                Maker.SIMPLIFIER_LAST
-            )  # of a number that was narrow between: SimplifyFPConversions made one
+            # Of a number that was narrow between SimplifyFPConversions made one.
+            is_spread = bool(x.users) and all(u.opcode == "broadcast" for u in x.users)
+            return Maker.CONVERSIONS_LAST if is_spread else Maker.SIMPLIFIER_LAST
         return self.by_name(x)
 
     def _of_iota(self, x: Instruction) -> Maker:

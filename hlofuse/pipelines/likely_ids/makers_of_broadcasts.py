@@ -19,6 +19,7 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
     is_bound_of_uniform,
     is_for_missing,
     is_for_updates,
+    is_of_divisor,
     is_spread_to_one_reduced,
     is_spread_to_reduced,
     keeps_one_of_bound,
@@ -61,6 +62,8 @@ class MakersOfBroadcasts:
                 return Maker.SIMPLIFIER_AGAIN  # jax.numpy.tile spreads one of one row, two reshapes around it
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
+            if source.opcode == "negate" and is_of_divisor(source) and self._are_missing_in_front(x, 1):
+                return Maker.SIMPLIFIER_AGAIN  # the reshape behind that went into it
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # of what had been reduced a dimension of size one was left
             if self._are_missing_in_front(x, 2) and self._had_kept_a_dimension(x) and not self._is_first(x):
