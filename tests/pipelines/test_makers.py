@@ -1049,3 +1049,36 @@ def test_counts_of_random_bits_are_shifted_by_the_program(path: str, expected: M
     )
     assert maker("shift-right-logical.5", *lines) == expected
     assert maker("iota.5", *lines) == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "reader", "expected"),
+    [
+        ("__cudnn$convBackwardInput", "bitcast", Maker.LAYOUT_NORMALIZATION),
+        ("__cudnn$convBackwardInput", "negate", Maker.DOT_MERGER),
+        ("__cublas$gemm", "bitcast", Maker.DOT_MERGER),
+    ],
+)
+def test_what_is_cut_off_a_convolution_is_made_anew_in_the_layout_of_the_library(
+    target: str, reader: str, expected: Maker
+) -> None:
+    """If an operation reads it as it is, the program has dimensions in the same order."""
+    told = op("conv_general_dilated")
+    lines = (
+        f'%call.1 = (f32[9]{{0}}, u8[0]{{0}}) custom-call(%p), custom_call_target="{target}", {told}',
+        "%element.1 = f32[9]{0} get-tuple-element(%call.1), index=0",
+        f"%slice.3.0 = f32[8]{{0}} slice(%element.1), slice={{[0:8]}}, {told}",
+        f"%{reader}.3.0 = f32[8]{{0}} {reader}(%slice.3.0)",
+    )
+    assert maker("slice.3.0", *lines) == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(8, Maker.SIMPLIFIER), (7, Maker.FRONT_END)])
+def test_a_row_that_had_dimensions_behind_was_spread_in_two(number: int, expected: Maker) -> None:
+    """If two operations are missing in front of the broadcast: the first one, and a reshape."""
+    name, told = "broadcast_in_dim", op("broadcast_in_dim")
+    lines = (
+        f"%{name}.5.0 = f32[8,4]{{1,0}} broadcast(%zero), dimensions={{}}, {told}",
+        f"%{name}.{number}.0 = f32[2,8,4]{{2,1,0}} broadcast(%p), dimensions={{1}}, {told}",
+    )
+    assert maker(f"{name}.{number}.0", *lines) == expected

@@ -283,3 +283,43 @@ def test_between_a_product_and_what_groups_it_for_a_reduction_there_was_a_bitcas
         + "  ROOT %tuple.1.0 = (f32[], f32[]) tuple(%reduce.1.0, %reduce.2.0)"
     )
     assert in_order(body) == ["6", "5"]
+
+
+@pytest.mark.parametrize(
+    ("made", "order"), [("4,32", ["3", "2"]), ("32,4", ["2", "3"])], ids=["kept", "reduced"]
+)
+def test_what_is_reduced_was_two_bitcasts_if_dimensions_that_are_kept_were_joined(
+    made: str, order: list[str]
+) -> None:
+    """ReductionDimensionGrouper joins those that are reduced."""
+    body = (
+        "  %p = f32[4,8,4] parameter(0)\n"
+        "  %q = f32[8,2,3] parameter(1)\n"
+        "  %zero = f32[] constant(0)\n"
+        f"  %bitcast.2.0 = f32[{made}] bitcast(%p)\n"
+        + reduce("reduce.2.0", made.split(",")[1], "bitcast.2.0", "0")
+        + "  %bitcast.3.0 = f32[8,6] bitcast(%q)\n"
+        + reduce("reduce.3.0", "8", "bitcast.3.0", "1")
+        + f"  ROOT %tuple.1.0 = (f32[{made.split(',')[1]}], f32[8]) tuple(%reduce.2.0, %reduce.3.0)"
+    )
+    assert in_order(body) == order
+
+
+@pytest.mark.parametrize(("others", "order"), [("", ["2", "1", "9"]), (", f32[4,32]", ["1", "2", "9"])])
+def test_what_else_reads_the_bitcast_tells_that_it_was_there_before_the_reduction_was_normalized(
+    others: str, order: list[str]
+) -> None:
+    read = ", %negate.1.0" if others else ""
+    body = f"""  %p = f32[4,8,4] parameter(0)
+  %q = f32[8,2,3] parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[4,32] bitcast(%p)
+  %negate.1.0 = f32[4,32] negate(%bitcast.1.0)
+  %reduce.1.0 = f32[32] reduce(%bitcast.1.0, %zero), dimensions={{0}}, to_apply=%sum
+  %bitcast.2.0 = f32[8,6] bitcast(%q)
+  %sine.2.0 = f32[8,6] sine(%bitcast.2.0)
+  %bitcast.9.0 = f32[48] bitcast(%sine.2.0)
+  %reduce.9.0 = f32[] reduce(%bitcast.9.0, %zero), dimensions={{0}}, to_apply=%sum
+  ROOT %tuple.1.0 = (f32[32], f32[]{others}) tuple(%reduce.1.0, %reduce.9.0{read})"""
+    body = body if others else body.replace("  %negate.1.0 = f32[4,32] negate(%bitcast.1.0)\n", "")
+    assert in_order(body) == order

@@ -33,6 +33,7 @@ from hlofuse.pipelines.likely_ids.merged_bitcasts import (
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.likely_ids.reduced_bitcasts import (
     gives_back_ones_of,
+    is_only_reduced,
     is_reduced,
     last_in_a_row,
     reads_reduction,
@@ -162,7 +163,7 @@ def _round(x: Instruction) -> int:
 
 def _is_made_behind(x: Instruction) -> bool:
     """Was it made for a reduction?"""
-    return is_reduced(x) or (bool(x.op_name) and reads_reduction(x))
+    return (is_reduced(x) and is_only_reduced(x)) or (bool(x.op_name) and reads_reduction(x))
 
 
 def _is_kept(x: Instruction) -> bool:

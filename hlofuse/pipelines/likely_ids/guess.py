@@ -15,6 +15,7 @@ from hlofuse.ir.module import Module
 from hlofuse.pipelines.likely_ids.ahead_of_reader import with_numbers_ahead, with_spread_right_ahead
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.callers import reductions_as_written, with_callers_as_written
+from hlofuse.pipelines.likely_ids.copied_results import apart_from_copied_results
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
@@ -108,6 +109,9 @@ def _by_age(
             rounds = (x for turn in turns for x in turn)
             order += with_slices_behind_parts([*rounds], named)
         else:
+            copied: list[Instruction] = []
+            if maker == Maker.LAYOUT_NORMALIZATION:
+                members, copied = apart_from_copied_results(members)
             # Those that take the place of broadcasts are met in the order of the program.
             broadcasts = [x for x in members if x in age and x.opcode == "broadcast"]
             aged = sorted(broadcasts, key=age.__getitem__)
@@ -115,5 +119,5 @@ def _by_age(
             made_in_turn = with_slices_behind_parts(with_keys_as_made(made_in_turn), named)
             if maker == Maker.SIMPLIFIER:
                 made_in_turn = behind_quotients(with_spread_right_ahead(made_in_turn))
-            order += made_in_turn
+            order += made_in_turn + copied
     return order

@@ -7,6 +7,7 @@ program may be on something young. What then tells are the operands: they have n
 
 from __future__ import annotations
 
+from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -182,7 +183,7 @@ class Makers(MakersByName):
                 return Maker.DOT_MERGER
             source = source.operands[0] if source.opcode == "bitcast" else source
             if source.opcode in CALLS or is_of_padded_call(x):
-                turned = x.users and self.is_normalized_for(x.users)
+                turned = _is_laid_anew(x) or (x.users and self.is_normalized_for(x.users))
                 return Maker.LAYOUT_NORMALIZATION if turned else Maker.DOT_MERGER
             if operation(x) == _UNSTACKING and source.opcode == "parameter":
                 return Maker.LAYOUT_NORMALIZATION  # rows of a transposed one
@@ -199,6 +200,13 @@ class Makers(MakersByName):
         if any(self.by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self.named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
+
+
+def _is_laid_anew(x: Instruction) -> bool:
+    """Is it cut off a convolution, whose library has dimensions in another order than what reads it?"""
+    element = x.operands[0]
+    is_convolution = element.opcode == "get-tuple-element" and is_library_convolution(element.operands[0])
+    return is_convolution and not any(u.opcode in ELEMENTWISE_OPCODES - {"convert"} for u in x.users)
 
 
 def _maker_of_reverse(x: Instruction) -> Maker:

@@ -62,6 +62,8 @@ class MakersOfBroadcasts:
                 return Maker.SIMPLIFIER_AGAIN  # jax.numpy.tile spreads one of one row, two reshapes around it
             if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
                 return Maker.SIMPLIFIER_AGAIN  # two broadcasts, a reshape between them, became one
+            if explicit and self._was_reshaped_between(x):
+                return Maker.SIMPLIFIER
             if source.opcode == "negate" and is_of_divisor(source) and self._are_missing_in_front(x, 1):
                 return Maker.SIMPLIFIER_AGAIN  # the reshape behind that went into it
             if self._reduces_to_number(source) and self._are_missing_in_front(x, 1):
@@ -85,6 +87,15 @@ class MakersOfBroadcasts:
             n.opcode == "convert" and self._of(n) == Maker.FLOAT_NORMALIZATION
             for n in (*x.operands, *x.users)
         )
+
+    def _was_reshaped_between(self, x: Instruction) -> bool:
+        """Was a row with dimensions of size one behind it spread in front first, and then where those are?
+
+        The framework's broadcast_in_dim is written so, as two broadcasts with a reshape between.
+        """
+        dimensions = tuple(x.attributes["dimensions"])
+        has_front = bool(dimensions) and dimensions[0] > 0
+        return has_front and not adds_in_front(x) and x in self._named and self._are_missing_in_front(x, 2)
 
     def _is_as_written(self, x: Instruction) -> bool:
         """Are all its new dimensions in front, or is what it reads the program's? No reshape was between.

@@ -26,6 +26,8 @@ def was_two(x: Instruction) -> bool:
     TreeReductionRewriter splits one dimension: what did more than one of these was more than one.
     """
     given, made = x.operands[0].shape.dimensions, x.shape.dimensions
+    if _joins_kept(x):
+        return True
     at = _split_dimension(x)
     if at is not None:
         return given != (*made[:at], prod(made[at : at + 2]), *made[at + 2 :])
@@ -37,6 +39,12 @@ def was_two(x: Instruction) -> bool:
 def is_reduced(x: Instruction) -> bool:
     """Does a reduction read it, which float normalization may have widened?"""
     return any(u.opcode == "reduce" for source in _as_read(x) for u in source.users)
+
+
+def is_only_reduced(x: Instruction) -> bool:
+    """Does nothing else read it?"""
+    read = _as_read(x)
+    return all(u.opcode == "reduce" or u in read for source in read for u in source.users)
 
 
 def reads_reduction(x: Instruction) -> bool:
@@ -111,6 +119,20 @@ def _regroups(x: Instruction) -> bool:
     if kept_beside and rank >= len(x.operands[0].shape.dimensions):
         return False
     return [d for d in range(rank - 1) if {d, d + 1} <= reduced] in ([], [_split_dimension(x)])
+
+
+def _joins_kept(x: Instruction) -> bool:
+    """Does it join dimensions that the reduction keeps? The program does."""
+    inner, outer = _reductions(x)
+    if inner is None or outer is not None:
+        return False
+    reduced = inner.attributes["dimensions"]
+    ends = [*accumulate(x.shape.dimensions, mul)]
+    given = {*accumulate(x.operands[0].shape.dimensions, mul)}
+    return any(
+        d not in reduced and any(start < between < end for between in given)
+        for d, (start, end) in enumerate(zip([1, *ends], ends, strict=False))
+    )
 
 
 def _split_dimension(x: Instruction) -> int | None:
