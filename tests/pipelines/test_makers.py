@@ -9,7 +9,7 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.maker import Maker
-from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
+from hlofuse.pipelines.likely_ids.makers_in_turn import laid_in_calls, makers_in_turn
 
 PARAMETERS = """  %p = f32[8]{0} parameter(0)
   %q = f32[8,4]{1,0} parameter(1)
@@ -1082,3 +1082,29 @@ def test_a_row_that_had_dimensions_behind_was_spread_in_two(number: int, expecte
         f"%{name}.{number}.0 = f32[2,8,4]{{2,1,0}} broadcast(%p), dimensions={{1}}, {told}",
     )
     assert maker(f"{name}.{number}.0", *lines) == expected
+
+
+def test_what_a_branch_shares_with_what_was_laid_anew_was_so_too() -> None:
+    """And the numbers that only that reads: nothing in the names tells of it."""
+    text = f"""HloModule m
+
+ENTRY %main {{
+  %q = f32[8,4]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %broadcast.9.0 = f32[8,4]{{1,0}} broadcast(%zero), dimensions={{}}, {op("cond")}
+  %divide.9.0 = f32[8,4]{{1,0}} divide(%q, %q), {op("jit(g)/cond/branch_1_fun/div")}
+  ROOT %add.9.0 = f32[8,4]{{1,0}} add(%divide.9.0, %broadcast.9.0), {op("jit(g)/cond/branch_1_fun/add")}
+}}
+"""
+    made = {"divide.9.0": Maker.LAYOUT_NORMALIZATION}
+    entry = parse_module(text).entry
+    makers = {x: made.get(x.name, Maker.CONDITIONALS) for x in entry if x.opcode != "parameter"}
+    assert {x.name for x in laid_in_calls(makers)} == {"add.9.0", "broadcast.9.0"}
+
+
+def test_what_spreads_a_product_is_the_programs() -> None:
+    """The call stands where the product stood."""
+    call = f'%call.1 = f32[8]{{0}} custom-call(%p), custom_call_target="x", {op("dot_general")}'
+    spread = "f32[8,4]{1,0} broadcast(%call.1), dimensions={0}"
+    line = f"%broadcast_in_dim.5.0 = {spread}, {op('broadcast_in_dim')}"
+    assert maker("broadcast_in_dim.5.0", call, line) == Maker.FRONT_END

@@ -10,6 +10,8 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.merged_bitcasts import in_order_of_old_text
 from hlofuse.pipelines.likely_ids.reduced_bitcasts import gives_back_ones_of, reads_reduction_without_ones
+from hlofuse.pipelines.likely_ids.windows_of_bitcasts import windows_of
+from hlofuse.pipelines.names import number_in_name
 
 _SUM = """%sum {
   %a = f32[] parameter(0)
@@ -323,3 +325,55 @@ def test_what_else_reads_the_bitcast_tells_that_it_was_there_before_the_reductio
   ROOT %tuple.1.0 = (f32[32], f32[]{others}) tuple(%reduce.1.0, %reduce.9.0{read})"""
     body = body if others else body.replace("  %negate.1.0 = f32[4,32] negate(%bitcast.1.0)\n", "")
     assert in_order(body) == order
+
+
+def test_what_scatter_simplifier_reshapes_tells_nothing_of_the_rounds_before_it() -> None:
+    body = f"""  %p = f32[1,1,8,4] parameter(0)
+  %i = s32[1,1] parameter(1)
+  %negate.1.0 = f32[1,1,8,4] negate(%p)
+  %bitcast.1.0 = f32[32] bitcast(%p){_NAMED}
+  %bitcast.90.0 = f32[8,4,1,1] bitcast(%p)
+  %bitcast.95.0 = f32[1,32] bitcast(%p)
+  %scatter.1 = f32[32] scatter(%bitcast.1.0, %i, %bitcast.95.0), to_apply=%sum, \
+update_window_dims={{1}}, inserted_window_dims={{}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1
+  %bitcast.2.0 = f32[1,8,4] bitcast(%negate.1.0){_NAMED}
+  ROOT %tuple.1.0 = (f32[32], f32[8,4,1,1], f32[1,8,4]) tuple(%scatter.1, %bitcast.90.0, %bitcast.2.0)"""
+    assert in_order(body, ["negate.1.0"]) == ["1", "2", "90", "95"]
+
+
+@pytest.mark.parametrize(
+    ("target", "order"),
+    [("__cublas$gemm", ["21", "22", "20"]), ("x", ["21", "20", "22"])],
+    ids=["cublas", "triton"],
+)
+def test_where_triton_may_be_used_what_drops_dimensions_of_size_one_is_merged_before_others_are_joined(
+    target: str, order: list[str]
+) -> None:
+    """LayoutNormalization had put a bitcast behind the negation."""
+    body = (
+        """  %p = f32[4,1,8] parameter(0)
+  %q = f32[4,8] parameter(1)
+  %zero = f32[] constant(0)
+  %negate.1.0 = f32[4,1,8] negate(%p)
+  %bitcast.20.0 = f32[4,8] bitcast(%negate.1.0)
+"""
+        + reduce("reduce.1.0", "4", "bitcast.20.0", "1")
+        + "  %bitcast.21.0 = f32[4,8] bitcast(%p)\n"
+        + reduce("reduce.2.0", "4", "bitcast.21.0", "1")
+        + "  %bitcast.22.0 = f32[32] bitcast(%q)\n"
+        + reduce("reduce.3.0", "", "bitcast.22.0", "0")
+        + f'  %call = f32[4,8] custom-call(%q, %q), custom_call_target="{target}"\n'
+        + "  ROOT %tuple.1.0 = (f32[4], f32[4], f32[], f32[4,8]) "
+        "tuple(%reduce.1.0, %reduce.2.0, %reduce.3.0, %call)"
+    )
+    assert in_order(body, ["negate.1.0"]) == order
+
+
+def test_where_many_numbers_are_missing_layout_normalization_has_begun() -> None:
+    """Between those of ReshapeDecomposer few are; those that were merged keep the metadata of reshapes."""
+    numbers = {1: _NAMED, 2: _NAMED, 61: "", 64: _NAMED, 66: _NAMED, 70: ""}
+    lines = "\n".join(f"  %bitcast.{n}.0 = f32[4,{n}] bitcast(%p.{n}){told}" for n, told in numbers.items())
+    given = "\n".join(f"  %p.{n} = f32[{4 * n}] parameter({k})" for k, n in enumerate(numbers))
+    module = parse_module(f"HloModule m\n\nENTRY %main {{\n{given}\n{lines}\n  ROOT %t = () tuple()\n}}\n")
+    bitcasts = [x for x in module.entry if x.opcode == "bitcast"]
+    assert windows_of(bitcasts, {x: number_in_name(x) for x in bitcasts}).normalization == 61

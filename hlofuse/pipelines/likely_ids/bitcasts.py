@@ -9,6 +9,7 @@ is told by shapes and by what stands around them; the simplifier made them in th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
@@ -60,6 +61,8 @@ def in_order_of_making(
     first = number[grouped[0]] if grouped else max(number.values()) + 1
     merged_last = {x for x in grouped if was_two(x) or reads_matmul(x) or reads_normalized(x, normalized)}
     merged_last |= {x for x in bitcasts if gives_back_ones_of(x, merged_last)}
+    uses_triton = may_use_triton(bitcasts[0])
+    without_ones = [*takewhile(_only_drops_ones, grouped)] if uses_triton else []
     # LayoutNormalization makes what is laid out otherwise anew in its last turn.
     ahead = [x for x in bitcasts if number[x] < first and x.shape.is_row_major and x not in merged_last]
     merged = {x for x in ahead if is_merged_again(x, number)}
@@ -71,10 +74,12 @@ def in_order_of_making(
         late = {x for x in made if number[x] < windows.normalization and reads_reduction_without_ones(x)}
         merged |= late
         order += _before_reductions([x for x in made if x not in late], number, windows, normalized)
-    if merged and may_use_triton(bitcasts[0]):
+    if uses_triton:
+        order += [x for x in without_ones if x not in merged_last]
+        merged.update(x for x in without_ones if x in merged_last)
         order += [x for x in bitcasts if x in merged]
     merged |= merged_last
-    order += [x for x in grouped if x not in merged]
+    order += [x for x in grouped[len(without_ones) :] if x not in merged]
     placed = frozenset(order)
     last = [x for x in bitcasts if x not in placed and x not in merged and _is_kept(x)]
     order += sorted(last, key=number.__getitem__)
@@ -142,6 +147,7 @@ def _in_order_of_simplifier(
     spread = {x: [u for u in x.operands[0].users if u.opcode == "broadcast"] for x in bitcasts}
     first = {x: min(place[u] for u in (x, *spread[x])) for x in bitcasts}
     apart = older | {x for x in bitcasts if changes_type(x) or first[x] < place[x]}
+    apart |= {x for x in bitcasts if _is_scattered(x)}
     others = (number[x] for x in bitcasts if x not in apart and not moves_ones(x) and not x.op_name)
     end = max(others, default=-1)
     met = sorted(bitcasts, key=lambda x: (_round(x) if number[x] > end and x not in older else 0, first[x]))
@@ -158,12 +164,22 @@ def _round(x: Instruction) -> int:
         return 0
     if moves_ones(x):
         return 1
-    return 2 if x.op_name else 0
+    return 2 if x.op_name or _is_scattered(x) else 0
+
+
+def _is_scattered(x: Instruction) -> bool:
+    """Did ScatterSimplifier make it, behind AlgebraicSimplifier?"""
+    return not x.op_name and all(u.opcode == "scatter" for u in x.users) and bool(x.users)
 
 
 def _is_made_behind(x: Instruction) -> bool:
     """Was it made for a reduction?"""
     return (is_reduced(x) and is_only_reduced(x)) or (bool(x.op_name) and reads_reduction(x))
+
+
+def _only_drops_ones(x: Instruction) -> bool:
+    """Is it of ReductionDegenerateDimRemover? Triton's softmax comes between that and the others."""
+    return x.shape.true_dimensions == x.operands[0].shape.true_dimensions
 
 
 def _is_kept(x: Instruction) -> bool:

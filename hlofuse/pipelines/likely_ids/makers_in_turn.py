@@ -44,6 +44,8 @@ _TURNS = (
     Maker.SIMPLIFIER_LAST,
 )
 _SHOWN = (Maker.DOT_MERGER, Maker.MOVED_COPIES)
+_CALLED = (Maker.INLINER, Maker.CONDITIONALS)
+_SPREAD = (Maker.SIMPLIFIER, Maker.CONDITIONALS)
 _WEIGHTS = [1, 1, 1, 2, 2, 1, 2]
 """How surely neighbours tell it: what is converted there has a name of its own."""
 
@@ -62,7 +64,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(made_for_slices(makers, named))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(laid_beside(makers), Maker.LAYOUT_NORMALIZATION))
-    makers.update(dict.fromkeys(_laid_in_calls(makers), Maker.LAYOUT_NORMALIZATION))
+    makers.update(dict.fromkeys(laid_in_calls(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
@@ -155,7 +157,7 @@ def _alone_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
     return found
 
 
-def _laid_in_calls(makers: dict[Instruction, Maker]) -> list[Instruction]:
+def laid_in_calls(makers: dict[Instruction, Maker]) -> list[Instruction]:
     """What calls brought in that reads, or is read by, what LayoutNormalization made anew of the same call.
 
     It made all of that layout, and what framework and compiler call the same still bears the root. So were
@@ -169,7 +171,7 @@ def _laid_in_calls(makers: dict[Instruction, Maker]) -> list[Instruction]:
     found: dict[Instruction, None] = {}
     for start in pending:
         for x in (*start.operands, *start.users):
-            if x not in found and makers.get(x) == Maker.INLINER and _bears_opcode(x):
+            if x not in found and makers.get(x) in _CALLED and _bears_opcode(x):
                 found[x] = None
                 pending.append(x)
     laid = {*pending}
@@ -177,7 +179,7 @@ def _laid_in_calls(makers: dict[Instruction, Maker]) -> list[Instruction]:
         o
         for x in found
         for o in x.operands
-        if makers.get(o) == Maker.SIMPLIFIER and is_broadcast_of_constant(o) and laid.issuperset(o.users)
+        if makers.get(o) in _SPREAD and is_broadcast_of_constant(o) and laid.issuperset(o.users)
     )
     return [*found, *dict.fromkeys(spread)]
 

@@ -100,12 +100,14 @@ class MakersOfBroadcasts:
     def _is_as_written(self, x: Instruction) -> bool:
         """Are all its new dimensions in front, or is what it reads the program's? No reshape was between.
 
+        A call or a fusion stands where a product of the program stood.
+
         Where its dimensions are kept the sum of a derivative is reshaped.
         """
         source = x.operands[0]
         if adds_in_front(x) or source.opcode == "parameter":
             return True
-        return source.opcode != "reduce" and self._of(source) == Maker.FRONT_END
+        return source.opcode != "reduce" and self._of(source) in (Maker.FRONT_END, Maker.FUSIONS)
 
     def _reduces_to_number(self, x: Instruction) -> bool:
         """Is it a reduction of all there is, or a mean that simplification made a product?"""

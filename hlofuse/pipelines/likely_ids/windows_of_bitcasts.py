@@ -17,6 +17,8 @@ from hlofuse.pipelines.likely_ids.reduced_bitcasts import is_reduced, reads_redu
 
 _FEW_MISSING = 4
 """Numbers between two that ReshapeDecomposer made in a row, at most as a rule."""
+_MANY_MISSING = 20
+"""Numbers of what LayoutNormalization made for a part of a program."""
 
 
 class Windows(NamedTuple):
@@ -62,9 +64,16 @@ def _first_of_normalization(bitcasts: list[Instruction], number: Mapping[Instruc
             best, found = score, number[x]
         if x.op_name or x.operands[0].opcode != "transpose":
             score += 1 if x.op_name else -1
-        score += 1 if number[x] - before <= _FEW_MISSING else -1
+        score += _weight(number[x] - before)
         before = number[x]
     return found if score <= max(best, 0) else None
+
+
+def _weight(numbers: int) -> int:
+    """What numbers from one to the next say for ReshapeDecomposer: of what others made most is merged."""
+    if numbers <= _FEW_MISSING:
+        return 1
+    return -1 if numbers < _MANY_MISSING else -4
 
 
 def _first_of_next(bitcasts: list[tuple[int, bool]]) -> int | None:
