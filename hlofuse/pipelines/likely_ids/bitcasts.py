@@ -20,6 +20,7 @@ from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
     may_use_triton,
     reads_joined,
     reads_matmul,
+    uses_triton,
 )
 from hlofuse.pipelines.likely_ids.merged_bitcasts import (
     changes_type,
@@ -61,8 +62,7 @@ def in_order_of_making(
     first = number[grouped[0]] if grouped else max(number.values()) + 1
     merged_last = {x for x in grouped if was_two(x) or reads_matmul(x) or reads_normalized(x, normalized)}
     merged_last |= {x for x in bitcasts if gives_back_ones_of(x, merged_last)}
-    uses_triton = may_use_triton(bitcasts[0])
-    without_ones = [*takewhile(_only_drops_ones, grouped)] if uses_triton else []
+    without_ones = [*takewhile(_only_drops_ones, grouped)] if uses_triton(bitcasts[0]) else []
     # LayoutNormalization makes what is laid out otherwise anew in its last turn.
     ahead = [x for x in bitcasts if number[x] < first and x.shape.is_row_major and x not in merged_last]
     merged = {x for x in ahead if is_merged_again(x, number)}
@@ -74,9 +74,9 @@ def in_order_of_making(
         late = {x for x in made if number[x] < windows.normalization and reads_reduction_without_ones(x)}
         merged |= late
         order += _before_reductions([x for x in made if x not in late], number, windows, normalized)
-    if uses_triton:
-        order += [x for x in without_ones if x not in merged_last]
-        merged.update(x for x in without_ones if x in merged_last)
+    order += [x for x in without_ones if x not in merged_last]
+    merged.update(x for x in without_ones if x in merged_last)
+    if merged and may_use_triton(bitcasts[0]):
         order += [x for x in bitcasts if x in merged]
     merged |= merged_last
     order += [x for x in grouped[len(without_ones) :] if x not in merged]

@@ -88,9 +88,20 @@ def _call_read(x: Instruction) -> Instruction:
 
 def may_use_triton(x: Instruction) -> bool:
     """Is any product of its module left to Triton, or none to a library?"""
-    computation = x.computation
-    if computation is None or computation.module is None:
-        return True
-    calls = [y for c in computation.module.computations for y in c if y.opcode in ("custom-call", "fusion")]
-    is_used = any(_TRITON in (y.attributes.raw("backend_config") or "") for y in calls)
-    return is_used or not any(is_library_matmul(y) for y in calls)
+    calls = _calls(x)
+    return _is_triton_used(calls) or not any(is_library_matmul(y) for y in calls)
+
+
+def uses_triton(x: Instruction) -> bool:
+    """Is any product of its module left to Triton?"""
+    return _is_triton_used(_calls(x))
+
+
+def _is_triton_used(calls: list[Instruction]) -> bool:
+    return any(_TRITON in (y.attributes.raw("backend_config") or "") for y in calls)
+
+
+def _calls(x: Instruction) -> list[Instruction]:
+    module = x.computation.module if x.computation is not None else None
+    computations = module.computations if module is not None else []
+    return [y for c in computations for y in c if y.opcode in ("custom-call", "fusion")]
