@@ -377,3 +377,18 @@ def test_where_many_numbers_are_missing_layout_normalization_has_begun() -> None
     module = parse_module(f"HloModule m\n\nENTRY %main {{\n{given}\n{lines}\n  ROOT %t = () tuple()\n}}\n")
     bitcasts = [x for x in module.entry if x.opcode == "bitcast"]
     assert windows_of(bitcasts, {x: number_in_name(x) for x in bitcasts}).normalization == 61
+
+
+def test_what_splits_a_dimension_and_is_reduced_was_merged_whatever_else_reads_it() -> None:
+    body = """  %p = f32[4,32] parameter(0)
+  %q = f32[8,2,3] parameter(1)
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[4,8,4] bitcast(%p)
+  %negate.1.0 = f32[4,8,4] negate(%bitcast.1.0)
+  %reduce.1.0 = f32[8,4] reduce(%bitcast.1.0, %zero), dimensions={0}, to_apply=%sum
+  %bitcast.2.0 = f32[8,6] bitcast(%q)
+  %sine.2.0 = f32[8,6] sine(%bitcast.2.0)
+  %bitcast.9.0 = f32[48] bitcast(%sine.2.0)
+  %reduce.9.0 = f32[] reduce(%bitcast.9.0, %zero), dimensions={0}, to_apply=%sum
+  ROOT %tuple.1.0 = (f32[8,4], f32[], f32[4,8,4]) tuple(%reduce.1.0, %reduce.9.0, %negate.1.0)"""
+    assert in_order(body) == ["2", "1", "9"]

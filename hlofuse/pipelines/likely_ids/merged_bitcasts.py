@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.pipelines.likely_ids.reduced_bitcasts import is_only_reduced
+from hlofuse.pipelines.likely_ids.reduced_bitcasts import is_only_reduced, splits
 
 
 def only_changes_layout(x: Instruction) -> bool:
@@ -71,7 +71,8 @@ def is_merged_for_reduction(x: Instruction, reads_matmul: bool, normalized: froz
     source = x.operands[0]
     if reads_normalized(x, normalized) or (reads_matmul and x.shape.rank < source.shape.rank):
         return True
-    return not x.op_name and source.shape.true_dimensions != x.shape.true_dimensions and is_only_reduced(x)
+    is_other = not x.op_name and source.shape.true_dimensions != x.shape.true_dimensions
+    return is_other and (is_only_reduced(x) or splits(x))
 
 
 def is_merged_again(x: Instruction, number: Mapping[Instruction, int]) -> bool:

@@ -47,6 +47,11 @@ def is_only_reduced(x: Instruction) -> bool:
     return all(u.opcode == "reduce" or u in read for source in read for u in source.users)
 
 
+def splits(x: Instruction) -> bool:
+    """Does it take a dimension apart?"""
+    return not {*accumulate(x.shape.dimensions, mul)} <= {*accumulate(x.operands[0].shape.dimensions, mul)}
+
+
 def reads_reduction(x: Instruction) -> bool:
     """Does it read what a reduction gives?"""
     return _reduction_read(x) is not None
