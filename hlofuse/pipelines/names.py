@@ -227,10 +227,7 @@ def _is_surely_young(x: Instruction) -> bool:
 
 
 def is_cloned_whole(computation: Computation) -> bool:
-    """Is it the body of a loop that constants were sunk into, after all calls had been inlined?
-
-    A clone is made in the order in which a text would be written.
-    """
+    """Is it the body of a loop that constants were sunk into, after all calls had been inlined?"""
     return ".sunk" in computation.name
 
 

@@ -20,6 +20,7 @@ from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
 from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
+from hlofuse.pipelines.likely_ids.made_again import made_again_by_numbers
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
 from hlofuse.pipelines.likely_ids.merged_products import in_order_of_mergers
@@ -39,7 +40,7 @@ from hlofuse.pipelines.likely_ids.program_order import in_program_order
 from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 from hlofuse.pipelines.likely_ids.sort_keys import with_keys_as_made
 from hlofuse.pipelines.likely_ids.turns_in_clones import in_turns
-from hlofuse.pipelines.names import is_cloned_whole, is_told_of_program
+from hlofuse.pipelines.names import is_told_of_program
 
 
 def guess_ids(module: Module) -> dict[Instruction, Maker]:
@@ -60,6 +61,9 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
                 makers |= reductions_as_written(makers, named, written)
                 if is_older:
                     makers = with_older_makers(computation, makers, named)
+                if not is_older and not computation.is_entry:
+                    again = made_again_by_numbers(computation, makers, named)
+                    makers |= dict.fromkeys(again, Maker.SIMPLIFIER_AGAIN)
                 order = _by_age(computation, makers, named, is_older=is_older)
                 guessed.update(makers)
             computation.reorder(with_callers_as_written(order, written))
@@ -79,18 +83,15 @@ def _by_age(
     made: dict[Maker, list[Instruction]] = {}
     for x, maker in makers.items():
         made.setdefault(maker, []).append(x)
-    cloned = is_cloned_whole(computation)
     program = [x for x, maker in makers.items() if maker == Maker.FRONT_END or x in named]
-    age: dict[Instruction, int] = {}
-    if is_older or not cloned:
-        age = {x: k for k, x in enumerate(program if is_older else in_program_order(program))}
+    age = {x: k for k, x in enumerate(program if is_older else in_program_order(program))}
     if Maker.CONDITIONALS in made:
         made.setdefault(Maker.SIMPLIFIER_AGAIN, [])
     for maker in sorted(made.keys() - {Maker.CONDITIONALS}):
         members = made[maker]
         if maker == Maker.FRONT_END and is_older and is_clone(computation):
             order += with_numbers_ahead(in_turns(computation, members))
-        elif maker == Maker.FRONT_END and (is_older or not cloned):
+        elif maker == Maker.FRONT_END:
             order += with_numbers_ahead(with_wholes_in_front(sorted(members, key=age.__getitem__), named))
         elif maker == Maker.ANY:
             order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))

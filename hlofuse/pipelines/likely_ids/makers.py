@@ -117,7 +117,7 @@ class Makers(MakersByName):
     def _of_constant(self, x: Instruction) -> Maker:
         if x in self.named or x in self._cloned_constants:
             return Maker.FRONT_END
-        return self.inliner() if is_of_call(x) else Maker.SIMPLIFIER
+        return Maker.INLINER if is_of_call(x) else Maker.SIMPLIFIER
 
     def _of_convert(self, x: Instruction) -> Maker:
         if is_told_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
@@ -145,12 +145,12 @@ class Makers(MakersByName):
         if x.shape.rank > 1 and is_told_of_program(x):
             return Maker.LAYOUT_NORMALIZATION if self._is_compared_in_layout(x) else Maker.SIMPLIFIER
         if x.users and all(u.opcode == "reduce" and u.shape.is_tuple for u in x.users):
-            return self.inliner()  # jax.numpy.argmax is a function, of which the name does not tell
+            return Maker.INLINER  # jax.numpy.argmax is a function, of which the name does not tell
         if is_spread_for_operation(x):
             return Maker.SIMPLIFIER_AGAIN
         if x in self.named:
             return Maker.FRONT_END
-        return self.inliner() if is_told_of_program(x) else Maker.SIMPLIFIER
+        return Maker.INLINER if is_told_of_program(x) else Maker.SIMPLIFIER
 
     def _is_compared_in_layout(self, x: Instruction) -> bool:
         return all(u.opcode == "compare" for u in x.users) and self.is_normalized_for(x.users)

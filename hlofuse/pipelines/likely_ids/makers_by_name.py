@@ -11,7 +11,6 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
     joins_reductions,
 )
 from hlofuse.pipelines.names import (
-    is_cloned_whole,
     is_of_call,
     is_told_of_program,
     name_before_renaming,
@@ -48,7 +47,6 @@ class MakersByName:
         self.all_cloned = _is_cloned(computation, program, kept)
         """Are its numbers those of the clones of a computation, of which a few fall into the windows?"""
         self._known = set() if self.all_cloned else {(operation(x), x.opcode) for x in kept}
-        self._cloned_whole = is_cloned_whole(computation)
         caller = computation.first_caller
         self._reduces = caller is not None and caller.opcode not in ("while", "conditional", "call")
 
@@ -56,7 +54,7 @@ class MakersByName:
         """The last one to make it, if its neighbours do not tell otherwise."""
         if is_told_of_program(x):
             if is_of_call(x) and x not in self.named:
-                return Maker.LAYOUT_NORMALIZATION if is_sum_with_transposed(x) else self.inliner()
+                return Maker.LAYOUT_NORMALIZATION if is_sum_with_transposed(x) else Maker.INLINER
             if joins_reductions(x) and not self._reduces:
                 window = operation(x).startswith("reduce_window")
                 return Maker.SIMPLIFIER if window else Maker.SIMPLIFIER_AGAIN
@@ -66,7 +64,7 @@ class MakersByName:
                 return _anew(x)
             return Maker.SIMPLIFIER_AGAIN
         if bears_name_of_another(x):
-            return self.inliner() if is_of_call(x) else Maker.FRONT_END
+            return Maker.INLINER if is_of_call(x) else Maker.FRONT_END
         # An operation of the program made anew, or another one in its place?
         if x.opcode == "multiply" and any(is_sum_with_transposed(o) for o in x.operands):
             return Maker.LAYOUT_NORMALIZATION  # half of it
@@ -75,9 +73,6 @@ class MakersByName:
         if operation(x) == "iota_2x32_shape" and x.opcode in _COUNTED:
             return _anew(x)
         return Maker.SIMPLIFIER
-
-    def inliner(self) -> Maker:
-        return Maker.FRONT_END if self._cloned_whole else Maker.INLINER
 
     def is_new(self, x: Instruction) -> bool:
         """Was it made by a pass, in nobody's place?"""

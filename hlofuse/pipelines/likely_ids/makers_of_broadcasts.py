@@ -172,11 +172,11 @@ class MakersOfBroadcasts:
             return Maker.FRONT_END
         if is_told_of_program(x) or is_without_op_name(x):
             if is_of_call(x) and x not in self._named:
-                return self._by_name.inliner()
+                return Maker.INLINER
             if x in self._named or (is_told_of_program(x) and self._by_name.all_cloned):
                 return Maker.FRONT_END
         elif is_of_call(x) and not all(self._is_made_with(x, u) for u in x.users):
-            return self._by_name.inliner()
+            return Maker.INLINER
         return Maker.LAYOUT_NORMALIZATION if self._by_name.is_normalized_for(x.users) else Maker.SIMPLIFIER
 
     def _is_spread_by_pass(self, x: Instruction) -> bool:
