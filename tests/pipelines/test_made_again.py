@@ -17,9 +17,7 @@ NAME = "region_0.5.sunk.clone"
 def body(*lines: str) -> str:
     """A module of a loop around these operations of f32[8]; what they read comes last."""
     operations = "\n".join(
-        re.sub(
-            r"^(\S+) = (\S+)\((.*?)\) (\S+)$", r'  %\1 = f32[8]{0} \2(\3), metadata={op_name="\4"}', x
-        )
+        re.sub(r"^(\S+) = (\S+)\((.*?)\) (\S+)$", r'  %\1 = f32[8]{0} \2(\3), metadata={op_name="\4"}', x)
         for x in lines
     )
     return f"""HloModule m

@@ -102,11 +102,6 @@ def test_what_the_entry_has_of_a_branch_was_inlined() -> None:
     assert maker("mul.2.0", MUL, inside) == Maker.INLINER
 
 
-def test_a_loop_that_constants_were_sunk_into_was_cloned_whole() -> None:
-    inside = f"%mul.2.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('jit(g)/mul')}"
-    assert maker("mul.2.0", MUL, inside, computation="region_0.3.clone.sunk.clone") == Maker.FRONT_END
-
-
 def test_another_operation_in_the_place_of_the_programs() -> None:
     """x / 8 became x * 0.125."""
     assert (
@@ -1108,3 +1103,16 @@ def test_what_spreads_a_product_is_the_programs() -> None:
     spread = "f32[8,4]{1,0} broadcast(%call.1), dimensions={0}"
     line = f"%broadcast_in_dim.5.0 = {spread}, {op('broadcast_in_dim')}"
     assert maker("broadcast_in_dim.5.0", call, line) == Maker.FRONT_END
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, Maker.SIMPLIFIER), (4, Maker.FRONT_END)])
+def test_a_product_by_a_number_that_was_folded_of_two_is_new(number: int, expected: Maker) -> None:
+    """It took the name of what it replaced. The front end's numbers have greater numbers in their names."""
+    lines = [
+        "%constant.3.0 = f32[] constant(3)",
+        "%constant.4.0 = f32[] constant(4)",
+        "%constant.1.0 = f32[] constant(1)",
+        f"%log.2.0 = f32[] log(%constant.3.0), {op('log')}",
+        f"%mul.5.0 = f32[] multiply(%log.2.0, %constant.{number}.0), {op('mul')}",
+    ]
+    assert maker("mul.5.0", *lines) == expected

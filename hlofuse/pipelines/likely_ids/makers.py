@@ -63,6 +63,8 @@ class Makers(MakersByName):
                 return self._of_convert(x)
             case "multiply" if is_variance(x):
                 return Maker.SIMPLIFIER_AGAIN
+            case "multiply" if self._is_by_folded(x):
+                return Maker.SIMPLIFIER_AGAIN if x.shape.rank else Maker.SIMPLIFIER
             case "negate" if is_of_divisor(x) or is_negated_behind_reshape(x):
                 return Maker.SIMPLIFIER_AGAIN
             case "concatenate" | "iota" if is_of_batches(x):
@@ -107,6 +109,15 @@ class Makers(MakersByName):
             )
         # The sum of what was negated is the negated sum.
         return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_told_of_program(x)
+
+    def _is_by_folded(self, x: Instruction) -> bool:
+        """Does the program multiply by a number that ConstantFolding made of two, for this alone?
+
+        Mirrors `HandleMultiply` of `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`. Where there is a
+        dimension of one, reshapes had to be moved first.
+        """
+        numbers = (o for o in x.operands if o.opcode == "constant" and len(o.users) == 1 and not o.op_name)
+        return is_told_of_program(x) and any(self._of_constant(o) == Maker.SIMPLIFIER for o in numbers)
 
     def _is_spread_in_program(self, x: Instruction) -> bool:
         """Is it a number converted that the front end had spread as it was?"""
