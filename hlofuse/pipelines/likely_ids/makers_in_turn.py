@@ -46,8 +46,8 @@ _TURNS = (
 _SHOWN = (Maker.DOT_MERGER, Maker.MOVED_COPIES)
 _CALLED = (Maker.INLINER, Maker.CONDITIONALS)
 _SPREAD = (Maker.SIMPLIFIER, Maker.CONDITIONALS)
-_WEIGHTS = [1, 1, 1, 2, 2, 1, 2]
-"""How surely neighbours tell it: what is converted there has a name of its own."""
+_WEIGHTS = [3, 4, 4, 8, 8, 4, 8]
+"""How surely neighbours tell it: what is converted there has a name of its own, what is called has not."""
 
 
 def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> dict[Instruction, Maker]:
