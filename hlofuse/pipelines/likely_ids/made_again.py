@@ -9,8 +9,8 @@ and so was what follows.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from heapq import heapify, heappop, heappush
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -42,34 +42,77 @@ def made_again_by_numbers(
         needed[x] = 0
         for o in x.operands:
             needed[x] |= needed.get(o, 0) | 1 << place.get(o, k)
+    at = list(computation)
     found: list[Instruction] = []
     for chain in chains.values():
         chain.sort(key=lambda x: name_before_renaming(x).number)
-        against = [
-            (x, y)
-            for k, x in enumerate(chain)
-            for y in chain[k + 1 :]
-            if needed[x] >> place[y] & 1 and makers[x] >= makers[y]
-        ]
-        found += chain[_beginning(chain, _contradicted(against)) :]
+        against: dict[Instruction, list[Instruction]] = {}
+        behind = 0
+        for x in reversed(chain):
+            above = (at[k] for k in _bits(needed[x] & behind))
+            if higher := [y for y in above if makers[x] >= makers[y]]:
+                against[x] = higher
+            behind |= 1 << place[x]
+        found += chain[_beginning(chain, _contradicted(chain, against)) :]
     return found
 
 
-def _contradicted(against: list[tuple[Instruction, Instruction]]) -> set[Instruction]:
+def _bits(value: int) -> Iterator[int]:
+    while value:
+        lowest = value & -value
+        yield lowest.bit_length() - 1
+        value ^= lowest
+
+
+def _contradicted(
+    chain: list[Instruction], against: Mapping[Instruction, list[Instruction]]
+) -> set[Instruction]:
     """Of pairs in which numbers are against the data those with the higher one, as few as are enough.
 
     Something with a lower one that alone is against many was put in the place of another one.
     """
+    lower_of: dict[Instruction, list[Instruction]] = {}
+    for x, higher in against.items():
+        for y in higher:
+            lower_of.setdefault(y, []).append(x)
+    lower, higher = _Left(chain, against), _Left(chain, lower_of)
     found: set[Instruction] = set()
-    while against:
-        lower, of_lower = Counter(x for x, _ in against).most_common(1)[0]
-        higher, of_higher = Counter(y for _, y in against).most_common(1)[0]
-        if of_lower > of_higher:
-            against = [pair for pair in against if pair[0] is not lower]
+    while (x := lower.most()) and (y := higher.most()):
+        if lower.count[x] > higher.count[y]:
+            lower.drop(x, higher)
         else:
-            found.add(higher)
-            against = [pair for pair in against if pair[1] is not higher]
+            found.add(y)
+            higher.drop(y, lower)
     return found
+
+
+class _Left:
+    """How many pairs each is in that are left, by the place in the chain."""
+
+    def __init__(self, chain: list[Instruction], others: Mapping[Instruction, list[Instruction]]) -> None:
+        self._others = others
+        self._heap = [(-len(others[x]), k) for k, x in enumerate(chain) if x in others]
+        self._chain = chain
+        self.count = {x: len(listed) for x, listed in others.items()}
+        heapify(self._heap)
+
+    def most(self) -> Instruction | None:
+        """What is in most of them, of several the first of the chain."""
+        while self._heap:
+            known, k = self._heap[0]
+            count = self.count[self._chain[k]]
+            if count == -known and count:
+                return self._chain[k]
+            heappop(self._heap)
+            if count:
+                heappush(self._heap, (-count, k))
+        return None
+
+    def drop(self, x: Instruction, other_side: _Left) -> None:
+        for other in self._others[x]:
+            if other_side.count[other]:
+                other_side.count[other] -= 1
+        self.count[x] = 0
 
 
 def _beginning(chain: list[Instruction], later: Collection[Instruction]) -> int:

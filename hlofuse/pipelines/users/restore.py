@@ -53,11 +53,11 @@ from hlofuse.pipelines.users.layouts.grouped_reductions import (
     with_grouped_where_met,
     with_squeezed_where_reduced,
 )
-from hlofuse.pipelines.users.layouts.layout_normalization import (
-    restore_normalized_users,
+from hlofuse.pipelines.users.layouts.last_in_place import (
     with_last_in_place_of_bitcast,
     with_last_in_place_of_layout,
 )
+from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.users.layouts.moved_copies import (
     with_copy_of_part_in_front,
     with_last_in_place_of_copy,

@@ -1,0 +1,75 @@
+"""LayoutNormalization (`xla/service/layout_normalization.cc`), played on a shadow of the graph."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
+from hlofuse.pipelines.users.layouts.copied_results import Element
+from hlofuse.pipelines.users.layouts.other_layouts import is_of_product, was_transposed_in_place
+
+ROW_MAJOR, OTHER = 0, 1
+"""The two shapes of a node."""
+
+
+class Normalization:
+    """`LayoutNormalizationVisitor`."""
+
+    def __init__(
+        self,
+        graph: ShadowGraph,
+        anew: frozenset[Instruction],
+        other: frozenset[Instruction],
+        copied: frozenset[Instruction],
+        converts: frozenset[Node],
+        widened: frozenset[Node],
+    ) -> None:
+        self._graph = graph
+        self._anew = anew
+        self._other = other
+        self._copied = copied
+        self._converts = converts
+        self._widened = widened
+        self.anew_of: dict[Node, Node] = {}
+        """By convert that was `widened`, the one made anew."""
+
+    def run(self) -> None:
+        for node in self._graph.nodes:
+            told = node.value if isinstance(node, Element) else node
+            is_other = told.source in self._other or node in self._widened
+            node.shape = OTHER if is_other else ROW_MAJOR
+        self._graph.visit(self._handle)
+
+    def _handle(self, node: Node) -> None:
+        source = node.source
+        graph = self._graph
+        if node not in self._widened and (source is None or source not in self._anew):
+            if source is not None and is_of_product(source):
+                self._read_row_major(node)
+            if node in self._converts:  # what reads it is made anew
+                for operand in filter(is_shadow, node.operands):
+                    operand.give_user(node, operand.operands[0])
+            if node.shape != OTHER:
+                return
+            if source is not None and was_transposed_in_place(source):
+                node.shape = ROW_MAJOR
+                graph.put_behind(node, Node(None, OTHER, [], is_bitcast=True))
+            else:
+                graph.put_bitcasts_behind(node, ROW_MAJOR)
+            return
+        operands = [o.operands[0] if is_shadow(o) else o for o in node.operands]
+        made = graph.add(Node(source, ROW_MAJOR, operands))
+        graph.visited.add(made)
+        if node in self._widened:
+            self.anew_of[node] = made
+        graph.replace(node, graph.add(Node(None, OTHER, [made], is_bitcast=True)) if node.shape else made)
+
+    def _read_row_major(self, node: Node) -> None:
+        """A matrix product reads a transpose of what it is given, which moves nothing."""
+        for operand in dict.fromkeys(filter(is_shadow, node.operands)):
+            if operand.operands[0].source in self._copied:
+                operand.give_user(node, operand.operands[0])
+
+
+def is_shadow(node: Node) -> bool:
+    """A bitcast that the normalization put in."""
+    return node.source is None and node.is_bitcast
