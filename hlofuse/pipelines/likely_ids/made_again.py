@@ -72,9 +72,9 @@ def _contradicted(
     Something with a lower one that alone is against many was put in the place of another one.
     """
     lower_of: dict[Instruction, list[Instruction]] = {}
-    for x, higher in against.items():
-        for y in higher:
-            lower_of.setdefault(y, []).append(x)
+    for below, contradicting in against.items():
+        for above in contradicting:
+            lower_of.setdefault(above, []).append(below)
     lower, higher = _Left(chain, against), _Left(chain, lower_of)
     found: set[Instruction] = set()
     while (x := lower.most()) and (y := higher.most()):
