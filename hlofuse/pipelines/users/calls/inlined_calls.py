@@ -123,10 +123,11 @@ def in_order_of_calls(
 def _are_in_one_run(clones: list[Instruction], function: str) -> bool:
     """Does the guess have nothing but the `function` between these ids? Then none was taken for a pass's."""
     ids = [x.id for x in clones]
+    first, last = min(ids, default=0), max(ids, default=0)
     return all(
         is_made_of_nothing(x) or outermost_call(x) == function
-        for x in (clones[0].computation or () if clones else ())
-        if min(ids) < x.id < max(ids)
+        for x in (clones[0].computation or () if last - first > 1 else ())
+        if first < x.id < last
     )
 
 
