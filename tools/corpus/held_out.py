@@ -7,14 +7,20 @@ something, belongs there from then on.
 from held import (
     attention,
     decoding,
+    grids,
     images,
+    inverse,
     keras_and_linen,
     learning,
     libraries,
+    matter,
     numerics,
     science,
     sequences,
+    series,
     stateful,
+    structures,
+    tokens,
     vision,
 )
 
@@ -30,6 +36,12 @@ PARTS = (
     vision,
     learning,
     numerics,
+    tokens,
+    series,
+    structures,
+    grids,
+    matter,
+    inverse,
 )
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}
