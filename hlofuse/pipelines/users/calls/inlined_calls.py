@@ -37,6 +37,7 @@ from hlofuse.pipelines.users.calls.selected_branches import is_of_inlined_branch
 from hlofuse.pipelines.users.calls.sliced_results import with_last_in_place_of_slice
 from hlofuse.pipelines.users.calls.unrolled_loops import is_made_again, is_stacked
 from hlofuse.pipelines.users.common.ages import (
+    is_of_reshaped,
     was_division,
     with_clones_by_age,
 )
@@ -69,7 +70,7 @@ def in_order_of_calls(
     function = outermost_call(source)
     if is_cut_from_windows(source):
         return with_calls_inlined(users, "", order, passes)
-    if was_bitcast_copied(source) or _is_read_row_major(source):
+    if was_bitcast_copied(source) or _is_read_row_major(source) or _is_read_reshaped(source):
         return users
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
@@ -139,6 +140,15 @@ def _is_read_row_major(x: Instruction) -> bool:
     its walk: where calls had been is not told by that any more.
     """
     return not x.shape.is_row_major and all(u.opcode == "bitcast" for u in x.users)
+
+
+def _is_read_reshaped(x: Instruction) -> bool:
+    """Was `x` reshaped once more for each that reads it, as an element of a scan that is spread in sums?
+
+    AlgebraicSimplifier (`HandleReshape`) makes one of both reshapes, and HloCSE one of all of those, in the
+    order of its walk: where calls had been is not told by that any more.
+    """
+    return x.opcode == "bitcast" and all(is_of_reshaped(u) for u in x.users)
 
 
 def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction) -> bool:
