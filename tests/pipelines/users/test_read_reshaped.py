@@ -42,3 +42,44 @@ def test_a_choice_that_is_reshaped_and_chosen_from_by_the_next_call_is_no_result
   %min.1 = s32[] minimum(%select_n.2, %b){named("jit(g)/min", frame=1)}
   ROOT %t = (s32[]) tuple(%min.1)"""
     assert users_of("flat", body) == ["eq.1", "select_n.2"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "listed"),
+    [
+        ("p x r slice.1 lt.1 ge.1 not.1 flat mul.1.0", ["lt.1", "ge.1"]),
+        ("p x slice.1 r lt.1 mul.1.0 ge.1 not.1 flat", ["ge.1", "lt.1"]),
+    ],
+    ids=["cloned", "made anew"],
+)
+def test_what_a_call_reads_through_a_reshape_was_cloned_in_order_of_age(ids: str, listed: list[str]) -> None:
+    """The reshape became a bitcast, which is younger than all that reads it."""
+    body = f"""  %p = f32[8,2]{{1,0}} parameter(0)
+  %x = f32[8,2]{{1,0}} negate(%p){named("neg", frame=1)}
+  %slice.1 = f32[8,1]{{1,0}} slice(%x), slice={{[0:8], [1:2]}}{named("jit(step)/slice", frame=2)}
+  %flat = f32[8]{{0}} bitcast(%slice.1){named("jit(step)/slice", frame=2)}
+  %ge.1 = pred[8]{{0}} compare(%flat, %flat), direction=GE{named("jit(step)/ge", frame=3)}
+  %not.1 = pred[8]{{0}} not(%ge.1){named("jit(step)/not", frame=3)}
+  %lt.1 = pred[8]{{0}} compare(%flat, %flat), direction=LT{named("jit(step)/lt", frame=4)}
+  %mul.1.0 = f32[8,2]{{1,0}} multiply(%x, %x){named("mul", frame=1)}
+  ROOT %r = (pred[8]{{0}}, pred[8]{{0}}, f32[8,2]{{1,0}}) tuple(%not.1, %lt.1, %mul.1.0)"""
+    assert users_of("flat", body, ids=ids) == listed
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [("reduce_window_sum", ["sub.1", "slice.1"]), ("jit(f)/reduce_window_sum", ["slice.1", "sub.1"])],
+)
+def test_a_running_sum_of_a_function_that_nothing_tells_was_given_to_no_call(
+    name: str, listed: list[str]
+) -> None:
+    """`jnp.cumsum` within a function: a pass computes it otherwise, and leaves it the name alone."""
+    metadata = f', metadata={{op_name="{name}"}}'
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %x = s32[8,1]{{1,0}} bitcast(%p){named("neg", frame=1)}
+  %reduce_window_sum.1 = s32[8,1]{{1,0}} negate(%x){metadata}
+  %flat = s32[8]{{0}} bitcast(%reduce_window_sum.1){metadata}
+  %sub.1 = s32[8]{{0}} subtract(%flat, %p){named("jit(g)/sub", frame=2)}
+  %slice.1 = s32[1]{{0}} slice(%flat), slice={{[7:8]}}{named("jit(g)/slice", frame=2)}
+  ROOT %r = (s32[8]{{0}}, s32[1]{{0}}) tuple(%sub.1, %slice.1)"""
+    assert users_of("flat", body) == listed
