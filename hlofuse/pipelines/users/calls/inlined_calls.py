@@ -101,7 +101,9 @@ def in_order_of_calls(
         return [*inner, *outer]
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
-        inner = with_clones_by_age(inner, served, range(behind_bitcasts(source).id, passes))
+        is_nested = any(_around(served[u]) != _around(source) for u in inner)
+        first = source if is_nested else behind_bitcasts(source)
+        inner = with_clones_by_age(inner, served, range(first.id, passes))
     elif guessed is not None and _are_in_one_run([served[u] for u in inner], function):
         inner = with_clones_by_age(inner, served, range(source.id, guessed))
     in_call = sorted(inner, key=is_stacked)
@@ -126,6 +128,11 @@ def in_order_of_calls(
         listed = _with_other_calls_merged(listed, elsewhere, len(inner))
         return last_in_front(listed) if is_stacked(source) else listed
     return [*inner, *outer]
+
+
+def _around(x: Instruction) -> str:
+    """What all of the op_name tells that is around `x`, functions without a name and loops included."""
+    return (x.op_name or "").rpartition("/")[0]
 
 
 def _are_in_one_run(clones: list[Instruction], function: str) -> bool:

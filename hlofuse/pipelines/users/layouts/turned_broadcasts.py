@@ -14,9 +14,9 @@ from hlofuse.pipelines.users.common.visits import Uses
 def in_order_of_turning(broadcast: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
     """The users of one without a name: each had one of its own, which CSE made one in the order of its walk.
 
-    Of constants there were several before, for each place in the program. A convert is younger than that.
+    A scalar was spread for each place in the program before. A convert is younger than that.
     """
-    if broadcast.opcode != "broadcast" or broadcast.op_name or broadcast.operands[0].opcode == "constant":
+    if broadcast.opcode != "broadcast" or broadcast.op_name or not broadcast.operands[0].shape.rank:
         return users
     if any(u.opcode == "convert" for u in users):
         return users
