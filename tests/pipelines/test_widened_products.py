@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.widened_products import widened_for_products
+from hlofuse.pipelines.users.floats.widened_products import is_read_through_pair
 
 PROGRAM = """HloModule m
 
@@ -86,3 +89,16 @@ ENTRY %main {
   ROOT %select.1.0 = bf16[8,8]{1,0} select(%q, %convert.4.0, %p)
 }
 """
+
+
+@pytest.mark.parametrize(("name", "is_through_pair"), [("jit(f)/dot_general", True), ("", False)])
+def test_a_bitcast_that_layouts_made_for_each_reader_is_not_read_through_a_pair(
+    name: str, is_through_pair: bool
+) -> None:
+    metadata = f', metadata={{op_name="{name}"}}' if name else ""
+    text = PROGRAM.replace(
+        "%convert.3.0 =",
+        f"%b = f32[64]{{0}} bitcast(%product.1){metadata}\n  %abs.1 = f32[64]{{0}} abs(%b)\n  %convert.3.0 =",
+    )
+    bitcast = next(x for x in parse_module(text).entry if x.name == "b")
+    assert is_read_through_pair(bitcast, frozenset(), frozenset()) == is_through_pair

@@ -27,6 +27,12 @@ from hlofuse.pipelines.users.calls.clones import is_cotangent, is_of_later_call,
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
 from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it, as_nested_tuples_leave_it
+from hlofuse.pipelines.users.calls.read_through_bitcasts import (
+    behind_bitcasts,
+    is_of_unnamed_call,
+    is_read_reshaped,
+    is_read_row_major,
+)
 from hlofuse.pipelines.users.calls.results import (
     has_other_results,
     is_computed_of_nothing,
@@ -69,12 +75,14 @@ def in_order_of_calls(
     function = outermost_call(source)
     if is_cut_from_windows(source):
         return with_calls_inlined(users, "", order, passes)
-    if was_bitcast_copied(source) or _is_read_row_major(source):
+    if was_bitcast_copied(source) or is_read_row_major(source) or is_read_reshaped(source):
         return users
     if not source.op_name and not _is_element_of_program(source, passes):
         return users  # a pass made it; no call was given it
     if passes is not None and all(map(is_of_inlined_branch, (source, *map(served_by, users)))):
         return users  # the branch came in as a whole, with what it had called in it
+    if not function and is_of_unnamed_call(source):
+        return users
     if not function:
         return with_calls_inlined(users, "", order, passes)
     served = {u: served_by(u) for u in users}
@@ -93,7 +101,9 @@ def in_order_of_calls(
         return [*inner, *outer]
     outer = with_calls_inlined(outer, function, order, passes)
     if passes is not None:
-        inner = with_clones_by_age(inner, served, range(source.id, passes))
+        is_nested = any(_around(served[u]) != _around(source) for u in inner)
+        first = source if is_nested else behind_bitcasts(source)
+        inner = with_clones_by_age(inner, served, range(first.id, passes))
     elif guessed is not None and _are_in_one_run([served[u] for u in inner], function):
         inner = with_clones_by_age(inner, served, range(source.id, guessed))
     in_call = sorted(inner, key=is_stacked)
@@ -120,6 +130,11 @@ def in_order_of_calls(
     return [*inner, *outer]
 
 
+def _around(x: Instruction) -> str:
+    """What all of the op_name tells that is around `x`, functions without a name and loops included."""
+    return (x.op_name or "").rpartition("/")[0]
+
+
 def _are_in_one_run(clones: list[Instruction], function: str) -> bool:
     """Does the guess have nothing but the `function` between these ids? Then none was taken for a pass's."""
     ids = [x.id for x in clones]
@@ -129,17 +144,6 @@ def _are_in_one_run(clones: list[Instruction], function: str) -> bool:
         for x in (clones[0].computation or () if last - first > 1 else ())
         if first < x.id < last
     )
-
-
-def _is_read_row_major(x: Instruction) -> bool:
-    """Was `x` given another layout, and do nothing but bitcasts of it read it since?
-
-    LayoutNormalization (`xla/service/layout_normalization.cc`) puts two bitcasts behind it, through which all
-    read it. AlgebraicSimplifier (`HandleBitcast`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes those of the users anew, in the order of
-    its walk: where calls had been is not told by that any more.
-    """
-    return not x.shape.is_row_major and all(u.opcode == "bitcast" for u in x.users)
 
 
 def _is_like_inner(u: Instruction, inner: list[Instruction], source: Instruction) -> bool:

@@ -70,7 +70,8 @@ def _reaches_result(
 
 def is_of_next_call(x: Instruction, result: Instruction, function: str, call_of: CallOf) -> bool:
     """Is `x` the same operation, given the `result` of one call and a value of outside of calls?"""
-    if result not in x.operands or (x.opcode, x.op_name) != (result.opcode, result.op_name):
+    computed = result.operands[0] if result.opcode == "bitcast" else result
+    if result not in x.operands or (x.opcode, x.op_name) != (computed.opcode, computed.op_name):
         return False
     others = (o for o in x.operands if o is not result and not is_made_of_nothing(o))
     if call_of is outermost_call and is_called_once(x):

@@ -124,10 +124,10 @@ def with_clones_by_age(
 
 
 def _is_cloned(x: Instruction) -> bool:
-    return is_of_program(x) and not (x.opcode in MADE_ANEW or is_of_several(x) or _is_of_reshaped(x))
+    return is_of_program(x) and not (x.opcode in MADE_ANEW or is_of_several(x) or is_of_reshaped(x))
 
 
-def _is_of_reshaped(x: Instruction) -> bool:
+def is_of_reshaped(x: Instruction) -> bool:
     """Is it a broadcast that two became, as the framework makes of `x[:, None] - y`?"""
     return x.opcode == "broadcast" and x.operands[0].shape.rank > 0 and operation(x) != "broadcast_in_dim"
 

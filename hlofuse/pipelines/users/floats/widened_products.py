@@ -31,8 +31,11 @@ def places_of_widened(order: Iterable[Instruction]) -> frozenset[int]:
 def is_read_through_pair(producer: Instruction, wide: frozenset[Instruction], places: frozenset[int]) -> bool:
     """Is it such a product, the users of which are not in `wide`, which read it narrow, nor other products?
 
-    `places` are those of such products.
+    `places` are those of such products. A bitcast without a name LayoutNormalization made for each that reads
+    the product in another layout (`xla/service/layout_normalization.cc`): CSE made one of those.
     """
+    if producer.opcode == "bitcast" and not producer.op_name:
+        return False
     product = producer
     while product.opcode in {"bitcast", "get-tuple-element"}:
         product = product.operands[0]
