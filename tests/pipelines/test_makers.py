@@ -1116,3 +1116,36 @@ def test_a_product_by_a_number_that_was_folded_of_two_is_new(number: int, expect
         f"%mul.5.0 = f32[] multiply(%log.2.0, %constant.{number}.0), {op('mul')}",
     ]
     assert maker("mul.5.0", *lines) == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(99, Maker.SIMPLIFIER), (4, Maker.FRONT_END)])
+def test_a_sum_with_a_number_that_was_folded_of_two_is_new(number: int, expected: Maker) -> None:
+    lines = [
+        "%constant.3.0 = s32[] constant(3)",
+        "%constant.4.0 = s32[] constant(4)",
+        "%constant.99.0 = s32[] constant(1)",
+        f"%not.2.0 = s32[] not(%constant.3.0), {op('not')}",
+        f"%add.5.0 = s32[] add(%not.2.0, %constant.{number}.0), {op('add')}",
+    ]
+    assert maker("add.5.0", *lines) == expected
+
+
+def test_where_a_slice_begins_had_to_be_folded() -> None:
+    line = f"%slice.5.0 = f32[1]{{0}} slice(%p), slice={{[3:4]}}, {op('dynamic_slice')}"
+    assert maker("slice.5.0", line) == Maker.SIMPLIFIER_AGAIN
+    assert maker("slice.5.0", line.replace("dynamic_slice", "split")) == Maker.SIMPLIFIER
+
+
+@pytest.mark.parametrize(("path", "expected"), [("mul", Maker.INLINER), ("", Maker.SIMPLIFIER)])
+def test_a_number_that_the_program_spreads_was_not_folded_of_two(path: str, expected: Maker) -> None:
+    """Of a product by two numbers one is left, which nobody spreads by the name of an operation."""
+    product = op("jit(g)/mul")
+    name = f"{path or 'broadcast'}.7.0"
+    lines = [
+        f"%three = f32[] constant(3), {product}",
+        f"%{name} = f32[4]{{0}} broadcast(%three), dimensions={{}}, {product}",
+        f"%broadcast.9.0 = f32[8]{{0}} broadcast(%three), dimensions={{}}, {product}",
+        f"%mul.9.0 = f32[8]{{0}} multiply(%p, %broadcast.9.0), {product}",
+        f"%t = (f32[8]{{0}}, f32[4]{{0}}) tuple(%mul.9.0, %{name})",
+    ]
+    assert maker("mul.9.0", *lines) == expected
