@@ -1130,6 +1130,20 @@ def test_a_sum_with_a_number_that_was_folded_of_two_is_new(number: int, expected
     assert maker("add.5.0", *lines) == expected
 
 
+@pytest.mark.parametrize(("path", "expected"), [("sub", Maker.SIMPLIFIER_AGAIN), ("add", Maker.SIMPLIFIER)])
+def test_a_number_that_was_subtracted_first_had_to_be_folded(path: str, expected: Maker) -> None:
+    lines = [
+        *(f"%constant.{k}.0 = s32[] constant({k})" for k in (3, 4, 5)),
+        "%constant.98.0 = s32[] constant(-1)",
+        "%constant.99.0 = s32[] constant(7)",
+        f"%not.2.0 = s32[] not(%constant.3.0), {op('not')}",
+        f"%add.4.0 = s32[] add(%not.2.0, %constant.98.0), {op(path)}",
+        f"%add.5.0 = s32[] add(%not.2.0, %constant.99.0), {op('add')}",
+        "%t = (s32[], s32[]) tuple(%add.4.0, %add.5.0)",
+    ]
+    assert maker("add.5.0", *lines) == expected
+
+
 def test_where_a_slice_begins_had_to_be_folded() -> None:
     line = f"%slice.5.0 = f32[1]{{0}} slice(%p), slice={{[3:4]}}, {op('dynamic_slice')}"
     assert maker("slice.5.0", line) == Maker.SIMPLIFIER_AGAIN

@@ -71,6 +71,11 @@ def is_sum_with_last(x: Instruction, named: Collection[Instruction]) -> bool:
     return number_in_name(x.operands[1]) > max(map(number_in_name, others), default=0)
 
 
+def is_of_difference(x: Instruction) -> bool:
+    """Was the first of two numbers in such a sum subtracted? Negated it had to be folded ahead of the sum."""
+    return any(u.opcode == "add" and operation(u) == "sub" for u in x.operands[0].users)
+
+
 def is_variance(x: Instruction) -> bool:
     """Is it the quotient of a jax.numpy.var? What it divides by is a number when others were folded."""
     return (
@@ -109,3 +114,9 @@ def is_spread_anew_for(number: Instruction, x: Instruction) -> bool:
         and number.op_name == x.op_name
         and name_before_renaming(number).root == number.opcode
     )
+
+
+def is_spread_for_another(x: Instruction) -> bool:
+    """Does the program spread the same number for the same operation of another array?"""
+    others = (u for u in x.operands[0].users if u.opcode == "broadcast" and u.op_name == x.op_name)
+    return any(name_before_renaming(u).root != u.opcode for u in others)

@@ -13,7 +13,13 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.likely_ids.batched_indices import is_of_batches
-from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for, is_sum_with_last, is_variance
+from hlofuse.pipelines.likely_ids.folded_numbers import (
+    is_of_difference,
+    is_spread_anew_for,
+    is_spread_for_another,
+    is_sum_with_last,
+    is_variance,
+)
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_by_name import LOWERED, MakersByName
@@ -66,7 +72,7 @@ class Makers(MakersByName):
             case "multiply" if self._is_by_folded(x):
                 return Maker.SIMPLIFIER_AGAIN if x.shape.rank else Maker.SIMPLIFIER
             case "add" if is_sum_with_last(x, self.named) and self._is_by_folded(x):
-                return Maker.SIMPLIFIER
+                return Maker.SIMPLIFIER_AGAIN if is_of_difference(x) else Maker.SIMPLIFIER
             case "negate" if is_of_divisor(x) or is_negated_behind_reshape(x):
                 return Maker.SIMPLIFIER_AGAIN
             case "concatenate" | "iota" if is_of_batches(x):
@@ -216,12 +222,6 @@ class Makers(MakersByName):
         if any(self.by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self.named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
-
-
-def is_spread_for_another(x: Instruction) -> bool:
-    """Does the program spread the same number for the same operation of another array?"""
-    others = (u for u in x.operands[0].users if u.opcode == "broadcast" and u.op_name == x.op_name)
-    return any(name_before_renaming(u).root != u.opcode for u in others)
 
 
 def _is_laid_anew(x: Instruction) -> bool:
