@@ -957,6 +957,20 @@ def test_gathers_are_made_simple_ahead_of_everything_else() -> None:
     assert maker("iota.1.0", *lines) == maker("concatenate.1.0", *lines) == Maker.INDICES
 
 
+@pytest.mark.parametrize(("path", "made"), [("jit(g)/gather", Maker.GATHERS), ("gather", Maker.FRONT_END)])
+def test_in_a_clone_gathers_that_were_called_are_made_simple_behind_the_calls(path: str, made: Maker) -> None:
+    gather = (
+        f"%gather.9.0 = f32[8,1,1]{{2,1,0}} gather(%q, %i), offset_dims={{1,2}}, collapsed_slice_dims={{}}, "
+        f"start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}, {op(path)}"
+    )
+    body = "\n".join(("%q = f32[8,4]{1,0} parameter(0)", "%i = s32[8,2]{1,0} parameter(1)", f"ROOT {gather}"))
+    entry = "ENTRY %main {\n%a = f32[8,4]{1,0} parameter(0)\n%b = s32[8,2]{1,0} parameter(1)\n"
+    call = "ROOT %c = f32[8,1,1]{2,1,0} call(%a, %b), to_apply=%region_1.2.clone\n}\n"
+    module = parse_module(f"HloModule m\n\n%region_1.2.clone {{\n{body}\n}}\n\n{entry}{call}")
+    clone = next(c for c in module.computations if not c.is_entry)
+    assert makers_in_turn(clone, frozenset())[clone.root] == made
+
+
 @pytest.mark.parametrize(
     ("reader", "path", "made"),
     [

@@ -85,7 +85,7 @@ class Makers(MakersByName):
                 return _maker_of_reverse(x)
             case "concatenate" if is_joined_for_product(x):
                 return Maker.DOT_MERGER
-            case "gather" | "scatter" if not self.all_cloned:
+            case "gather" | "scatter" if not self.all_cloned or self.by_name(x) == Maker.INLINER:
                 return Maker.GATHERS
             case "transpose":
                 return self._of_transpose(x)
