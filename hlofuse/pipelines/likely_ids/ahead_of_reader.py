@@ -36,9 +36,14 @@ def with_spread_right_ahead(order: list[Instruction], *, cloned: bool = False) -
 
 
 def _in_order_of_numbers(order: list[Instruction], members: Iterable[Instruction]) -> list[Instruction]:
-    """The `order` with those `members` behind what has a lower number, as in a clone numbers tell of age."""
+    """The `order` with those `members` behind what has a lower number, as in a clone numbers tell of age.
+
+    What spreads a number may be in the place of another one.
+    """
     chains: dict[str, list[Instruction]] = {}
     for x in members:
+        if is_broadcast_of_constant(x):
+            continue
         chains.setdefault(name_before_renaming(x).root, []).append(x)
     key = {x: (k, 0) for k, x in enumerate(order)}
     for chain in chains.values():
