@@ -51,3 +51,35 @@ def test_what_was_spread_of_an_array_for_its_reader_was_made_with_it() -> None:
     order = [by_name[name] for name in ("broadcast.3.0", "sub.1.0", "mul.1.0", "sub.2.0")]
     names = [x.name for x in with_spread_right_ahead(order)]
     assert names == ["sub.1.0", "broadcast.3.0", "mul.1.0", "sub.2.0"]
+
+
+def test_in_a_clone_what_has_a_higher_number_was_made_again() -> None:
+    lines = (
+        "%p = f32[8]{0} parameter(0)",
+        "%s = f32[] parameter(1)",
+        '%broadcast.5.0 = f32[8]{0} broadcast(%s), dimensions={}, metadata={op_name="jit(f)/mul"}',
+        '%mul.1.0 = f32[8]{0} multiply(%p, %broadcast.5.0), metadata={op_name="jit(f)/mul"}',
+        '%broadcast.4.0 = f32[8]{0} broadcast(%s), dimensions={}, metadata={op_name="jit(f)/sub"}',
+        'ROOT %sub.1.0 = f32[8]{0} subtract(%mul.1.0, %broadcast.4.0), metadata={op_name="jit(f)/sub"}',
+    )
+    order = [*parse_module("HloModule m\n\nENTRY %main {\n" + "\n".join(lines) + "\n}\n").entry][2:]
+    names = [x.name for x in with_spread_right_ahead(order)]
+    assert names == ["broadcast.5.0", "mul.1.0", "broadcast.4.0", "sub.1.0"]
+    names = [x.name for x in with_spread_right_ahead(order, cloned=True)]
+    assert names == ["mul.1.0", "broadcast.4.0", "broadcast.5.0", "sub.1.0"]
+
+
+def test_what_spreads_a_number_tells_nothing_of_that() -> None:
+    """It may be in the place of another broadcast."""
+    lines = (
+        "%p = f32[8]{0} parameter(0)",
+        "%s = f32[] constant(3)",
+        "%t = f32[] constant(5)",
+        '%broadcast.5.0 = f32[8]{0} broadcast(%s), dimensions={}, metadata={op_name="jit(f)/mul"}',
+        '%mul.1.0 = f32[8]{0} multiply(%p, %broadcast.5.0), metadata={op_name="jit(f)/mul"}',
+        '%broadcast.4.0 = f32[8]{0} broadcast(%t), dimensions={}, metadata={op_name="jit(f)/sub"}',
+        'ROOT %sub.1.0 = f32[8]{0} subtract(%mul.1.0, %broadcast.4.0), metadata={op_name="jit(f)/sub"}',
+    )
+    order = [*parse_module("HloModule m\n\nENTRY %main {\n" + "\n".join(lines) + "\n}\n").entry][3:]
+    names = [x.name for x in with_spread_right_ahead(order, cloned=True)]
+    assert names == ["broadcast.5.0", "mul.1.0", "broadcast.4.0", "sub.1.0"]

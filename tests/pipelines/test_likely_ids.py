@@ -53,6 +53,19 @@ def test_in_a_loop_all_may_be_clones() -> None:
     assert by_age(body) == ["p", "mul.0.0", "exp.1.0"]
 
 
+def test_gathers_are_made_simple_ahead_of_scatters() -> None:
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %i = s32[2,2]{{1,0}} parameter(1)
+  %u = f32[2,1,1]{{2,1,0}} parameter(2)
+  %scatter.1.0 = f32[8,4]{{1,0}} scatter(%p, %i, %u), update_window_dims={{1,2}}, inserted_window_dims={{}},
+    scatter_dims_to_operand_dims={{0,1}}, index_vector_dim=1, to_apply=%region{named("scatter")}
+  %gather.1.0 = f32[2,1,1]{{2,1,0}} gather(%p, %i), offset_dims={{1,2}}, collapsed_slice_dims={{}},
+    start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}{named("gather")}
+  ROOT %tuple.1.0 = (f32[8,4]{{1,0}}, f32[2,1,1]{{2,1,0}}) tuple(%scatter.1.0, %gather.1.0)"""
+    region = "\n\n%region {\n%a = f32[] parameter(0)\nROOT %b = f32[] parameter(1)\n}"
+    assert by_age(body, FROM_JAX + region) == ["p", "i", "u", "gather.1.0", "scatter.1.0"]
+
+
 def test_bitcasts_go_by_their_numbers_alone() -> None:
     """The operand is the younger one: another pass put it there."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

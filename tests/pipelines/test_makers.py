@@ -957,6 +957,20 @@ def test_gathers_are_made_simple_ahead_of_everything_else() -> None:
     assert maker("iota.1.0", *lines) == maker("concatenate.1.0", *lines) == Maker.INDICES
 
 
+@pytest.mark.parametrize(("path", "made"), [("jit(g)/gather", Maker.GATHERS), ("gather", Maker.FRONT_END)])
+def test_in_a_clone_gathers_that_were_called_are_made_simple_behind_the_calls(path: str, made: Maker) -> None:
+    gather = (
+        f"%gather.9.0 = f32[8,1,1]{{2,1,0}} gather(%q, %i), offset_dims={{1,2}}, collapsed_slice_dims={{}}, "
+        f"start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}, {op(path)}"
+    )
+    body = "\n".join(("%q = f32[8,4]{1,0} parameter(0)", "%i = s32[8,2]{1,0} parameter(1)", f"ROOT {gather}"))
+    entry = "ENTRY %main {\n%a = f32[8,4]{1,0} parameter(0)\n%b = s32[8,2]{1,0} parameter(1)\n"
+    call = "ROOT %c = f32[8,1,1]{2,1,0} call(%a, %b), to_apply=%region_1.2.clone\n}\n"
+    module = parse_module(f"HloModule m\n\n%region_1.2.clone {{\n{body}\n}}\n\n{entry}{call}")
+    clone = next(c for c in module.computations if not c.is_entry)
+    assert makers_in_turn(clone, frozenset())[clone.root] == made
+
+
 @pytest.mark.parametrize(
     ("reader", "path", "made"),
     [
@@ -1116,3 +1130,50 @@ def test_a_product_by_a_number_that_was_folded_of_two_is_new(number: int, expect
         f"%mul.5.0 = f32[] multiply(%log.2.0, %constant.{number}.0), {op('mul')}",
     ]
     assert maker("mul.5.0", *lines) == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(99, Maker.SIMPLIFIER), (4, Maker.FRONT_END)])
+def test_a_sum_with_a_number_that_was_folded_of_two_is_new(number: int, expected: Maker) -> None:
+    lines = [
+        "%constant.3.0 = s32[] constant(3)",
+        "%constant.4.0 = s32[] constant(4)",
+        "%constant.99.0 = s32[] constant(1)",
+        f"%not.2.0 = s32[] not(%constant.3.0), {op('not')}",
+        f"%add.5.0 = s32[] add(%not.2.0, %constant.{number}.0), {op('add')}",
+    ]
+    assert maker("add.5.0", *lines) == expected
+
+
+@pytest.mark.parametrize(("path", "expected"), [("sub", Maker.SIMPLIFIER_AGAIN), ("add", Maker.SIMPLIFIER)])
+def test_a_number_that_was_subtracted_first_had_to_be_folded(path: str, expected: Maker) -> None:
+    lines = [
+        *(f"%constant.{k}.0 = s32[] constant({k})" for k in (3, 4, 5)),
+        "%constant.98.0 = s32[] constant(-1)",
+        "%constant.99.0 = s32[] constant(7)",
+        f"%not.2.0 = s32[] not(%constant.3.0), {op('not')}",
+        f"%add.4.0 = s32[] add(%not.2.0, %constant.98.0), {op(path)}",
+        f"%add.5.0 = s32[] add(%not.2.0, %constant.99.0), {op('add')}",
+        "%t = (s32[], s32[]) tuple(%add.4.0, %add.5.0)",
+    ]
+    assert maker("add.5.0", *lines) == expected
+
+
+def test_where_a_slice_begins_had_to_be_folded() -> None:
+    line = f"%slice.5.0 = f32[1]{{0}} slice(%p), slice={{[3:4]}}, {op('dynamic_slice')}"
+    assert maker("slice.5.0", line) == Maker.SIMPLIFIER_AGAIN
+    assert maker("slice.5.0", line.replace("dynamic_slice", "split")) == Maker.SIMPLIFIER
+
+
+@pytest.mark.parametrize(("path", "expected"), [("mul", Maker.INLINER), ("", Maker.SIMPLIFIER)])
+def test_a_number_that_the_program_spreads_was_not_folded_of_two(path: str, expected: Maker) -> None:
+    """Of a product by two numbers one is left, which nobody spreads by the name of an operation."""
+    product = op("jit(g)/mul")
+    name = f"{path or 'broadcast'}.7.0"
+    lines = [
+        f"%three = f32[] constant(3), {product}",
+        f"%{name} = f32[4]{{0}} broadcast(%three), dimensions={{}}, {product}",
+        f"%broadcast.9.0 = f32[8]{{0}} broadcast(%three), dimensions={{}}, {product}",
+        f"%mul.9.0 = f32[8]{{0}} multiply(%p, %broadcast.9.0), {product}",
+        f"%t = (f32[8]{{0}}, f32[4]{{0}}) tuple(%mul.9.0, %{name})",
+    ]
+    assert maker("mul.9.0", *lines) == expected

@@ -10,6 +10,7 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
     converted_for_moved,
     moved_along,
     on_the_way_to_moved,
+    split_behind_product,
     spread_for_moved,
     spread_for_moved_alone,
     spread_of_moved,
@@ -157,3 +158,23 @@ ENTRY %main {
         converted
     ]
     assert converted_for_moved({converted: Maker.FRONT_END, entry.root: Maker.FRONT_END}) == []
+
+
+@pytest.mark.parametrize(("path", "shape"), [("add", "8,2,2"), ("reshape", "8,2,2"), ("add", "4,8")])
+def test_what_is_split_behind_a_product_was_moved(path: str, shape: str) -> None:
+    """A reshape of the program bears its own name, and a layout keeps the number of dimensions."""
+    text = f"""HloModule m
+
+ENTRY %main {{
+  %p = f32[8,8]{{1,0}} parameter(0)
+  %row = f32[8]{{0}} parameter(1)
+  %call = (f32[8,4]{{1,0}}, s8[8]{{0}}) custom-call(%p), custom_call_target="x"
+  %spread = f32[8,4]{{1,0}} broadcast(%row), dimensions={{0}}
+  %add.9.0 = f32[8,4]{{1,0}} add(%call#0, %spread), metadata={{op_name="jit(f)/add"}}
+  ROOT %b = f32[{shape}] bitcast(%add.9.0), metadata={{op_name="jit(f)/{path}"}}
+}}
+"""
+    entry = parse_module(text).entry
+    added = entry.root.operands[0]
+    moved = split_behind_product({added: Maker.LAYOUT_NORMALIZATION}) == [added]
+    assert moved == ((path, shape) == ("add", "8,2,2"))

@@ -149,3 +149,23 @@ def test_the_elements_of_a_result_connect_a_function() -> None:
 """.replace("PATH", "jit(m)/while/body/jit(f)")
     found = _order(text + _condition("region_1.2"), ("region_0.1", "region_1.2"))
     assert found == ["region_0.1", "region_1.2", "main"]
+
+
+_WORDS = """%region_0.1 (p: u32[8]) -> u32[8] {
+  %b = u32[8]{0} parameter(0)
+  %parity = u32[] constant(PARITY)
+  %spread = u32[8]{0} broadcast(%parity), dimensions={}
+  %x.1 = u32[8]{0} xor(%b, %spread), metadata={op_name="jit(m)/while/body/jit(f)/xor"}
+  %x.2 = u32[8]{0} xor(%b, %x.1), metadata={op_name="jit(m)/while/body/jit(f)/xor"}
+  %x.3 = u32[8]{0} xor(%x.2, %spread), metadata={op_name="jit(m)/while/body/jit(f)/xor"}
+  ROOT %n.1 = u32[8]{0} not(%x.3), metadata={op_name="jit(m)/while/body/jit(f)/not"}
+}
+"""
+
+
+def test_a_function_that_generates_random_bits_twice_calls_another_twice() -> None:
+    """Nothing but the third words of the keys tells of that one."""
+    text = _WORDS + _condition("region_1.2")
+    loop = ("region_0.1", "region_1.2")
+    assert _order(text.replace("PARITY", "466688986"), loop) == ["region_1.2", "region_0.1", "main"]
+    assert _order(text.replace("PARITY", "466688987"), loop) == ["region_0.1", "region_1.2", "main"]

@@ -7,7 +7,7 @@ broadcast is called tells less, as it may be in the place of another one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
@@ -22,12 +22,35 @@ def with_numbers_ahead(order: list[Instruction]) -> list[Instruction]:
     return _moved(order, late)
 
 
-def with_spread_right_ahead(order: list[Instruction]) -> list[Instruction]:
-    """The same with what was spread for its reader right ahead of that, or of the first one."""
+def with_spread_right_ahead(order: list[Instruction], *, cloned: bool = False) -> list[Instruction]:
+    """The same with what was spread for its reader right ahead of that, or of the first one.
+
+    If all of it is of a computation that was `cloned`, none is ahead of what has a lower number: it was made
+    again behind that.
+    """
     place = {x: k for k, x in enumerate(order)}
     spread = {x: [u for u in x.users if u in place] for x in order if is_spread_for_reader(x)}
     own = {x: min(readers, key=place.__getitem__) for x, readers in spread.items() if readers}
-    return _moved(order, own)
+    ahead = _moved(order, own)
+    return _in_order_of_numbers(ahead, own) if cloned else ahead
+
+
+def _in_order_of_numbers(order: list[Instruction], members: Iterable[Instruction]) -> list[Instruction]:
+    """The `order` with those `members` behind what has a lower number, as in a clone numbers tell of age.
+
+    What spreads a number may be in the place of another one.
+    """
+    chains: dict[str, list[Instruction]] = {}
+    for x in members:
+        if is_broadcast_of_constant(x):
+            continue
+        chains.setdefault(name_before_renaming(x).root, []).append(x)
+    key = {x: (k, 0) for k, x in enumerate(order)}
+    for chain in chains.values():
+        place, turn = -1, 0
+        for x in sorted(chain, key=lambda x: name_before_renaming(x).number):
+            place, turn = key[x] = max(key[x], (place, turn + 1))
+    return sorted(order, key=key.__getitem__)
 
 
 def is_spread_for_reader(x: Instruction) -> bool:

@@ -10,9 +10,17 @@ jax.numpy.var divides by is such a difference, too.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import (
+    is_of_call,
+    is_told_of_program,
+    name_before_renaming,
+    number_in_name,
+    operation,
+)
 
 _SHIFTS = frozenset({"shift-left", "shift-right-logical"})
 _VARIANCES = ("jit(_var)/div", "jvp(jit(_var))/div")
@@ -49,6 +57,23 @@ def _is_counted_backwards(x: Instruction) -> bool:
         and name_before_renaming(x).root == x.opcode
         and x.operands[0].opcode == "constant"
     )
+
+
+def is_sum_with_last(x: Instruction, named: Collection[Instruction]) -> bool:
+    """Is a number added to another that is not the front end's, as it has a higher number than all of those?
+
+    `named` are the front end's instructions.
+    """
+    assert x.computation is not None
+    if x.shape.rank or x.opcode != "add" or x.operands[1].opcode != "constant":
+        return False
+    others = (c for c in x.computation if c.opcode == "constant" and c in named)
+    return number_in_name(x.operands[1]) > max(map(number_in_name, others), default=0)
+
+
+def is_of_difference(x: Instruction) -> bool:
+    """Was the first of two numbers in such a sum subtracted? Negated it had to be folded ahead of the sum."""
+    return any(u.opcode == "add" and operation(u) == "sub" for u in x.operands[0].users)
 
 
 def is_variance(x: Instruction) -> bool:
@@ -89,3 +114,9 @@ def is_spread_anew_for(number: Instruction, x: Instruction) -> bool:
         and number.op_name == x.op_name
         and name_before_renaming(number).root == number.opcode
     )
+
+
+def is_spread_for_another(x: Instruction) -> bool:
+    """Does the program spread the same number for the same operation of another array?"""
+    others = (u for u in x.operands[0].users if u.opcode == "broadcast" and u.op_name == x.op_name)
+    return any(name_before_renaming(u).root != u.opcode for u in others)

@@ -118,7 +118,11 @@ def _by_age(
             aged = sorted(broadcasts, key=age.__getitem__)
             made_in_turn = in_order_of_pass(members, aged, named, expanded=True)
             made_in_turn = with_slices_behind_parts(with_keys_as_made(made_in_turn), named)
+            if maker == Maker.GATHERS:  # GatherSimplifier goes first
+                made_in_turn.sort(key=lambda x: x.opcode == "scatter")
             if maker == Maker.SIMPLIFIER:
-                made_in_turn = behind_quotients(with_spread_right_ahead(made_in_turn))
+                made_in_turn = behind_quotients(
+                    with_spread_right_ahead(made_in_turn, cloned=is_clone(computation))
+                )
             order += made_in_turn + copied
     return order

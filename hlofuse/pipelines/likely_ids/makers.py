@@ -13,7 +13,13 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.likely_ids.batched_indices import is_of_batches
-from hlofuse.pipelines.likely_ids.folded_numbers import is_spread_anew_for, is_variance
+from hlofuse.pipelines.likely_ids.folded_numbers import (
+    is_of_difference,
+    is_spread_anew_for,
+    is_spread_for_another,
+    is_sum_with_last,
+    is_variance,
+)
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_by_name import LOWERED, MakersByName
@@ -65,6 +71,8 @@ class Makers(MakersByName):
                 return Maker.SIMPLIFIER_AGAIN
             case "multiply" if self._is_by_folded(x):
                 return Maker.SIMPLIFIER_AGAIN if x.shape.rank else Maker.SIMPLIFIER
+            case "add" if is_sum_with_last(x, self.named) and self._is_by_folded(x):
+                return Maker.SIMPLIFIER_AGAIN if is_of_difference(x) else Maker.SIMPLIFIER
             case "negate" if is_of_divisor(x) or is_negated_behind_reshape(x):
                 return Maker.SIMPLIFIER_AGAIN
             case "concatenate" | "iota" if is_of_batches(x):
@@ -77,7 +85,7 @@ class Makers(MakersByName):
                 return _maker_of_reverse(x)
             case "concatenate" if is_joined_for_product(x):
                 return Maker.DOT_MERGER
-            case "gather" | "scatter" if not self.all_cloned:
+            case "gather" | "scatter" if not self.all_cloned or self.by_name(x) == Maker.INLINER:
                 return Maker.GATHERS
             case "transpose":
                 return self._of_transpose(x)
@@ -94,7 +102,7 @@ class Makers(MakersByName):
             divisor = x.operands[1]
             return is_told_of_program(x) and divisor.opcode == "multiply" and self.is_new(divisor)
         if x.opcode == "multiply":  # two constant factors became one
-            if any(is_spread_anew_for(o, x) for o in x.operands):
+            if any(is_spread_anew_for(o, x) and not is_spread_for_another(o) for o in x.operands):
                 return True
             # A quotient of a sum is gone, of which the divisor was a number.
             is_mean = any(o.opcode == "reduce" for o in x.operands)
@@ -111,10 +119,11 @@ class Makers(MakersByName):
         return x.opcode == "negate" and x.operands[0].opcode == "reduce" and not is_told_of_program(x)
 
     def _is_by_folded(self, x: Instruction) -> bool:
-        """Does the program multiply by a number that ConstantFolding made of two, for this alone?
+        """Does the program multiply by a number that ConstantFolding made of two, for this alone, or add it?
 
-        Mirrors `HandleMultiply` of `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`. Where there is a
-        dimension of one, reshapes had to be moved first.
+        Mirrors `HandleMultiply` and `HandleAdd` of
+        `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`. Where there is a dimension of one, reshapes
+        had to be moved first.
         """
         numbers = (o for o in x.operands if o.opcode == "constant" and len(o.users) == 1 and not o.op_name)
         return is_told_of_program(x) and any(self._of_constant(o) == Maker.SIMPLIFIER for o in numbers)
@@ -196,6 +205,8 @@ class Makers(MakersByName):
             if source.opcode in CALLS or is_of_padded_call(x):
                 turned = _is_laid_anew(x) or (x.users and self.is_normalized_for(x.users))
                 return Maker.LAYOUT_NORMALIZATION if turned else Maker.DOT_MERGER
+            if operation(x) == _SLICED_ANYWHERE:
+                return Maker.SIMPLIFIER_AGAIN  # where it begins had to be folded first (ConstantFolding)
             if operation(x) == _UNSTACKING and source.opcode == "parameter":
                 return Maker.LAYOUT_NORMALIZATION  # rows of a transposed one
             # A slice of what is reshaped is made one of what is not, behind which the reshape goes.
@@ -226,6 +237,9 @@ def _maker_of_reverse(x: Instruction) -> Maker:
     is_given = x.operands[0].opcode == "parameter"
     return Maker.WIDENED_PRODUCTS if is_given and is_widened else Maker.LAYOUT_NORMALIZATION
 
+
+_SLICED_ANYWHERE = "dynamic_slice"
+"""What the framework calls a slice that it computes the beginning of."""
 
 _UNSTACKING = "unstack"
 """What the framework calls the slices that it takes an array apart with."""

@@ -16,6 +16,7 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
     converted_for_moved,
     moved_along,
     on_the_way_to_moved,
+    split_behind_product,
     spread_for_moved,
     spread_for_moved_alone,
     spread_of_moved,
@@ -67,6 +68,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(laid_in_calls(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(split_behind_product(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(on_the_way_to_moved(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(converted_for_moved(makers), Maker.SIMPLIFIER_AGAIN))

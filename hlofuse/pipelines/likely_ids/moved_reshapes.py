@@ -40,6 +40,27 @@ def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     return [*found]
 
 
+def split_behind_product(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """What seems to be in another layout, but reads a product as the library gives it and is split then.
+
+    The product of merged dimensions was split first. The reshape is behind now, called as what it is of.
+    """
+    return [
+        x
+        for x, maker in makers.items()
+        if maker == Maker.LAYOUT_NORMALIZATION and x.opcode in ELEMENTWISE_OPCODES and is_told_of_program(x)
+        if any(_is_product(o) for o in x.operands)
+        and any(
+            u.opcode == "bitcast" and u.op_name == x.op_name and u.shape.true_rank > x.shape.true_rank
+            for u in x.users
+        )
+    ]
+
+
+def _is_product(x: Instruction) -> bool:
+    return x.opcode == "dot" or (x.opcode == "get-tuple-element" and x.operands[0].opcode == "custom-call")
+
+
 def spread_for_moved(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     """What was moved as its readers were, and the broadcasts that only what was moved reads."""
     moved = [

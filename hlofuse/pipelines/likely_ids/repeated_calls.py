@@ -17,7 +17,8 @@ from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, functions_around, stack_frame
+from hlofuse.pipelines.likely_ids.random_bits import NAME, is_third_word, shape_generated
+from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, functions_around, scope, stack_frame
 
 _NUMBERED = re.compile(r"[^.]*\.(\d+)")
 _OF_PASSES = frozenset({"bitcast", "fusion", "get-tuple-element", "tuple"})
@@ -75,6 +76,9 @@ def _functions(computation: Computation) -> dict[str, dict[Instruction, _Operati
         if op_name and x.opcode != "parameter" and not _is_number(x):
             for path, inner in functions_around(op_name):
                 found.setdefault(path, {})[x] = None if x.opcode in _OF_PASSES else _operation(x, inner)
+        if is_third_word(x):
+            generator = f"{scope(x) or ''}/{NAME}({shape_generated(x)})"
+            found.setdefault(generator, {})[x] = _Operation(NAME, x.opcode, (), None)
     return found
 
 
