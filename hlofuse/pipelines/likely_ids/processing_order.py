@@ -18,6 +18,7 @@ from typing import TypeAlias
 from hlofuse.analysis.processing_order import with_changed_behind
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.likely_ids.cloned_loops import with_loops_cloned
 from hlofuse.pipelines.likely_ids.flattened_calls import Clone, with_clones
 from hlofuse.pipelines.likely_ids.repeated_calls import repeated_calls
 
@@ -92,7 +93,10 @@ def _before_flattening(
             since[x] = max(times)
         return since[x]
 
-    order = sorted(there.values(), key=lambda c: (c is module.entry, time_of(c), written[c]))
+    added = sorted(there.values(), key=lambda c: (_first_place(c, origins[c], written), written[c]))
+    order = sorted(added, key=lambda c: (c is module.entry, time_of(c), written[c]))
+    order = with_loops_cloned(order, added, origins)
+    order.sort(key=lambda c: c is module.entry)
     return [origins[x] if x in clones else x for x in order]
 
 
@@ -101,13 +105,11 @@ _OF_PROGRAM: Time = (0, 1)
 
 
 def _first_place(computation: Computation, name: str, written: Mapping[Computation, int]) -> Time:
-    """Passes make bodies of loops, and clone them, behind conditions (`WhileUtil::MakeCountedLoop`)."""
-    if not _is_clone(name):
-        number = _NUMBERED.fullmatch(name)
-        return (0, 1, *_behind_condition(computation, written)) if number is None else (0, 0, int(number[1]))
-    if computation.first_caller is None:
-        return (1, 0)
-    return (1, _depth(computation), *_behind_condition(computation, written))
+    """Passes make bodies of loops behind conditions (`WhileUtil::MakeCountedLoop`)."""
+    number = _NUMBERED.match(name)
+    if number is None or (number.end() < len(name) and not _is_clone(name)):
+        return (0, 1, *_behind_condition(computation, written))
+    return (0, 0, int(number[1]))
 
 
 def _behind_condition(computation: Computation, written: Mapping[Computation, int]) -> Time:
@@ -129,15 +131,6 @@ def _is_cloned_again(x: Computation) -> bool:
     if caller is None or caller.opcode in ("while", "conditional", "call") or match is None:
         return False
     return match[2] is not None or ".clone" in match[1]
-
-
-def _depth(computation: Computation) -> int:
-    depth = 0
-    outer: Computation | None = computation
-    while outer is not None and (caller := outer.first_caller) is not None:
-        depth += 1
-        outer = caller.computation
-    return depth
 
 
 def _is_clone(name: str) -> bool:
