@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlofuse.analysis.processing_order import with_changed_behind
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.fusing import append_producer, create_fusion
 from hlofuse.ir.module import Module
@@ -23,7 +24,7 @@ class SortIotaFusion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         if IOTA_INTO_SORT.code in self.settings.disabled:
             return False
-        changed = False
+        changed = set()
         for computation in module.non_fusion_computations():
             for sort in computation.post_order():
                 if sort.opcode != "sort":
@@ -44,5 +45,7 @@ class SortIotaFusion(Pass):
                     rule=IOTA_INTO_SORT.code,
                     reason=IOTA_INTO_SORT.title,
                 )
-                changed = True
-        return changed
+                changed.add(computation)
+        if module.processing_order:
+            module.processing_order = with_changed_behind(module.processing_order, changed)
+        return bool(changed)

@@ -4,68 +4,115 @@
 (`TopologicalSort`, `xla/online_topsort.h`): callees first, and what is new comes last. A computation that
 calls something new goes behind that, and so does all that it is called by. Those of the framework bear
 numbers in the order in which it made them. FlattenCallGraph is the first pass to add some, where a function
-is called again; CallInliner takes them away, but their callers keep their place. The last passes to add some
-are those that make fusions of products, FlattenCallGraph again, which clones what is called twice, callee by
-callee, and DynamicSliceFusionRewriter.
+is called again; CallInliner takes them away, but their callers keep their place. Ahead of layouts it comes
+again. The last passes to add some are FloatNormalization, which clones what reduces where that is narrow,
+those that make fusions of products, and DynamicSliceFusionRewriter.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from hlofuse.analysis.processing_order import with_changed_behind
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.likely_ids.cloned_loops import with_loops_cloned
+from hlofuse.pipelines.likely_ids.flattened_calls import Clone, with_clones
 from hlofuse.pipelines.likely_ids.repeated_calls import repeated_calls
 
 Time: TypeAlias = "tuple[int, ...]"
 
 _CLONED = re.compile(r"(.*)\.clone(?:\.(\d+))?", re.DOTALL)
 _LATE_FUSION = "dynamic-slice-fusion"
+_OF_REDUCTION = ".reduce_sub_computation"
+_SOFTMAX = "triton_softmax"
 _NUMBERED = re.compile(r"[^.]*\.(\d+)")
 
 
 def likely_processing_order(module: Module) -> list[Computation]:
     """All of them, the entry last."""
+    clones, again = _flattened(module)
+    later = list(_added_later(module.computations, again))
+    fresh = {c for added, _ in later[1:] for c in added}
+    order = with_clones(_before_flattening(module, clones, fresh), clones)
+    for added, is_backward in later:
+        changed = {c for c in order if any(x in added for i in c for x in i.called_computations)}
+        order = with_changed_behind(order, changed, is_backward=is_backward)
+    return sorted(order, key=lambda c: c is module.entry)
+
+
+def _added_later(
+    order: list[Computation], again: set[Computation]
+) -> Iterator[tuple[set[Computation], bool]]:
+    """What passes behind FlattenCallGraph have others call, and do they go backward?
+
+    SoftmaxRewriterTriton does: it makes the fusions that it found from the last one to the first.
+    """
+    fusions = {c for c in order if c.fusion is not None}
+    softmax = {c for c in fusions if c.name.startswith(_SOFTMAX)}
+    late = {c for c in fusions if c.name.startswith(_LATE_FUSION)}
+    yield again, False
+    yield {c for c in order if _is_of_split_product(c)}, False
+    yield fusions - softmax - late, False
+    yield softmax, True
+    yield late, False
+
+
+def _is_of_split_product(x: Computation) -> bool:
+    """Does it sum the parts of a product that SplitkRewriter made?"""
+    caller = x.first_caller
+    if caller is None or caller.opcode != "reduce" or not x.name.endswith(_OF_REDUCTION):
+        return False
+    return caller.operands[0].opcode == "fusion"
+
+
+def _before_flattening(
+    module: Module, clones: Mapping[Computation, Clone], later: set[Computation]
+) -> list[Computation | str]:
+    """Without these clones; instead with the names of what is gone but for them.
+
+    What is made `later` tells nothing of who calls it.
+    """
+    origins = _origins(module, clones)
+    there = {c.name: c for c in module.computations if c not in clones}
+    for computation in module.computations:
+        there.setdefault(origins[computation], computation)
     written = {c: k for k, c in enumerate(module.computations)}
-    clones = _flattened(module)
     repeated = repeated_calls(module)
     since: dict[Computation, Time] = {}
-    for computation in module.computation_post_order():
-        times = [clones.get(computation) or _first_place(computation, written)]
-        if computation in repeated:
-            times.append((0, 2, repeated[computation]))
-        for instruction in computation:
-            called = (since[c] for c in instruction.called_computations)
-            times += [(*time, 0) for time in called if time > _OF_PROGRAM]
-        since[computation] = max(times)
-        if since[computation] == (*_AGAIN, 0):  # those that call such came in the order that they had
-            since[computation] += max(time for time in times if time[: len(_AGAIN)] != _AGAIN)
-    return sorted(written, key=lambda c: (c is module.entry, since[c], written[c]))
+
+    def time_of(x: Computation) -> Time:
+        if x not in since:
+            called = {there[origins[c]] for i in x for c in i.called_computations if c not in later}
+            times = [_first_place(x, origins[x], written)]
+            times += [(*time, 0) for c in called if (time := time_of(c)) > _OF_PROGRAM]
+            if x in repeated:
+                times.append((0, 2, repeated[x]))
+            since[x] = max(times)
+        return since[x]
+
+    added = sorted(there.values(), key=lambda c: (_first_place(c, origins[c], written), written[c]))
+    order = sorted(added, key=lambda c: (c is module.entry, time_of(c), written[c]))
+    order = with_loops_cloned(order, added, origins)
+    order.sort(key=lambda c: c is module.entry)
+    return [origins[x] if x in clones else x for x in order]
 
 
 _OF_PROGRAM: Time = (0, 1)
 """What is older is there before anything calls it."""
 
-_AGAIN: Time = (3, 1 << 30)
-"""What was a clone of FlattenCallGraph and was cloned once more."""
+
+def _first_place(computation: Computation, name: str, written: Mapping[Computation, int]) -> Time:
+    """Passes make bodies of loops behind conditions (`WhileUtil::MakeCountedLoop`)."""
+    number = _NUMBERED.match(name)
+    if number is None or (number.end() < len(name) and not _is_clone(name)):
+        return (0, 1, *_behind_condition(computation, written))
+    return (0, 0, int(number[1]))
 
 
-def _first_place(computation: Computation, written: dict[Computation, int]) -> Time:
-    """Passes make bodies of loops, and clone them, behind conditions (`WhileUtil::MakeCountedLoop`)."""
-    if computation.fusion is not None:
-        return (4 if computation.name.startswith(_LATE_FUSION) else 2, written[computation])
-    if not _is_clone(computation.name):
-        number = _NUMBERED.fullmatch(computation.name)
-        return (
-            (0, 0, int(number[1])) if number is not None else (0, 1, *_behind_condition(computation, written))
-        )
-    if computation.first_caller is None:
-        return (1, 0)
-    return (1, _depth(computation), *_behind_condition(computation, written))
-
-
-def _behind_condition(computation: Computation, written: dict[Computation, int]) -> Time:
+def _behind_condition(computation: Computation, written: Mapping[Computation, int]) -> Time:
     caller = computation.first_caller
     if caller is None:
         return (written[computation], 0)
@@ -86,37 +133,44 @@ def _is_cloned_again(x: Computation) -> bool:
     return match[2] is not None or ".clone" in match[1]
 
 
-def _depth(computation: Computation) -> int:
-    depth = 0
-    outer: Computation | None = computation
-    while outer is not None and (caller := outer.first_caller) is not None:
-        depth += 1
-        outer = caller.computation
-    return depth
-
-
 def _is_clone(name: str) -> bool:
     return ".clone" in name or ".sunk" in name
 
 
-def _flattened(module: Module) -> dict[Computation, Time]:
-    """The clones that FlattenCallGraph made, with when it did: what they are clones of is still there."""
+def _flattened(module: Module) -> tuple[dict[Computation, Clone], set[Computation]]:
+    """The clones that FlattenCallGraph made: what they are clones of is still there, or others of it are.
+
+    Also those that were cloned once more.
+    """
     names = {c.name for c in module.computations}
     families: dict[str, list[Computation]] = {}
     for computation in module.computations:
         match = _CLONED.fullmatch(computation.name)
-        if match is not None:
+        if match is not None and computation.fusion is None:
             families.setdefault(match[1], []).append(computation)
-    found: dict[Computation, Time] = {}
+    found: dict[Computation, Clone] = {}
+    again: set[Computation] = set()
     for root, family in families.items():
-        if root not in names and len(family) == 1:
-            if _is_cloned_again(family[0]):
-                found[family[0]] = _AGAIN
-            continue
-        number = _NUMBERED.match(root)
-        callee = int(number[1]) if number is not None else 1 << 30
-        for computation in family:
-            match = _CLONED.fullmatch(computation.name)
-            assert match is not None
-            found[computation] = (3, root.count(".clone"), callee, int(match[2] or 0))
+        if root in names or len(family) > 1:
+            found |= {c: _clone(c.name) for c in family}
+        elif _is_cloned_again(family[0]):
+            again.add(family[0])
+            found[family[0]] = _clone(root)
+    return found, again
+
+
+def _clone(name: str) -> Clone:
+    match = _CLONED.fullmatch(name)
+    return Clone(match[1], int(match[2] or 0)) if match is not None else Clone(name, 0)
+
+
+def _origins(module: Module, clones: Mapping[Computation, Clone]) -> dict[Computation, str]:
+    """The names of what they are, or are clones of clones of."""
+    of = {c.name: clone.of for c, clone in clones.items()}
+    found: dict[Computation, str] = {}
+    for computation in module.computations:
+        name = clones[computation].of if computation in clones else computation.name
+        while name in of:
+            name = of[name]
+        found[computation] = name
     return found
