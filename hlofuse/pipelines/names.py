@@ -401,8 +401,14 @@ def is_in_function(op_name: str) -> bool:
 
 
 def is_loop_of_one_turn(x: Instruction) -> bool:
-    """Is it of the body of a loop, in the entry: WhileLoopSimplifier put the body in place of the loop?"""
-    return is_called_once(x) and _is_in_entry(x)
+    """Is it of the body of a loop that is gone: WhileLoopSimplifier put the body in place of the loop?"""
+    return is_called_once(x) and (_is_in_entry(x) or _is_of_inner_loop(x))
+
+
+def _is_of_inner_loop(x: Instruction) -> bool:
+    """Is it of a loop in the body that it is in?"""
+    loop = caller_of(x)
+    return loop is not None and loop.opcode == "while" and loops_around(x) > loops_around(loop) + 1
 
 
 def loops_around(x: Instruction) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.calls.unrolled_loops import last_unrolled
 
-from .lists import HEAD, named, users_of
+from .lists import HEAD, loop_of, named, users_in, users_of
 
 _BODY = "jvp(net)/while/body/closed_call"
 _BACK = "transpose(jvp(net))/while/body/closed_call/checkpoint"
@@ -45,6 +45,30 @@ def test_what_was_cloned_with_the_body_was_not_moved() -> None:
         "mul.1",
         "mul.2",
     ]
+
+
+def test_the_same_in_the_body_of_another_loop() -> None:
+    kinds = "(s32[], f32[8])"
+    inner = "while/body/closed_call/while/body/closed_call"
+    text = f"""{HEAD}
+%body (t: {kinds}) -> {kinds} {{
+  %t = {kinds} parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %p = f32[8]{{0}} get-tuple-element(%t), index=1
+  %multiply.9 = f32[8]{{0}} multiply(%p, %p){named("while/body/closed_call/div")}
+  %add.1 = f32[8]{{0}} add(%multiply.9, %p){named(f"{inner}/add")}
+  %mul.1 = f32[8]{{0}} multiply(%add.1, %p){named(f"{inner}/mul")}
+  %mul.2 = f32[8]{{0}} multiply(%add.1, %mul.1){named(f"{inner}/mul")}
+  ROOT %r = {kinds} tuple(%i, %mul.2)
+}}
+
+{loop_of("body", kinds)}"""
+    module = parse_module(text)
+    body = next(c for c in module.computations if c.name == "body")
+    ages = "t i p r multiply.9 add.1 mul.1 mul.2".split()
+    for x in body:
+        x.id = ages.index(x.name)
+    assert users_in(module, "add.1", ids_known=True) == ["mul.1", "mul.2"]
 
 
 def test_what_is_made_again_for_a_derivative_is_no_result() -> None:

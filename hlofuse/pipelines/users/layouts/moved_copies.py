@@ -10,6 +10,7 @@ from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, readers_past_inserted
+from hlofuse.pipelines.users.layouts.other_layouts import is_given
 from hlofuse.pipelines.users.products.side_inputs import is_read_as_addend
 
 _MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
@@ -25,7 +26,7 @@ def with_last_in_place_of_copy(users: list[Instruction]) -> list[Instruction]:
     MoveCopyToUsers (`xla/backends/gpu/transforms/move_copy_to_users.cc`) makes each anew, of the value
     itself, and copies that. The copy goes when all parts have been made, and the last takes its place.
     """
-    if len(users) < 2 or not all(map(_is_copied_part, users)):
+    if len(users) < 2 or not all(map(_is_copied_part, users)) or not _is_of_one_copy(users):
         return users
     *others, last = sorted(users, key=lambda u: u.id)
     return [last, *others]
@@ -66,7 +67,22 @@ def with_last_part_of_product_in_front(product: Instruction, users: list[Instruc
         return users
     if not any(operation(u) == "dot_general" for u in users) or not all(map(_is_read_copied, users)):
         return users
-    return last_in_front(users)
+    return last_in_front(users) if _is_of_one_copy(users) else users
+
+
+def _is_of_one_copy(parts: list[Instruction]) -> bool:
+    """Was what `parts` are of copied once for all of them?
+
+    What a product gives was copied for each part: DotDimensionMerger
+    (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`) put a bitcast that is younger than they are in
+    between. LayoutNormalization made the copies transposes when MoveCopyToUsers had made all parts; where
+    they come in turn it made the parts as well, and others than the last were not copied ahead of that.
+    """
+    first, last = min(u.id for u in parts), max(u.id for u in parts)
+    (whole, *_) = parts[0].operands
+    if is_given(whole, first):
+        return False
+    return all(last < u.id for part in parts for u in part.users)
 
 
 def _is_of_copied(part: Instruction) -> bool:

@@ -231,9 +231,14 @@ def was_copied_for_each(x: Instruction) -> bool:
     (source,) = x.operands
     if source.opcode == "parameter":
         return True
-    while source.opcode == "bitcast" and source.id > x.id:
-        source = source.operands[0]
-    return source.opcode in _GIVEN and was_copy(x)
+    return is_given(source, x.id) and was_copy(x)
+
+
+def is_given(x: Instruction, number: int) -> bool:
+    """Is it what a library call or a gemm gives, behind bitcasts younger than that `number` at most?"""
+    while x.opcode == "bitcast" and x.id > number:
+        x = x.operands[0]
+    return x.opcode in _GIVEN
 
 
 def was_transposed_in_place(x: Instruction) -> bool:
