@@ -148,3 +148,31 @@ def test_the_transpose_of_the_program_is_in_front_of_the_one_made_where_neither_
   ROOT %r = (bf16[4,16,2,8]{{3,2,1,0}}, bf16[2,8,4,16]{{3,2,1,0}}) tuple(%transpose.1, %transpose.2)"""
     body = body.replace("NAME", named("transpose") if "NAMED" in convert else "")
     assert users_of("convert.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("", ["kept", "for.2", "for.1"]), (named("mul"), ["for.1", "kept", "for.2"])]
+)
+def test_products_that_were_merged_came_last_to_what_is_behind_a_transpose(
+    name: str, users: list[str]
+) -> None:
+    """In the order in which they were, which is that of their slices."""
+    products = "\n".join(
+        f"""  %turned.{k} = f32[16,4]{{1,0}} bitcast(%for.{k})
+  %product.{k} = f32[8,4]{{1,0}} custom-call(%p, %turned.{k}), custom_call_target="__cublas$gemm"{of_dot}
+  %slice.{k}1 = f32[4,4]{{1,0}} slice(%product.{k}), slice={{[0:4], [0:4]}}{of_dot}
+  %slice.{k}2 = f32[4,4]{{1,0}} slice(%product.{k}), slice={{[4:8], [0:4]}}{of_dot}"""
+        for k, of_dot in ((1, named("dot_general")), (2, named("dot_general")))
+    )
+    body = f"""  %p = f32[8,16]{{1,0}} parameter(0)
+  %q = f32[4,4,4]{{2,1,0}} parameter(1)
+  %read = f32[4,4,4]{{2,1,0}} negate(%q){named("neg")}
+  %for.1 = f32[4,4,4]{{2,1,0}} transpose(%read), dimensions={{1,0,2}}{name}
+  %kept = f32[4,4,4]{{2,1,0}} transpose(%read), dimensions={{0,2,1}}{named("transpose")}
+  %for.2 = f32[4,4,4]{{2,1,0}} transpose(%read), dimensions={{2,1,0}}
+{products}
+  ROOT %r = (f32[4,4], f32[4,4], f32[4,4], f32[4,4], f32[4,4,4]) tuple(\
+%slice.11, %slice.12, %slice.21, %slice.22, %kept)"""
+    ids = "p q read r kept slice.21 slice.22 slice.11 slice.12 for.1 for.2"
+    ids += " turned.1 turned.2 product.1 product.2"
+    assert users_of("read", body, ids=ids) == users

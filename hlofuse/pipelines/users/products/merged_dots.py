@@ -34,7 +34,7 @@ def with_last_in_place_of_merged(
     be older than what reads the slice. A bitcast is made later, and a fusion may put operands together.
     """
     for merged in users if producer.opcode != "bitcast" else ():
-        parts = _parts_of(merged) if merged.opcode == "custom-call" else []
+        parts = parts_of_merged(merged)
         if len({x.shape for x in parts}) != 1 or len(parts) < 2:
             continue
         others = [u for u in users if u is not merged]
@@ -54,8 +54,10 @@ def _may_be_older(users: list[Instruction], parts: list[Instruction]) -> bool:
     return False
 
 
-def _parts_of(merged: Instruction) -> list[Instruction]:
+def parts_of_merged(merged: Instruction) -> list[Instruction]:
     """The slices for what was `merged`, from the first part on; none if it is no such product."""
+    if merged.opcode != "custom-call":
+        return []
     results = [merged]
     for x in results:
         results += [u for u in x.users if u.opcode in {"bitcast", "convert", "get-tuple-element"}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming
-from hlofuse.pipelines.users.products.merged_dots import starts_of_part
+from hlofuse.pipelines.users.products.merged_dots import parts_of_merged, starts_of_part
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
     computed_by,
@@ -23,10 +23,9 @@ def with_transposes_of_merger_behind(
     """
     if product.opcode == "convert":
         return _with_turned_behind(users)
-    if not is_bitcast_of_product(product):
-        return users
-    call = computed_by(product.operands[0])
-    if call.opcode not in PRODUCTS or any(u.opcode not in {"fusion", "reduce", "transpose"} for u in users):
+    if not is_bitcast_of_product(product) or computed_by(product.operands[0]).opcode not in PRODUCTS:
+        return _with_merged_behind(users)
+    if any(u.opcode not in {"fusion", "reduce", "transpose"} for u in users):
         return users
     made = [u for u in users if u.opcode == "transpose" and not u.op_name]
     transposes = [u for u in users if u.opcode == "transpose" and u not in made]
@@ -43,6 +42,28 @@ def with_transposes_of_merger_behind(
     if not is_told and not all(_is_older_sum(u, made[0], order) for u in sums):
         return users
     return [*transposes, *sums, *made]
+
+
+def _with_merged_behind(users: list[Instruction]) -> list[Instruction]:
+    """Transposes of another value: those for merged products last, as these were made.
+
+    DotMerger looked through transposes of the program, which stay for others, and so was a new user of what
+    is behind them (`SimplifyConsumerChain`). LayoutAssignment copied that for each product.
+    """
+    if any(u.opcode != "transpose" for u in users):
+        return users
+    made = {u: parts for u in users if not u.op_name and (parts := parts_of_merged(_reader_of(u)))}
+    others = [u for u in users if u not in made]
+    if not made or not all(u.op_name for u in others):
+        return users
+    return [*others, *sorted(made, key=lambda u: min(x.id for x in made[u]))]
+
+
+def _reader_of(x: Instruction) -> Instruction:
+    """The one that reads it, through bitcasts; what several read itself."""
+    while len(x.users) == 1 and x.opcode in {"bitcast", "transpose"}:
+        (x,) = x.users
+    return x
 
 
 def _with_turned_behind(users: list[Instruction]) -> list[Instruction]:
