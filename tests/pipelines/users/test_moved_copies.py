@@ -50,6 +50,22 @@ def test_so_it_is_with_what_pads_a_value_but_for_arguments(padded: str, users: l
     assert users_of(padded, body, ids=ids) == users
 
 
+def test_converts_that_were_put_behind_narrow_parts_are_no_copies() -> None:
+    """FloatNormalization does that, and the part before it is older than the next one."""
+    body = f"""  %p = bf16[8,12]{{1,0}} parameter(0)
+  %zero = bf16[] constant(0)
+  %x.1 = bf16[8,12]{{1,0}} exponential(%p){named("exp")}
+  %pad.1 = bf16[8,13]{{1,0}} pad(%x.1, %zero), padding=0_0x0_1
+  %convert.1 = f32[8,13]{{1,0}} convert(%pad.1)
+  %transpose.1 = f32[13,8]{{1,0}} transpose(%convert.1), dimensions={{1,0}}
+  %pad.2 = bf16[9,12]{{1,0}} pad(%x.1, %zero), padding=0_1x0_0
+  %convert.2 = f32[9,12]{{1,0}} convert(%pad.2)
+  %transpose.2 = f32[12,9]{{1,0}} transpose(%convert.2), dimensions={{1,0}}
+  ROOT %r = (f32[13,8], f32[12,9]) tuple(%transpose.1, %transpose.2)"""
+    ids = "p zero x.1 r pad.1 convert.1 pad.2 convert.2 transpose.1 transpose.2"
+    assert users_of("x.1", body, ids=ids) == ["pad.2", "pad.1"]
+
+
 @pytest.mark.parametrize(("read", "is_copied"), [("pad", True), ("negate", False)])
 def test_so_it_is_where_the_copy_of_a_part_was_moved_on(read: str, is_copied: bool) -> None:
     """Behind what pads the part, which was made anew in front of it."""
@@ -65,7 +81,7 @@ def test_so_it_is_where_the_copy_of_a_part_was_moved_on(read: str, is_copied: bo
   %read.2 = {shape} {read}(%slice.2{", " + rest if rest else ")"}{named(read)}
   %copy.2 = {shape} transpose(%read.2), dimensions={{1,0}}{named(read)}
   ROOT %r = (f32[4,8], {shape}) tuple(%transpose.1, %copy.2)"""
-    ids = "p zero e r x.1 slice.1 transpose.1 slice.2 read.2 copy.2"
+    ids = "p zero e r x.1 slice.1 slice.2 read.2 transpose.1 copy.2"
     expected = ["slice.2", "slice.1"] if is_copied else ["slice.1", "slice.2"]
     assert users_of("x.1", body, ids=ids) == expected
 
@@ -86,7 +102,8 @@ def test_so_it_is_with_parts_of_a_merged_product(copied: bool) -> None:
 {slices}
   ROOT %r = ({shape}, {shape}, {shape}) tuple(%end.1, %end.2, %end.3)"""
     parts = ["slice.1", "slice.2", "slice.3"]
-    assert users_of("x.1", body) == ([parts[-1], *parts[:-1]] if copied else parts)
+    ids = "p r x.1 slice.1 slice.2 slice.3 end.1 end.2 end.3"
+    assert users_of("x.1", body, ids=ids) == ([parts[-1], *parts[:-1]] if copied else parts)
 
 
 @pytest.mark.parametrize(

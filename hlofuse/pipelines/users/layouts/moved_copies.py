@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.window import window_dimensions
@@ -82,7 +84,16 @@ def _is_of_one_copy(parts: list[Instruction]) -> bool:
     (whole, *_) = parts[0].operands
     if is_given(whole, first):
         return False
-    return all(last < u.id for part in parts for u in part.users)
+    return all(last < copy.id for part in parts for copy in _copies_of(part))
+
+
+def _copies_of(part: Instruction) -> Iterator[Instruction]:
+    """Those that read it, or what one was moved behind in turn."""
+    for reader in readers_past_inserted(part):
+        if reader.opcode == "transpose":
+            yield reader
+        elif reader.opcode in _PARTS:
+            yield from _copies_of(reader)
 
 
 def _is_of_copied(part: Instruction) -> bool:
