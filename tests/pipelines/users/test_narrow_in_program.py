@@ -630,6 +630,23 @@ def test_what_reads_a_result_that_its_function_casts_is_as_narrow(frame: int, is
     assert ("add.1" in {x.name for x in found}) == is_narrow
 
 
+@pytest.mark.parametrize(("source", "is_cast"), [("q", True), ("wide.1", False)])
+def test_what_was_narrow_to_begin_with_was_not_cast(source: str, is_cast: bool) -> None:
+    """A part of what was made wide, computed in the same place as a result that is made narrow."""
+    tables = places_in_source(("norm", 2, 8, 20), ("layer", 9, 8, 20))
+    body = f"""  %p = bf16[8]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %wide.1 = f32[8]{{0}} convert(%p)
+  %mul.1 = f32[8]{{0}} multiply(%q, %q){named("mul", frame=1)}
+  %convert_element_type.1 = bf16[8]{{0}} convert(%mul.1){named("convert_element_type", frame=1)}
+  %slice.1 = f32[4]{{0}} slice(%{source}), slice={{[0:4]}}{named("slice", frame=1)}
+  %sin.1 = f32[4]{{0}} sine(%slice.1){named("sin", frame=2)}
+  ROOT %r = (bf16[8]{{0}}, f32[4]{{0}}, f32[8]{{0}}) tuple(%convert_element_type.1, %sin.1, %wide.1)"""
+    entry = parse_module(f"HloModule m\n{tables}\nENTRY %main {{\n{body}\n}}\n").entry
+    places = narrowed_places(entry)
+    assert ("slice.1" in {x.name for x in entry if was_cast(x, places)}) == is_cast
+
+
 @pytest.mark.parametrize(("of", "is_narrow"), [("convert_element_type", True), ("mul", False)])
 def test_what_a_convert_of_the_program_was_reshaped_behind_was_narrow(of: str, is_narrow: bool) -> None:
     """The sum of its squares is taken in single precision; the reshape has the name of the convert."""

@@ -60,7 +60,7 @@ def with_last_in_place_of_cast(
 
 def was_cast(x: Instruction, places: frozenset[Hashable]) -> bool:
     """Does it come of one of `places`, and yet nothing makes it narrow here?"""
-    if not places or x.shape.is_tuple or x.shape.element_type != "f32":
+    if not places or x.shape.is_tuple or x.shape.element_type != "f32" or _is_made_wide(x):
         return False
     place = extent_of(x)
     if place is None or (place.function, place.start, place.end, is_of_derivative(x)) not in places:
@@ -68,6 +68,17 @@ def was_cast(x: Instruction, places: frozenset[Hashable]) -> bool:
     if any(u.opcode == "convert" and u.shape.element_type in _NARROW for u in x.users):
         return False
     return all(other is None or other.function != place.function for other in map(extent_of, x.users))
+
+
+def _is_made_wide(x: Instruction) -> bool:
+    """Was it narrow to begin with, or is a part of what was? Nothing would make that narrow and wide again.
+
+    SliceSinker (`xla/hlo/transforms/simplifiers/slice_sinker.cc`) makes the parts wide together, and gives
+    each of them a name again.
+    """
+    while x.opcode == "slice":
+        x = x.operands[0]
+    return x.opcode == "convert" and x.operands[0].shape.element_type in _NARROW
 
 
 def with_last_in_place_of_pair(
