@@ -66,9 +66,11 @@ def test_converts_that_were_put_behind_narrow_parts_are_no_copies() -> None:
     assert users_of("x.1", body, ids=ids) == ["pad.2", "pad.1"]
 
 
-@pytest.mark.parametrize(("read", "is_copied"), [("pad", True), ("negate", False)])
+@pytest.mark.parametrize(("read", "is_copied"), [("pad", True), ("negate", True), ("neg", False)])
 def test_so_it_is_where_the_copy_of_a_part_was_moved_on(read: str, is_copied: bool) -> None:
-    """Behind what pads the part, which was made anew in front of it."""
+    """Behind what pads the part or is computed of it, which was made anew in front of it."""
+    name, read = read, {"neg": "negate"}.get(read, read)
+    said = named({"negate": "neg"}.get(read, read))
     rest = "%zero), padding=0_0x4_0" if read == "pad" else ""
     shape = "f32[8,8]{1,0}" if read == "pad" else "f32[8,4]{1,0}"
     body = f"""  %p = f32[64]{{0}} parameter(0)
@@ -78,10 +80,10 @@ def test_so_it_is_where_the_copy_of_a_part_was_moved_on(read: str, is_copied: bo
   %slice.1 = f32[8,4]{{1,0}} slice(%x.1), slice={{[0:8], [0:4]}}{named("split")}
   %transpose.1 = f32[4,8]{{1,0}} transpose(%slice.1), dimensions={{1,0}}{named("split")}
   %slice.2 = f32[8,4]{{1,0}} slice(%x.1), slice={{[0:8], [4:8]}}{named("split")}
-  %read.2 = {shape} {read}(%slice.2{", " + rest if rest else ")"}{named(read)}
-  %copy.2 = {shape} transpose(%read.2), dimensions={{1,0}}{named(read)}
+  %{name}.2 = {shape} {read}(%slice.2{", " + rest if rest else ")"}{said}
+  %copy.2 = {shape} transpose(%{name}.2), dimensions={{1,0}}{said}
   ROOT %r = (f32[4,8], {shape}) tuple(%transpose.1, %copy.2)"""
-    ids = "p zero e r x.1 slice.1 slice.2 read.2 transpose.1 copy.2"
+    ids = f"p zero e r x.1 slice.1 slice.2 {name}.2 transpose.1 copy.2"
     expected = ["slice.2", "slice.1"] if is_copied else ["slice.1", "slice.2"]
     assert users_of("x.1", body, ids=ids) == expected
 

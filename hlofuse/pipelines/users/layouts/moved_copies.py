@@ -173,6 +173,20 @@ def _is_copied_part(x: Instruction) -> bool:
 def _is_read_copied(x: Instruction) -> bool:
     """Is it read by copies, or by what its copy was moved behind in turn?"""
     readers = readers_past_inserted(x)
-    return bool(readers) and all(
-        u.opcode == "transpose" or (u.opcode in _PARTS and _is_read_copied(u)) for u in readers
-    )
+    return bool(readers) and all(_takes_copy(u, x) for u in readers)
+
+
+def _takes_copy(reader: Instruction, x: Instruction) -> bool:
+    """Is it a copy of `x`, or what that was moved behind, made anew of `x`?
+
+    A reduction takes in the order of dimensions that the copy had. What is computed element by element goes
+    by its opcode from then on, and may be read by others that were made anew than by its copy. Behind an
+    inserted convert the opcode tells nothing: FloatNormalization and layout normalization name so as well.
+    """
+    if reader.opcode in _PARTS:
+        return _is_read_copied(reader)
+    if reader.opcode == "reduce":
+        return is_made_by_pass(reader) and reader.id > x.id
+    if reader.opcode in ELEMENTWISE_OPCODES and x in reader.operands and reader.id > x.id:
+        return not is_of_program(reader) and any(_takes_copy(u, reader) for u in reader.users)
+    return reader.opcode == "transpose"
