@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import outermost_call
+from hlofuse.pipelines.names import is_of_program, operation, outermost_call
 from hlofuse.pipelines.users.calls.derived_choices import choice_in_front
 from hlofuse.pipelines.users.calls.swapped_branches import operands_before_swap
 from hlofuse.pipelines.users.calls.unread_results import started_from
@@ -34,6 +34,8 @@ class Program(NamedTuple):
     """The post-order with the operands of then; empty where none was another."""
     at_cse: dict[Instruction, int]
     """The same once calls were inlined: the framework makes a broadcast for each that reads one."""
+    for_each: dict[Instruction, int]
+    """The post-order when no result is there any more that nobody reads: CSE comes after that."""
     apart: frozenset[Instruction]
     """What came with merged products, last in that order: the program does not have it."""
     products: list[Product]
@@ -49,7 +51,7 @@ class Program(NamedTuple):
         """
         if len(x.users) < 2:
             return
-        order = self.at_cse if _is_merged(x) else self.order
+        order = self.at_cse if _is_merged(x) else self.for_each if is_made_for_each(x) else self.order
         place = {u: order[u] for u in x.users}
         parts = self.parts.get(x, [])
         apart = self.apart.intersection(x.users)
@@ -68,6 +70,13 @@ def _is_merged(x: Instruction) -> bool:
     return x.opcode == "broadcast" and any(map(outermost_call, x.users))
 
 
+def is_made_for_each(x: Instruction) -> bool:
+    """Is it a broadcast that the framework made for an operation, so that CSE made one of several?"""
+    if x.opcode != "broadcast" or not x.operands[0].shape.rank or not is_of_program(x):
+        return False
+    return operation(x) != "broadcast_in_dim"
+
+
 def as_written(computation: Computation) -> Program:
     """What the program had other operands for. Of products ids tell."""
     products = products_with_multiplied_constants(computation)
@@ -81,11 +90,14 @@ def as_written(computation: Computation) -> Program:
         read |= {x: [it, *(read.get(x) or x.operands)] for x, it in derived.items()}
         at_cse = order or {x: k for k, x in enumerate(computation.post_order())}
         order, apart = _order(computation, read, products, by_quotients)
+    for_each = order
+    if order and started_from(computation):
+        for_each, _ = _order(computation, read, products, by_quotients, is_unread_there=False)
     parts = dict[Instruction, list[Instruction]]()
     for part, operands in of_parts.items():
         for x in operands:
             parts.setdefault(x, []).append(part)
-    return Program(order, at_cse, apart, products, by_quotients, parts)
+    return Program(order, at_cse, for_each, apart, products, by_quotients, parts)
 
 
 def _order(
@@ -93,6 +105,8 @@ def _order(
     read: dict[Instruction, list[Instruction]],
     products: Sequence[Product],
     by_quotients: Sequence[DivisionByQuotient],
+    *,
+    is_unread_there: bool = True,
 ) -> tuple[dict[Instruction, int], frozenset[Instruction]]:
     read = dict(read)
     read |= {x.outer: [x.inner, x.factor, *x.outer.operands] for x in products if x.inner is not None}
@@ -104,7 +118,8 @@ def _order(
         read |= by_quotient.operands
     if not read and not any(has_side_input(x) for x in computation):
         return {}, frozenset()
-    starts = [*started_from(computation), *(x for x in computation if not x.users)]
+    unread = started_from(computation) if is_unread_there else []
+    starts = [*unread, *(x for x in computation if not x.users)]
     order = order_of_walk([*starts, *computation], lambda x: read.get(x) or operands_before_side_input(x))
     last = max(map(order.__getitem__, starts))
     apart = frozenset(x for x, place in order.items() if place > last)

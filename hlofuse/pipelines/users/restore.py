@@ -65,7 +65,7 @@ from hlofuse.pipelines.users.layouts.moved_copies import (
     with_older_behind,
 )
 from hlofuse.pipelines.users.layouts.turned_broadcasts import in_order_of_turning, with_turned_behind
-from hlofuse.pipelines.users.operands_as_written import Program, as_written
+from hlofuse.pipelines.users.operands_as_written import Program, as_written, is_made_for_each
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
@@ -153,7 +153,8 @@ def _put_in_order_of_program(computation: Computation) -> Program:
         restore_around_quotients(program.by_quotients, program.order)
     elif written := in_order_written(computation):
         for instruction in computation:
-            if not is_made_of_nothing(instruction):  # CSE made one of many since
+            # CSE made one of many since.
+            if not is_made_of_nothing(instruction) and not is_made_for_each(instruction):
                 instruction.users.sort(key=written.__getitem__)
     return program
 

@@ -357,6 +357,29 @@ def test_a_loop_with_a_result_nobody_reads_was_written_down_in_front_of_the_root
     assert users_as_guessed("x.1", unread, head=_LOOP) == ["start.1", "own.1"]
 
 
+@pytest.mark.parametrize(
+    ("name", "users"), [("mul", ["own.1", "start.1"]), ("broadcast_in_dim", ["start.1", "own.1"])]
+)
+def test_what_was_broadcast_for_each_was_made_one_when_such_a_result_was_gone(
+    name: str, users: list[str]
+) -> None:
+    """CSE comes behind DCE: its walk starts from the root alone."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %x.1 = f32[32]{{0}} parameter(1)
+  %none = f32[] constant(0)
+  %{name}.1 = f32[32,8]{{1,0}} broadcast(%p), dimensions={{1}}{named(name)}
+  %z.1 = f32[32,8]{{1,0}} broadcast(%x.1), dimensions={{0}}{named("broadcast_in_dim")}
+  %own.1 = f32[32,8]{{1,0}} multiply(%{name}.1, %z.1){named("mul")}
+  %start.1 = f32[32,8]{{1,0}} multiply(%z.1, %{name}.1){named("mul")}
+  %sum.1 = f32[32]{{0}} reduce(%start.1, %none), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  %zero = s32[] constant(0)
+  %init = (s32[], f32[32]{{0}}) tuple(%zero, %sum.1)
+  %while.1 = (s32[], f32[32]{{0}}) while(%init), condition=%condition, body=%body{named("while")}
+  %end = f32[32]{{0}} get-tuple-element(%while.1), index=1
+  ROOT %r = (f32[32,8]{{1,0}}, f32[32]{{0}}) tuple(%own.1, %end)"""
+    assert users_as_guessed(f"{name}.1", body, head=_LOOP) == users
+
+
 def test_nor_does_a_quotient_that_was_divided_again_stand_elsewhere_then() -> None:
     """`(x / b) / sin(x)`, walked to from an unread result, became `x / (b * sin(x))`."""
     body = f"""  %p = f32[32]{{0}} parameter(0)
