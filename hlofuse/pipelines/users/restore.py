@@ -73,6 +73,7 @@ from hlofuse.pipelines.users.products.sliced_products import called_slices, with
 from hlofuse.pipelines.users.products.split_vectors import with_last_in_place_of_bitcasts
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
 from hlofuse.pipelines.users.products.taken_readers import with_last_in_place_of_taken
+from hlofuse.pipelines.users.simplified.broadcast_slices import with_reshape_for_broadcasts_behind
 from hlofuse.pipelines.users.simplified.clamps import with_clamps_behind
 from hlofuse.pipelines.users.simplified.dropped_identities import with_readers_in_place
 from hlofuse.pipelines.users.simplified.dropped_roundings import (
@@ -188,6 +189,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
         users = with_later_reshaped_in_front(producer, users, clues.ages.numbers)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
     aged = with_last_in_place_of_bitcasts(producer, aged)
+    aged = with_reshape_for_broadcasts_behind(producer, aged)
     return with_readers_in_place(producer, aged), aged != users
 
 
