@@ -95,3 +95,21 @@ def test_what_a_clone_called_comes_behind_what_is_its_own() -> None:
     loop = next(c for c in module.computations if c.name == NAME)
     order = [x.name for x in sorted(loop, key=lambda x: x.id) if x.name in ("exp.1.0", "neg.1.0")]
     assert order == ["neg.1.0", "exp.1.0"]
+
+
+def test_what_reads_that_and_was_named_by_a_pass_was_made_again_as_well() -> None:
+    """ReshapeMover moves the reshape of a mean that keeps its dimensions from one reader to the next."""
+    root = "rsqrt.5.0 = rsqrt(%mul.9.0) jit(f)/while/body/sqrt"
+    module = parse_module(
+        body(
+            f"mul.9.0 = multiply(%x, %x) {MUL}",
+            f"mul.3.0 = multiply(%mul.9.0, %x) {MUL}",
+            "abs.1.0 = abs(%mul.3.0) jit(f)/while/body/abs",
+            root,
+            "add.1.0 = add(%abs.1.0, %rsqrt.5.0) jit(f)/while/body/add",
+        )
+    )
+    makers = guess_ids(module)
+    found = {x.name: maker for x, maker in makers.items()}
+    assert found["mul.9.0"] == found["rsqrt.5.0"] == Maker.SIMPLIFIER_AGAIN
+    assert found["abs.1.0"] == Maker.FRONT_END

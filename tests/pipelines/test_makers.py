@@ -1177,3 +1177,57 @@ def test_a_number_that_the_program_spreads_was_not_folded_of_two(path: str, expe
         f"%t = (f32[8]{{0}}, f32[4]{{0}}) tuple(%mul.9.0, %{name})",
     ]
     assert maker("mul.9.0", *lines) == expected
+
+
+@pytest.mark.parametrize(("path", "made"), [("while/body/iota", Maker.FRONT_END), ("iota", Maker.INLINER)])
+def test_an_iota_of_what_was_cloned_whole_is_as_old_as_the_rest(path: str, made: Maker) -> None:
+    """In the entry one with a number of its own came with a call."""
+    lines = "\n".join(
+        f"  %{name}.9{k}.0 = s32[8]{{0}} {opcode}, {op(path if name == 'iota' else 'while/body/' + name)}"
+        for k, (name, opcode) in enumerate(
+            [("iota", "iota(), iota_dimension=0"), ("rem", "remainder(%iota.90.0, %p)")]
+        )
+    )
+    name = "region_1.2.clone" if "while" in path else "main"
+    text = f"HloModule m\n\nENTRY %{name} {{\n  %p = s32[8]{{0}} parameter(0)\n{lines}\n"
+    text += "  ROOT %tuple.1 = (s32[8]{0}) tuple(%rem.91.0)\n}\n"
+    if name != "main":
+        text = (
+            text.replace("ENTRY ", "")
+            + f"""
+ENTRY %main {{
+  %q = s32[8]{{0}} parameter(0)
+  ROOT %call = (s32[8]{{0}}) call(%q), to_apply=%{name}
+}}
+"""
+        )
+    module = parse_module(text)
+    computation = next(c for c in module.computations if c.name == name)
+    makers = makers_in_turn(computation, frozenset())
+    assert {m for x, m in makers.items() if x.name == "iota.90.0"} == {made}
+
+
+@pytest.mark.parametrize("opcode", ["dynamic-slice", "dynamic-update-slice"])
+def test_a_dynamic_slice_named_after_its_opcode_lies_otherwise(opcode: str) -> None:
+    operands = "%q, %i, %i" if opcode == "dynamic-slice" else "%q, %q, %i, %i"
+    sizes = ", dynamic_slice_sizes={8,4}" if opcode == "dynamic-slice" else ""
+    lines = [
+        "%i = s32[] parameter(2)",
+        f"%{opcode}.3.0 = f32[8,4]{{1,0}} {opcode}({operands}){sizes}, {op(opcode.replace('-', '_'))}",
+    ]
+    assert maker(f"{opcode}.3.0", *lines) == Maker.LAYOUT_NORMALIZATION
+
+
+@pytest.mark.parametrize(
+    ("reshaped", "made"), [("square", Maker.MOVED_CONVERTS), ("", Maker.LAYOUT_NORMALIZATION)]
+)
+def test_what_is_widened_behind_the_reshape_of_another_operation_was_moved(
+    reshaped: str, made: Maker
+) -> None:
+    """So ConvertMover does; in another layout the bitcast would be a pass's."""
+    lines = [
+        "%n = bf16[8,4]{1,0} parameter(2)",
+        "%bitcast.1.0 = bf16[2,4,4]{2,1,0} bitcast(%n)" + (f", {op(reshaped)}" if reshaped else ""),
+        f"%convert.3.0 = f32[2,4,4]{{2,1,0}} convert(%bitcast.1.0), {op('convert_element_type')}",
+    ]
+    assert maker("convert.3.0", *lines) == made

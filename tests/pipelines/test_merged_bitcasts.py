@@ -392,3 +392,37 @@ def test_what_splits_a_dimension_and_is_reduced_was_merged_whatever_else_reads_i
   %reduce.9.0 = f32[] reduce(%bitcast.9.0, %zero), dimensions={0}, to_apply=%sum
   ROOT %tuple.1.0 = (f32[8,4], f32[], f32[4,8,4]) tuple(%reduce.1.0, %reduce.9.0, %negate.1.0)"""
     assert in_order(body) == ["2", "1", "9"]
+
+
+@pytest.mark.parametrize(
+    ("made", "order"), [("f32[8,2]", ["3", "2"]), ("f32[16]", ["2", "3"])], ids=["drops ones", "joins"]
+)
+def test_what_is_joined_is_copied_into_the_default_layout(made: str, order: list[str]) -> None:
+    """So there is no bitcast behind the copy, a transposition today, that could be merged."""
+    body = f"""  %p = f32[1,2,8] parameter(0)
+  %transpose.1.0 = f32[1,8,2] transpose(%p), dimensions={{0,2,1}}
+  %bitcast.2.0 = {made} bitcast(%transpose.1.0){_NAMED}
+  %bitcast.3.0 = f32[16,1] bitcast(%p){_NAMED}
+  ROOT %tuple.1.0 = (f32[16,1]) tuple(%bitcast.3.0)"""
+    assert in_order(body, ["transpose.1.0"]) == order
+
+
+@pytest.mark.parametrize(
+    ("shape", "order"), [("f32[64]", ["3", "9"]), ("f32[8,8]", ["9", "3"])], ids=["vector", "matrix"]
+)
+def test_nothing_is_behind_a_product_that_gives_a_vector(shape: str, order: list[str]) -> None:
+    """What TreeReductionRewriter splits it with is not merged."""
+    body = (
+        f"""  %p = f32[8,64] parameter(0)
+  %q = f32[16,16] parameter(1)
+  %zero = f32[] constant(0)
+  %custom-call.1 = ({shape}, s8[64]) custom-call(%p, %p), {_GEMM}
+  %get-tuple-element.1 = {shape} get-tuple-element(%custom-call.1), index=0
+  %bitcast.3.0 = f32[64] bitcast(%get-tuple-element.1)
+"""
+        + reduce("reduce.1.0", "", "bitcast.3.0", "0")
+        + "  %bitcast.9.0 = f32[256] bitcast(%q)\n"
+        + reduce("reduce.2.0", "", "bitcast.9.0", "0")
+        + "  ROOT %tuple.1.0 = (f32[], f32[]) tuple(%reduce.1.0, %reduce.2.0)"
+    )
+    assert in_order(body) == order

@@ -60,7 +60,7 @@ def in_order_of_making(
     number = {x: name_before_renaming(x).number for x in bitcasts}
     grouped = last_in_a_row(sorted(bitcasts, key=number.__getitem__))
     first = number[grouped[0]] if grouped else max(number.values()) + 1
-    merged_last = {x for x in grouped if was_two(x) or reads_matmul(x) or reads_normalized(x, normalized)}
+    merged_last = {x for x in grouped if was_two(x) or _reads_matrix(x) or reads_normalized(x, normalized)}
     merged_last |= {x for x in bitcasts if gives_back_ones_of(x, merged_last)}
     without_ones = [*takewhile(_only_drops_ones, grouped)] if uses_triton(bitcasts[0]) else []
     # LayoutNormalization makes what is laid out otherwise anew in its last turn.
@@ -175,6 +175,14 @@ def _is_scattered(x: Instruction) -> bool:
 def _is_made_behind(x: Instruction) -> bool:
     """Was it made for a reduction?"""
     return (is_reduced(x) and is_only_reduced(x)) or (bool(x.op_name) and reads_reduction(x))
+
+
+def _reads_matrix(x: Instruction) -> bool:
+    """Does it read a product of two matrices? That has dimensions of its own, which a bitcast gave back.
+
+    There is none behind a product that gives one vector.
+    """
+    return reads_matmul(x) and x.operands[0].shape.rank > 1
 
 
 def _only_drops_ones(x: Instruction) -> bool:

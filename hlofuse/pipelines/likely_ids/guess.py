@@ -20,9 +20,9 @@ from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
 from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
 from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
-from hlofuse.pipelines.likely_ids.made_again import made_again_by_numbers
+from hlofuse.pipelines.likely_ids.made_again import OF_PROGRAM, made_again_by_numbers
 from hlofuse.pipelines.likely_ids.maker import Maker
-from hlofuse.pipelines.likely_ids.makers_in_turn import makers_in_turn
+from hlofuse.pipelines.likely_ids.makers_in_turn import add_moved, makers_in_turn
 from hlofuse.pipelines.likely_ids.merged_products import in_order_of_mergers
 from hlofuse.pipelines.likely_ids.merged_quotients import behind_quotients, is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.older_names import (
@@ -64,6 +64,10 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
                 if not is_older and not computation.is_entry:
                     again = made_again_by_numbers(computation, makers, named)
                     makers |= dict.fromkeys(again, Maker.SIMPLIFIER_AGAIN)
+                    if again:
+                        not_told = {x: maker for x, maker in makers.items() if maker not in OF_PROGRAM}
+                        add_moved(not_told)
+                        makers |= not_told
                 order = _by_age(computation, makers, named, is_older=is_older)
                 guessed.update(makers)
             computation.reorder(with_callers_as_written(order, written))

@@ -18,7 +18,7 @@ from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.names import name_before_renaming
 
 _NOT_TOLD = frozenset({"constant", "get-tuple-element", "tuple"})
-_OF_PROGRAM = (Maker.FRONT_END, Maker.INLINER)
+OF_PROGRAM = (Maker.FRONT_END, Maker.INLINER)
 _SHARE = 3
 """One of so many, of those behind the first one, has to be contradicted by the data."""
 
@@ -32,7 +32,7 @@ def made_again_by_numbers(
     """
     chains: dict[str, list[Instruction]] = {}
     for x, maker in makers.items():
-        if maker in _OF_PROGRAM and x.opcode not in _NOT_TOLD and x not in named:
+        if maker in OF_PROGRAM and x.opcode not in _NOT_TOLD and x not in named:
             chains.setdefault(name_before_renaming(x).root, []).append(x)
     place: dict[Instruction, int] = {}
     needed: dict[Instruction, int] = {}

@@ -24,18 +24,20 @@ class Maker(IntEnum):
     DOT_MERGER = 7
     WIDENED_PRODUCTS = 8
     """FloatNormalization of products and convolutions that the device has not."""
-    MOVED_COPIES = 9
+    MOVED_CONVERTS = 9
+    """ConvertMover, where it runs again behind that."""
+    MOVED_COPIES = 10
     """MoveCopyToUsers, right ahead of LayoutNormalization."""
-    LAYOUT_NORMALIZATION = 10
-    SPLIT_K = 11
-    FUSIONS = 12
+    LAYOUT_NORMALIZATION = 11
+    SPLIT_K = 12
+    FUSIONS = 13
     """Triton fusions and library calls."""
-    REDUCTIONS = 13
+    REDUCTIONS = 14
     """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
-    FLOAT_NORMALIZATION = 14
-    SIMPLIFIER_LAST = 15
+    FLOAT_NORMALIZATION = 15
+    SIMPLIFIER_LAST = 16
     """AlgebraicSimplifier behind float normalization."""
-    CONVERSIONS_LAST = 16
+    CONVERSIONS_LAST = 17
     """SimplifyFPConversions behind that."""
-    ANY = 17
+    ANY = 18
     """Whoever it was: only numbers count among these."""

@@ -32,6 +32,7 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
     is_of_divisor,
     is_of_padded_call,
     is_spread_for_operation,
+    is_widened_behind_reshape,
 )
 from hlofuse.pipelines.names import (
     is_of_call,
@@ -140,8 +141,10 @@ class Makers(MakersByName):
         return Maker.INLINER if is_of_call(x) else Maker.SIMPLIFIER
 
     def _of_convert(self, x: Instruction) -> Maker:
-        if is_told_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
+        if is_told_of_program(x):
             return self.by_name(x)
+        if LOWERED.get(operation(x)) == x.opcode:
+            return Maker.MOVED_CONVERTS if is_widened_behind_reshape(x) else self.by_name(x)
         source = x.operands[0]
         if source.opcode == "reduce" and self.of(source) == Maker.SPLIT_K:
             return Maker.SPLIT_K
@@ -168,7 +171,7 @@ class Makers(MakersByName):
             return Maker.INLINER  # jax.numpy.argmax is a function, of which the name does not tell
         if is_spread_for_operation(x):
             return Maker.SIMPLIFIER_AGAIN
-        if x in self.named:
+        if x in self.named or (self.all_cloned and is_told_of_program(x) and not is_of_call(x)):
             return Maker.FRONT_END
         return Maker.INLINER if is_told_of_program(x) else Maker.SIMPLIFIER
 

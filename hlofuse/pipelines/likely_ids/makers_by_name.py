@@ -22,6 +22,8 @@ LOWERED = {
     "cholesky": "select",
     "convert_element_type": "convert",
     "div": "divide",
+    "dynamic_slice": "dynamic-slice",
+    "dynamic_update_slice": "dynamic-update-slice",
     "exp": "exponential",
     "max": "maximum",
     "reduce_precision": "reduce-precision",

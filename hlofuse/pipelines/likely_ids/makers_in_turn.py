@@ -69,11 +69,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(split_behind_product(makers), Maker.SIMPLIFIER_AGAIN))
-    makers.update(dict.fromkeys(moved_along(makers), Maker.SIMPLIFIER_AGAIN))
-    makers.update(dict.fromkeys(on_the_way_to_moved(makers), Maker.SIMPLIFIER_AGAIN))
-    makers.update(dict.fromkeys(converted_for_moved(makers), Maker.SIMPLIFIER_AGAIN))
-    makers.update(dict.fromkeys(spread_for_moved(makers), Maker.SIMPLIFIER_AGAIN))
-    makers.update(dict.fromkeys(spread_of_moved(makers), Maker.SIMPLIFIER_AGAIN))
+    add_moved(makers)
     in_turn = _never_back_in_numbers(makers)
     makers.update((x, maker) for x, maker in in_turn.items() if x.opcode in ELEMENTWISE_OPCODES)
     makers.update((x, Maker.SIMPLIFIER_AGAIN) for x in makers if is_of_merged_quotient(x))
@@ -91,6 +87,18 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(spread_for_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys((x for x in spread_as_written(makers) if x in named), Maker.FRONT_END))
     return makers
+
+
+def add_moved(makers: dict[Instruction, Maker]) -> None:
+    """Put in what was moved with what seems to be made the second time around, and what was spread for it."""
+    for moved_with in (
+        moved_along,
+        on_the_way_to_moved,
+        converted_for_moved,
+        spread_for_moved,
+        spread_of_moved,
+    ):
+        makers.update(dict.fromkeys(moved_with(makers), Maker.SIMPLIFIER_AGAIN))
 
 
 def _of_updates(makers: dict[Instruction, Maker]) -> list[Instruction]:

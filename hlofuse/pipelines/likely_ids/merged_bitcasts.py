@@ -62,7 +62,8 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
             is_told = x.computation is not None and x.computation.is_entry and bool(x.op_name)
             return is_told and source.shape.dimensions[0] != 1
         case "transpose":
-            return source.shape.dimensions[0] == 1
+            # Dimensions are joined or split in the default layout.
+            return source.shape.dimensions[0] == 1 and source.shape.true_dimensions == x.shape.true_dimensions
     return source.shape.true_rank > 1 and source.shape.dimensions != (*x.shape.dimensions, 1)
 
 

@@ -162,6 +162,17 @@ def is_moved_in_front_of_copies(x: Instruction) -> bool:
     )
 
 
+def is_widened_behind_reshape(x: Instruction) -> bool:
+    """Does it make wide what had been wide already when it was reshaped for another operation?
+
+    ConvertMover (`xla/hlo/transforms/simplifiers/convert_mover.cc`) moves converts to a wider type behind
+    reshapes, and makes them anew with their metadata.
+    """
+    source = x.operands[0]
+    is_reshaped = source.opcode == "bitcast" and bool(source.op_name) and source.op_name != x.op_name
+    return is_reshaped and x.shape.byte_size > source.shape.byte_size
+
+
 def adds_in_front(broadcast: Instruction) -> bool:
     """Are all new dimensions in front? Others had been there as dimensions of size one."""
     dimensions = tuple(broadcast.attributes["dimensions"])
