@@ -88,12 +88,12 @@ def _is_of_one_copy(parts: list[Instruction]) -> bool:
 
 
 def _copies_of(part: Instruction) -> Iterator[Instruction]:
-    """Those that read it, or what one was moved behind in turn."""
+    """What reads it: of a part one was moved behind in turn, what reads that."""
     for reader in readers_past_inserted(part):
-        if reader.opcode == "transpose":
-            yield reader
-        elif reader.opcode in _PARTS:
+        if reader.opcode in _PARTS:
             yield from _copies_of(reader)
+        else:
+            yield reader
 
 
 def _is_of_copied(part: Instruction) -> bool:
