@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.names import is_made_by_pass, last_of_program
+from hlofuse.pipelines.ages_of_program import is_made_by_pass, last_of_program
 
 from ..running import find
 from .users.lists import named

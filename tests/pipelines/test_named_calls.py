@@ -6,8 +6,9 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.calls_in_names import function_called, is_of_call, outermost_call
 from hlofuse.pipelines.named_calls import named_calls
-from hlofuse.pipelines.names import function_called, is_of_call, is_of_older_release, outermost_call
+from hlofuse.pipelines.names import is_of_older_release
 
 from ..running import find
 from .users.lists import users_of

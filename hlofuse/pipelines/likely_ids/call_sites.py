@@ -15,7 +15,8 @@ from itertools import accumulate, pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, name_before_renaming, stack_frame
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import name_before_renaming, stack_frame
 
 _Chain = list[tuple[int, int]]
 """The numbers of one root, each with its site."""

@@ -14,13 +14,8 @@ from collections.abc import Collection
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
-    is_of_call,
-    is_told_of_program,
-    name_before_renaming,
-    number_in_name,
-    operation,
-)
+from hlofuse.pipelines.calls_in_names import is_of_call
+from hlofuse.pipelines.names import is_told_of_program, name_before_renaming, number_in_name, operation
 
 _SHIFTS = frozenset({"shift-left", "shift-right-logical"})
 _VARIANCES = ("jit(_var)/div", "jvp(jit(_var))/div")

@@ -19,17 +19,10 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.calls_in_names import is_in_branch, is_of_call, loops_around, outermost_call
 from hlofuse.pipelines.likely_ids.against_data import NOTHING, AgainstData, against_data
 from hlofuse.pipelines.named_calls import named_calls
-from hlofuse.pipelines.names import (
-    is_in_branch,
-    is_of_call,
-    is_told_of_program,
-    is_without_op_name,
-    loops_around,
-    name_before_renaming,
-    outermost_call,
-)
+from hlofuse.pipelines.names import is_told_of_program, is_without_op_name, name_before_renaming
 
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import is_in_branch
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.older_names import is_clone
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
-from hlofuse.pipelines.names import is_in_branch, is_told_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_told_of_program, name_before_renaming, operation
 
 _BRANCH = re.compile(r"/branch_(\d+)")
 _CONDITIONAL = "cond"

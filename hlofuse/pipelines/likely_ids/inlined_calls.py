@@ -12,15 +12,10 @@ from collections.abc import Iterator, Mapping
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call
 from hlofuse.pipelines.likely_ids.nested_calls import with_results_together
 from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
-from hlofuse.pipelines.names import (
-    is_called_once,
-    name_before_renaming,
-    operation,
-    outermost_call,
-    stack_frame,
-)
+from hlofuse.pipelines.names import name_before_renaming, operation, stack_frame
 
 
 def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) -> list[Instruction]:

@@ -12,6 +12,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.calls_in_names import is_of_call
 from hlofuse.pipelines.likely_ids.batched_indices import is_of_batches
 from hlofuse.pipelines.likely_ids.folded_numbers import (
     is_of_difference,
@@ -34,12 +35,7 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
     is_spread_for_operation,
     is_widened_behind_reshape,
 )
-from hlofuse.pipelines.names import (
-    is_of_call,
-    is_told_of_program,
-    name_before_renaming,
-    operation,
-)
+from hlofuse.pipelines.names import is_told_of_program, name_before_renaming, operation
 
 MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
 

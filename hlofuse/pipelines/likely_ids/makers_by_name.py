@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import is_of_call
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.signs_of_passes import (
     bears_name_of_another,
     is_sum_with_transposed,
     joins_reductions,
 )
-from hlofuse.pipelines.names import (
-    is_of_call,
-    is_told_of_program,
-    name_before_renaming,
-    operation,
-)
+from hlofuse.pipelines.names import is_told_of_program, name_before_renaming, operation
 
 LOWERED = {
     **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),

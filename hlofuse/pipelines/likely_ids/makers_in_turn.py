@@ -6,6 +6,7 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import is_of_call
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.inlined_branches import of_inlined_branches
 from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
@@ -33,7 +34,7 @@ from hlofuse.pipelines.likely_ids.spread_for_readers import (
 )
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 from hlofuse.pipelines.likely_ids.widened_products import widened_for_products
-from hlofuse.pipelines.names import is_of_call, is_told_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_told_of_program, name_before_renaming, operation
 
 _TURNS = (
     Maker.INLINER,

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import is_of_call
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_by_name import MakersByName
@@ -26,7 +27,6 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
 )
 from hlofuse.pipelines.names import (
     Name,
-    is_of_call,
     is_told_of_program,
     is_without_op_name,
     name_before_renaming,

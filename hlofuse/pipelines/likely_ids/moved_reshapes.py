@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import loops_around
 from hlofuse.pipelines.likely_ids.maker import Maker
-from hlofuse.pipelines.names import is_told_of_program, loops_around, operation
+from hlofuse.pipelines.names import is_told_of_program, operation
 
 _BEFORE_IT_OR_ALIKE = (Maker.INLINER, Maker.SIMPLIFIER, Maker.LAYOUT_NORMALIZATION)
 """Whose instructions bear the same names as those that it makes in their place."""

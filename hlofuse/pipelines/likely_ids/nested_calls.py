@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import functions_around, outermost_call
+from hlofuse.pipelines.calls_in_names import functions_around, outermost_call
 
 
 def with_results_together(

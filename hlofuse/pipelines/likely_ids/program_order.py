@@ -13,11 +13,12 @@ from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import is_of_derivative
 from hlofuse.pipelines.likely_ids.call_sites import in_order_of_call_sites
 from hlofuse.pipelines.likely_ids.found_equal import found_equal, found_later
 from hlofuse.pipelines.likely_ids.numbers_of_program import in_order_of_first_use
 from hlofuse.pipelines.likely_ids.places_in_source import as_met
-from hlofuse.pipelines.names import is_of_derivative, name_before_renaming, stack_frame
+from hlofuse.pipelines.names import name_before_renaming, stack_frame
 
 
 def in_program_order(operations: list[Instruction]) -> list[Instruction]:

@@ -17,8 +17,9 @@ from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.calls_in_names import FUNCTIONS_OF_SCAN, functions_around, scope
 from hlofuse.pipelines.likely_ids.random_bits import NAME, is_third_word, shape_generated
-from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, functions_around, scope, stack_frame
+from hlofuse.pipelines.names import stack_frame
 
 _NUMBERED = re.compile(r"[^.]*\.(\d+)")
 _OF_PASSES = frozenset({"bitcast", "fusion", "get-tuple-element", "tuple"})

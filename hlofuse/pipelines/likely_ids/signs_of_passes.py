@@ -5,9 +5,8 @@ from __future__ import annotations
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.opcodes import OPCODES
+from hlofuse.pipelines.calls_in_names import is_of_call, is_of_derivative
 from hlofuse.pipelines.names import (
-    is_of_call,
-    is_of_derivative,
     is_told_of_program,
     name_before_renaming,
     opcode_of,

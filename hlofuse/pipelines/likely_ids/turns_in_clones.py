@@ -12,7 +12,8 @@ from itertools import pairwise
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_call, name_before_renaming
+from hlofuse.pipelines.calls_in_names import is_of_call
+from hlofuse.pipelines.names import name_before_renaming
 
 _NUMBERED_OTHERWISE = frozenset({"custom-call", "fusion", "get-tuple-element", "parameter"})
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_loop_of_one_turn, stack_frame
+from hlofuse.pipelines.calls_in_names import is_loop_of_one_turn
+from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
 from hlofuse.pipelines.users.duplicates.first_elements import (
     in_order_of_elements,

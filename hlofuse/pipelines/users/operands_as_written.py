@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation, outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.calls.derived_choices import choice_in_front
 from hlofuse.pipelines.users.calls.swapped_branches import operands_before_swap
 from hlofuse.pipelines.users.calls.unread_results import started_from

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call
+from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call
+from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.calls.unrolled_loops import is_stacked
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.divisors import was_divisors

@@ -7,7 +7,8 @@ appended the users of each other as it met that.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation, outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.calls.results import is_computed_of_nothing
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.visits import Uses

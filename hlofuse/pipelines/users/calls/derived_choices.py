@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, is_of_derivative, scope, stack_frame
+from hlofuse.pipelines.calls_in_names import FUNCTIONS_OF_SCAN, is_of_derivative, scope
+from hlofuse.pipelines.names import stack_frame
 
 _BODY = "/while/body/"
 

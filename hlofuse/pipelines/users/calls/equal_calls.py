@@ -8,7 +8,7 @@ second comparison goes in turn.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.users.common.holes import without
 
 

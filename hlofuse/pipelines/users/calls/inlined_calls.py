@@ -12,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
+from hlofuse.pipelines.calls_in_names import (
     function_called,
     is_called_once,
     is_cloned_whole,
     is_loop_of_one_turn,
     is_of_derivative,
-    name_before_renaming,
-    operation,
     outermost_call,
     scope,
 )
+from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.calls.clones import is_cotangent, is_of_later_call, is_of_same_call
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import MADE_ANEW, is_called_once, outermost_call, scope, stack_frame
+from hlofuse.pipelines.ages_of_program import MADE_ANEW
+from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call, scope
+from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.calls.clones import clone_of, is_cotangent, is_result, readers_of
 from hlofuse.pipelines.users.common.ages import is_choice_of_remainder, with_clones_by_age
 from hlofuse.pipelines.users.common.holes import without

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
+from hlofuse.pipelines.calls_in_names import (
     FUNCTIONS_OF_SCAN,
     caller_of,
     is_named_around_loop,
-    is_of_program,
     outermost_call,
 )
+from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.visits import order_of_walk
 from hlofuse.pipelines.users.duplicates.twins_in_body import with_twins_gone

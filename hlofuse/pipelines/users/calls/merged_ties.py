@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import name_before_renaming, operation, outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.common.holes import without
 
 _EXTREMES = frozenset({"maximum", "minimum"})

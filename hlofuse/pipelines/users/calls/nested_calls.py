@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import scope
+from hlofuse.pipelines.calls_in_names import scope
 from hlofuse.pipelines.users.calls.clones import operands_of, readers_of, twins_of
 from hlofuse.pipelines.users.calls.results import (
     has_other_results,

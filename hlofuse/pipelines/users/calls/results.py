@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_called_once, is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call
+from hlofuse.pipelines.names import is_of_program, stack_frame
 from hlofuse.pipelines.users.calls.clones import operands_of, readers_of, twins_of
 from hlofuse.pipelines.users.calls.derived_choices import choice_in_front
 from hlofuse.pipelines.users.common.ages import was_division

@@ -8,7 +8,8 @@ that, and takes the place of the call, the last filling the hole.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import outermost_call, stack_frame
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import stack_frame
 
 
 def with_reader_in_place_of_call(producer: Instruction, users: list[Instruction]) -> list[Instruction]:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_in_function
+from hlofuse.pipelines.calls_in_names import is_in_function
 from hlofuse.pipelines.users.calls.selected_results import (
     is_only_result,
     is_result_of_branches,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.users.common.holes import last_at
 
 

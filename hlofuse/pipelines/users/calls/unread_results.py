@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, scope
+from hlofuse.pipelines.calls_in_names import scope
+from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.visits import order_of_walk
 
 

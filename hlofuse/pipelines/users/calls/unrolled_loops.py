@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_loop_of_one_turn
+from hlofuse.pipelines.calls_in_names import is_loop_of_one_turn
 
 _CHECKPOINT = "/checkpoint/"
 _NEAR = 4

@@ -12,16 +12,14 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.pipelines.ages_of_program import MADE_ANEW, is_made_by_pass, last_of_program
+from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.names import (
-    MADE_ANEW,
-    is_made_by_pass,
     is_of_older_release,
     is_of_program,
     is_of_several,
-    last_of_program,
     name_before_renaming,
     operation,
-    outermost_call,
 )
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 

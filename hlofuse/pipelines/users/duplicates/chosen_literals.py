@@ -6,7 +6,7 @@ The function reads what it is given: the call was a user of the broadcast, among
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import without
 

@@ -10,7 +10,8 @@ from collections.abc import Hashable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_called_once, operation, outermost_call
+from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 

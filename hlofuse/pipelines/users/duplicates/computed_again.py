@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_called_once, operation, stack_frame
+from hlofuse.pipelines.calls_in_names import is_called_once
+from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.normalized_again import Gone
 from hlofuse.pipelines.users.duplicates.source_expressions import readers_of_twin

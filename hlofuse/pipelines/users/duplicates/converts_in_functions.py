@@ -8,7 +8,8 @@ users of the other one.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, outermost_call, stack_frame
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import is_of_program, stack_frame
 
 
 def readers_of_own_converts(producer: Instruction, users: list[Instruction]) -> list[Instruction]:

@@ -12,7 +12,8 @@ from bisect import bisect_left
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.products.merged_dots import operands_before_merger
 from hlofuse.pipelines.users.products.side_inputs import has_side_input, operands_before_side_input

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_call, operation
+from hlofuse.pipelines.calls_in_names import is_of_call
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.holes import last_at, without
 
 

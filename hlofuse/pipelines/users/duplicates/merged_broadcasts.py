@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, operation, scope, stack_frame
+from hlofuse.pipelines.calls_in_names import scope
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without

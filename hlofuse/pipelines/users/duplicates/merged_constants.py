@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import chain, groupby
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, last_of_program, outermost_call, scope, stack_frame
+from hlofuse.pipelines.ages_of_program import last_of_program
+from hlofuse.pipelines.calls_in_names import outermost_call, scope
+from hlofuse.pipelines.names import is_of_program, stack_frame
 from hlofuse.pipelines.users.floats.widened import served_by
 
 

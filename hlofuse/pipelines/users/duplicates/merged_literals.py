@@ -12,16 +12,15 @@ from collections.abc import Hashable
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import (
     is_called_once,
-    is_made_by_pass,
     is_of_called,
     is_of_derivative,
-    operation,
     outermost_call,
     scope,
-    stack_frame,
 )
+from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_product_with_predicate
 from hlofuse.pipelines.users.common.keys import is_turn, is_word_of_key
 from hlofuse.pipelines.users.common.visits import Uses

@@ -6,7 +6,8 @@ from collections import defaultdict
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import is_of_derivative, is_of_program, operation, stack_frame
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.common.extents import Extent, extent_of, extent_of_frame
 from hlofuse.pipelines.users.common.holes import without
 

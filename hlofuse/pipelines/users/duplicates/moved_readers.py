@@ -10,7 +10,7 @@ from collections.abc import Hashable
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.duplicates.rounds import Rounds, is_clone
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import scope
+from hlofuse.pipelines.calls_in_names import scope
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.duplicates.normalized_indices import sum_of_index

@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, is_in_branch, scope, stack_frame
+from hlofuse.pipelines.calls_in_names import FUNCTIONS_OF_SCAN, is_in_branch, scope
+from hlofuse.pipelines.names import stack_frame
 
 Call: TypeAlias = "tuple[int, int]"
 """One call of a function: where it was called, and the function."""

@@ -7,15 +7,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
-    is_of_called,
-    is_of_derivative,
-    is_of_program,
-    name_before_renaming,
-    operation,
-    outermost_call,
-    stack_frame,
-)
+from hlofuse.pipelines.calls_in_names import is_of_called, is_of_derivative, outermost_call
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.common.numbers import Numbers

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, is_of_program, operation, stack_frame
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 
 
 def derived_again(computation: Computation) -> dict[Instruction, int]:

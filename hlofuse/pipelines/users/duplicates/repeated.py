@@ -17,14 +17,8 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
-    is_of_called,
-    is_of_derivative,
-    is_of_older_release,
-    is_of_program,
-    name_before_renaming,
-    outermost_call,
-)
+from hlofuse.pipelines.calls_in_names import is_of_called, is_of_derivative, outermost_call
+from hlofuse.pipelines.names import is_of_older_release, is_of_program, name_before_renaming
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses

@@ -8,14 +8,9 @@ from typing import TypeAlias
 from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
-    is_cloned_whole,
-    is_made_by_pass,
-    is_of_program,
-    name_before_renaming,
-    operation,
-    stack_frame,
-)
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import is_cloned_whole
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import without
 
 Reshaped: TypeAlias = "dict[Instruction, list[Instruction]]"

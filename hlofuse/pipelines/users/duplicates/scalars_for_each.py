@@ -17,16 +17,13 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.ages_of_program import is_made_by_pass, last_of_program
+from hlofuse.pipelines.calls_in_names import is_in_branch, is_of_called, scope
 from hlofuse.pipelines.names import (
-    is_in_branch,
-    is_made_by_pass,
-    is_of_called,
     is_of_older_release,
     is_of_program,
-    last_of_program,
     name_before_renaming,
     operation,
-    scope,
     stack_frame,
 )
 from hlofuse.pipelines.users.common.extents import extent_of, extents_apart, is_in_lambda

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, operation
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 
 _LAYOUT_ONLY = frozenset({"bitcast", "copy", "transpose"})

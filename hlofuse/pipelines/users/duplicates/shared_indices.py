@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, number_in_name, operation, stack_frame
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import number_in_name, operation, stack_frame
 from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses

@@ -10,7 +10,8 @@ there is the like of it in each.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import is_of_program
 
 
 def in_order_of_reading_calls(word: Instruction, users: list[Instruction]) -> list[Instruction]:

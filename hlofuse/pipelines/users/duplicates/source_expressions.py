@@ -11,14 +11,13 @@ from collections.abc import Mapping
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
 from hlofuse.pipelines.names import (
-    is_made_by_pass,
-    is_of_derivative,
     is_of_older_release,
     is_of_program,
     name_before_renaming,
     operation,
-    scope,
     stack_frame,
 )
 from hlofuse.pipelines.users.common.ages import came_behind_its_users

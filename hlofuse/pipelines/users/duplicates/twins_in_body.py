@@ -8,7 +8,8 @@ from itertools import islice, takewhile
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.stack_frames import SourceLocation, StackFrames
-from hlofuse.pipelines.names import caller_of, stack_frame
+from hlofuse.pipelines.calls_in_names import caller_of
+from hlofuse.pipelines.names import stack_frame
 
 
 def with_twins_gone(users: list[Instruction]) -> list[Instruction | None]:

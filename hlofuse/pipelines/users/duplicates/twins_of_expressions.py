@@ -7,7 +7,8 @@ its operands, and the last user there takes its place.
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.concatenates import is_of_merged
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without

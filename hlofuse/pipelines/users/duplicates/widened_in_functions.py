@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, is_of_program
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.visits import Uses
 

@@ -8,7 +8,8 @@ and as the products go, which nobody else reads, it takes their places. It bears
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, is_of_program, operation
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 
 

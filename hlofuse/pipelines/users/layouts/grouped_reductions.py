@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_loop_of_one_turn
+from hlofuse.pipelines.calls_in_names import is_loop_of_one_turn
 from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.grouping import is_grouped, is_reduced
 from hlofuse.pipelines.users.common.holes import without

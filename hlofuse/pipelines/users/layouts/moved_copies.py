@@ -8,7 +8,8 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, readers_past_inserted

@@ -14,8 +14,9 @@ from itertools import takewhile
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.ages_of_program import last_of_program
 from hlofuse.pipelines.likely_ids.maker import Maker
-from hlofuse.pipelines.names import is_of_program, last_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied, was_copy
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.tuples import element_given
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import SLICE_OF_SCAN, is_of_program
+from hlofuse.pipelines.calls_in_names import SLICE_OF_SCAN
+from hlofuse.pipelines.names import is_of_program
 
 _OF_SCAN = (
     SLICE_OF_SCAN,

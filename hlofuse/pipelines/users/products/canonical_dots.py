@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, operation
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, has_dot
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.reshaped_products import (

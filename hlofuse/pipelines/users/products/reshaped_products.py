@@ -10,7 +10,8 @@ from __future__ import annotations
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, operation, stack_frame
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import last_at
 

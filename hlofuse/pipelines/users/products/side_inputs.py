@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_derivative, is_of_program, scope, stack_frame
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
+from hlofuse.pipelines.names import is_of_program, stack_frame
 from hlofuse.pipelines.users.common.extents import extents_apart
 
 _OF_CONVOLUTION, _OF_PRODUCT = 3, 2

@@ -9,7 +9,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.pipelines.names import outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.users.common.constants import literal_of
 from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.holes import without

@@ -10,7 +10,9 @@ from collections.abc import Hashable, Iterable
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_derivative, is_of_program
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, is_gemm, readers_past_layout
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.products.taken_operands import originals_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import scope
+from hlofuse.pipelines.calls_in_names import scope
 from hlofuse.pipelines.users.common.ages import was_subtraction
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import SLICE_OF_SCAN, is_of_program
+from hlofuse.pipelines.calls_in_names import SLICE_OF_SCAN
+from hlofuse.pipelines.names import is_of_program
 
 
 def with_reshape_for_broadcasts_behind(slice_: Instruction, users: list[Instruction]) -> list[Instruction]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, was_two_converts
 from hlofuse.pipelines.users.simplified.moved_reshapes import was_scalar

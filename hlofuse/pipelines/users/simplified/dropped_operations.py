@@ -11,13 +11,8 @@ from functools import lru_cache
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
-    is_of_program,
-    name_before_renaming,
-    operation,
-    outermost_call,
-    stack_frame,
-)
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_at, last_in_front
 from hlofuse.pipelines.users.common.keys import is_word_of_key
 from hlofuse.pipelines.users.common.numbers import Numbers

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import outermost_call, stack_frame
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import stack_frame
 
 _DERIVED = re.compile(r"jvp\(|transpose\(|\)")
 

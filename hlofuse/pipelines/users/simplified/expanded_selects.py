@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative
+from hlofuse.pipelines.calls_in_names import is_of_derivative
 
 
 def with_search_behind(users: list[Instruction]) -> list[Instruction]:

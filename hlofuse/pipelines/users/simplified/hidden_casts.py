@@ -7,14 +7,9 @@ from collections.abc import Hashable
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.pipelines.names import (
-    is_made_by_pass,
-    is_of_derivative,
-    name_before_renaming,
-    operation,
-    scope,
-    stack_frame,
-)
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
+from hlofuse.pipelines.names import name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.extents import extent_of, extent_of_frame
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.numbers import Numbers

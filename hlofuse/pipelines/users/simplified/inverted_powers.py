@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, is_of_program, operation
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.names import is_of_program, operation
 
 
 def with_negated_exponents_behind(users: list[Instruction]) -> list[Instruction]:

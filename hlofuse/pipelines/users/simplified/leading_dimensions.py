@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_made_by_pass, operation
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk

@@ -12,14 +12,9 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
-    is_made_by_pass,
-    is_of_called,
-    is_of_derivative,
-    is_of_program,
-    is_one_missing,
-    operation,
-)
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import is_of_called, is_of_derivative
+from hlofuse.pipelines.names import is_of_program, is_one_missing, operation
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import literal_of
 from hlofuse.pipelines.users.common.holes import without

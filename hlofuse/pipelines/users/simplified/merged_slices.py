@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import FUNCTIONS_OF_SCAN, scope
+from hlofuse.pipelines.calls_in_names import FUNCTIONS_OF_SCAN, scope
 from hlofuse.pipelines.users.common.holes import without
 
 

@@ -7,14 +7,9 @@ from bisect import bisect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
-    is_in_branch,
-    is_made_by_pass,
-    is_of_called,
-    is_of_program,
-    name_before_renaming,
-    outermost_call,
-)
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import is_in_branch, is_of_called, outermost_call
+from hlofuse.pipelines.names import is_of_program, name_before_renaming
 from hlofuse.pipelines.users.common.ages import came_behind_its_users, was_division
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import was_two_converts

@@ -8,18 +8,15 @@ from collections.abc import Hashable
 from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import (
     SLICE_OF_SCAN,
     is_in_branch,
-    is_made_by_pass,
     is_of_called,
     is_of_derivative,
-    is_of_program,
-    name_before_renaming,
-    operation,
     outermost_call,
-    stack_frame,
 )
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.calls.clones import is_of_same_call
 from hlofuse.pipelines.users.common.ages import (
     Calls,

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative, is_of_program, operation
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import in_single_precision, number_of
 from hlofuse.pipelines.users.common.holes import without

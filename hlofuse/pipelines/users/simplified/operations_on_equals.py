@@ -14,7 +14,9 @@ from typing import NamedTuple, TypeAlias
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import last_of_program, operation, outermost_call, scope, stack_frame
+from hlofuse.pipelines.ages_of_program import last_of_program
+from hlofuse.pipelines.calls_in_names import outermost_call, scope
+from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses

@@ -14,14 +14,9 @@ from hlofuse.analysis.custom_calls import is_library_matmul
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.pipelines.names import (
-    is_made_by_pass,
-    is_of_called,
-    is_of_program,
-    name_before_renaming,
-    operation,
-    stack_frame,
-)
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
+from hlofuse.pipelines.calls_in_names import is_of_called
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.constants import in_single_precision, number_of
 from hlofuse.pipelines.users.common.fusions import is_gemm

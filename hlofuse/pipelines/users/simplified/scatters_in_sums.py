@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_derivative
+from hlofuse.pipelines.calls_in_names import is_of_derivative
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 

@@ -7,14 +7,8 @@ from typing import TypeAlias
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import (
-    Name,
-    is_of_derivative,
-    is_of_program,
-    name_before_renaming,
-    operation,
-    stack_frame,
-)
+from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.names import Name, is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_in_front
 
 Reductions: TypeAlias = "dict[Name, Instruction]"

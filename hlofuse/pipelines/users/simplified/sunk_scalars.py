@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_called, is_of_program
+from hlofuse.pipelines.calls_in_names import is_of_called
+from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.holes import without
 
 
