@@ -13,7 +13,7 @@ from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert, readers_past_inserted
-from hlofuse.pipelines.users.layouts.other_layouts import is_given
+from hlofuse.pipelines.users.layouts.other_layouts import is_given_by_library
 from hlofuse.pipelines.users.products.side_inputs import is_read_as_addend
 
 _MADE_IN_FRONT = ELEMENTWISE_OPCODES - {"convert"}
@@ -78,12 +78,14 @@ def _is_of_one_copy(parts: list[Instruction]) -> bool:
 
     What a product gives was copied for each part: DotDimensionMerger
     (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`) put a bitcast that is younger than they are in
-    between. LayoutNormalization made the copies transposes when MoveCopyToUsers had made all parts; where
-    they come in turn it made the parts as well, and others than the last were not copied ahead of that.
+    between. Around Triton's products bitcasts are younger anyhow: HoistFusedBitcasts
+    (`xla/backends/gpu/transforms/hoist_fused_bitcasts.cc`) makes them anew. LayoutNormalization made the
+    copies transposes when MoveCopyToUsers had made all parts; where they come in turn it made the parts as
+    well, and others than the last were not copied ahead of that.
     """
     first, last = min(u.id for u in parts), max(u.id for u in parts)
     (whole, *_) = parts[0].operands
-    if is_given(whole, first):
+    if is_given_by_library(whole, first):
         return False
     return all(last < copy.id for part in parts for copy in _copies_of(part))
 

@@ -26,7 +26,8 @@ from hlofuse.pipelines.users.products.reshaped_products import computed_by, is_p
 _AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
 )
-_GIVEN = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
+_GIVEN_BY_LIBRARY = frozenset({"custom-call", "get-tuple-element"})
+_GIVEN = _GIVEN_BY_LIBRARY | {"dot", "fusion"}
 _MADE_ANEW = _AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
 
 
@@ -232,14 +233,18 @@ def was_copied_for_each(x: Instruction) -> bool:
     (source,) = x.operands
     if source.opcode == "parameter":
         return True
-    return is_given(source, x.id) and was_copy(x)
+    return _behind_younger_bitcasts(source, x.id).opcode in _GIVEN and was_copy(x)
 
 
-def is_given(x: Instruction, number: int) -> bool:
-    """Is it what a library call or a gemm gives, behind bitcasts younger than that `number` at most?"""
+def is_given_by_library(x: Instruction, number: int) -> bool:
+    """Is it what a library call gives, behind bitcasts younger than that `number` at most?"""
+    return _behind_younger_bitcasts(x, number).opcode in _GIVEN_BY_LIBRARY
+
+
+def _behind_younger_bitcasts(x: Instruction, number: int) -> Instruction:
     while x.opcode == "bitcast" and x.id > number:
         x = x.operands[0]
-    return x.opcode in _GIVEN
+    return x
 
 
 def was_transposed_in_place(x: Instruction) -> bool:
