@@ -178,3 +178,24 @@ ENTRY %main {{
     added = entry.root.operands[0]
     moved = split_behind_product({added: Maker.LAYOUT_NORMALIZATION}) == [added]
     assert moved == ((path, shape) == ("add", "8,2,2"))
+
+
+def test_what_reads_an_element_beside_what_was_moved_was_moved_as_well() -> None:
+    """The front end reads the number in it."""
+    text = """HloModule m
+
+ENTRY %main {
+  %p = f32[5,1]{1,0} parameter(0)
+  %k = s32[] parameter(1)
+  %element = f32[1,1]{1,0} dynamic-slice(%p, %k, %k), dynamic_slice_sizes={1,1}
+  %moved = f32[1,1]{1,0} negate(%element)
+  %beside = f32[1,1]{1,0} cosine(%element)
+  ROOT %t = (f32[1,1]{1,0}, f32[1,1]{1,0}) tuple(%moved, %beside)
+}
+"""
+    entry = parse_module(text).entry
+    named = {x.name: x for x in entry}
+    makers = {x: Maker.FRONT_END for x in entry if x.opcode not in ("parameter", "tuple")}
+    assert moved_along(makers) == []
+    makers[named["moved"]] = Maker.SIMPLIFIER_AGAIN
+    assert [x.name for x in moved_along(makers)] == ["beside"]

@@ -7,12 +7,12 @@ from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 
 
 def rounds(*lines: str, kept: str = "") -> list[list[str]]:
-    """Names by turns, of all but parameters and what is `kept`."""
+    """Names by turns, of all but parameters and what is `kept`, names of any number."""
     body = "\n".join(f"  {line}" for line in lines)
     text = "HloModule m\n\nENTRY %main {\n  %p = f32[8]{0} parameter(0)\n"
     text += f"  %q = f32[8]{{0}} parameter(1)\n{body}\n}}\n"
     entry = parse_module(text).entry
-    made = [x for x in entry if x.opcode != "parameter" and x.name != kept]
+    made = [x for x in entry if x.opcode != "parameter" and x.name not in kept.split()]
     return [[x.name for x in turn] for turn in in_rounds(made) if turn]
 
 
@@ -136,3 +136,17 @@ def test_what_the_program_has_is_moved_ahead_of_what_was_simplified() -> None:
         '%multiply.1 = f32[8]{0} multiply(%p, %p), metadata={op_name="jit(f)/div"}',
         'ROOT %neg.1 = f32[8]{0} negate(%q), metadata={op_name="jit(f)/neg"}',
     ) == [["neg.1", "multiply.1"]]
+
+
+def test_a_sum_with_a_number_that_was_subtracted_first_comes_behind_what_was_moved() -> None:
+    """ReshapeMover runs in between; where an index is checked and counted from the end."""
+    assert rounds(
+        "%one = s32[] constant(-1)",
+        "%other = s32[] constant(4)",
+        "%i = s32[] constant(3)",
+        '%add.1 = s32[] add(%i, %one), metadata={op_name="jit(f)/sub"}',
+        '%add.2 = s32[] add(%i, %other), metadata={op_name="jit(f)/add"}',
+        '%lt.1 = pred[8]{0} compare(%p, %q), direction=LT, metadata={op_name="jit(f)/lt"}',
+        "ROOT %t = (s32[], s32[], pred[8]{0}) tuple(%add.1, %add.2, %lt.1)",
+        kept="one other i add.1 t",
+    ) == [["lt.1"], ["add.2"]]

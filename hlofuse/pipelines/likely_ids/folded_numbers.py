@@ -68,7 +68,9 @@ def is_sum_with_last(x: Instruction, named: Collection[Instruction]) -> bool:
 
 def is_of_difference(x: Instruction) -> bool:
     """Was the first of two numbers in such a sum subtracted? Negated it had to be folded ahead of the sum."""
-    return any(u.opcode == "add" and operation(u) == "sub" for u in x.operands[0].users)
+    if x.opcode != "add" or x.operands[1].opcode != "constant":
+        return False
+    return any(u is not x and u.opcode == "add" and operation(u) == "sub" for u in x.operands[0].users)
 
 
 def is_variance(x: Instruction) -> bool:

@@ -38,14 +38,18 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
     if not branches <= found:
         branches = frozenset()
         found = _in_windows(module, branches, {})
-    against = against_data(module.entry, _numbers_in_entry(module, found))
+    against = {
+        c: contradicted
+        for c in module.computations
+        if c.fusion is None and (contradicted := against_data(c, _numbers_in(c, found)))
+    }
     return _in_windows(module, branches, against) if against else found
 
 
-def _numbers_in_entry(module: Module, named: frozenset[Instruction]) -> dict[str, dict[Instruction, int]]:
+def _numbers_in(computation: Computation, named: frozenset[Instruction]) -> dict[str, dict[Instruction, int]]:
     """The numbers of each root that tells of the order of the program."""
     found: dict[str, dict[Instruction, int]] = {}
-    for x in module.entry:
+    for x in computation:
         root, number = name_before_renaming(x)
         if x in named and root not in _SHARED:
             found.setdefault(root, {})[x] = number
@@ -58,7 +62,9 @@ def _is_direct(x: Instruction) -> bool:
 
 
 def _in_windows(
-    module: Module, branches: frozenset[Instruction], against: Mapping[str, AgainstData]
+    module: Module,
+    branches: frozenset[Instruction],
+    against: Mapping[Computation, Mapping[str, AgainstData]],
 ) -> frozenset[Instruction]:
     """With what was inlined from `branches` before the compiler had it."""
     candidates: dict[str, dict[Computation, dict[Instruction, int]]] = {}
@@ -87,14 +93,15 @@ def _in_windows(
             own = sorted(members[computation].values())
             elsewhere = (members[c].values() for c in members if c is not computation)
             foreign = sorted(chain(passes, in_clones.get(root, ()), *elsewhere))
+            contradicted = against.get(computation, {}).get(root, NOTHING)
             if computation.is_entry:
-                contradicted = against.get(root, NOTHING)
                 cloned = sorted(in_clones.get(root, ()))
                 top = _top(own, passes, cloned, contradicted, root not in _SHARED, root == "broadcast")
                 foreign = sorted(chain(foreign, contradicted.fewest(top)))
                 window = _ending_at_last([n for n in own if top // 2 < n <= top], foreign)
                 end = window.start or inf
             else:
+                foreign = sorted(chain(foreign, contradicted.fewest(own[-1])))
                 window = _fullest([n for n in own if n < end], foreign)
             found.update(x for x, number in members[computation].items() if number in window)
     return frozenset(found)

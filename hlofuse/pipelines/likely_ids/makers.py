@@ -68,8 +68,10 @@ class Makers(MakersByName):
                 return Maker.SIMPLIFIER_AGAIN
             case "multiply" if self._is_by_folded(x):
                 return Maker.SIMPLIFIER_AGAIN if x.shape.rank else Maker.SIMPLIFIER
+            case "add" if is_sum_with_last(x, self.named) and is_of_difference(x):
+                return Maker.SIMPLIFIER_AGAIN
             case "add" if is_sum_with_last(x, self.named) and self._is_by_folded(x):
-                return Maker.SIMPLIFIER_AGAIN if is_of_difference(x) else Maker.SIMPLIFIER
+                return Maker.SIMPLIFIER
             case "negate" if is_of_divisor(x) or is_negated_behind_reshape(x):
                 return Maker.SIMPLIFIER_AGAIN
             case "concatenate" | "iota" if is_of_batches(x):

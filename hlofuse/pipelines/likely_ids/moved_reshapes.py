@@ -32,6 +32,7 @@ def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     found = dict.fromkeys(
         x for x, maker in makers.items() if maker == Maker.INLINER and _was_moved(x, makers)
     )
+    found |= dict.fromkeys(y for x in [*pending, *found] for y in _read_same_element(x, makers))
     pending += found
     for source in pending:
         for x in source.users:
@@ -39,6 +40,17 @@ def moved_along(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
                 found[x] = None
                 pending.append(x)
     return [*found]
+
+
+def _read_same_element(x: Instruction, makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """What reads the element that `x` reads as it was cut: the reshape of it is moved behind all or none."""
+    return [
+        u
+        for o in x.operands
+        if o.opcode == "dynamic-slice" and o.shape.rank and not o.shape.true_rank
+        for u in o.users
+        if u.opcode in ELEMENTWISE_OPCODES and makers.get(u) in _AHEAD_OF_IT
+    ]
 
 
 def split_behind_product(makers: Mapping[Instruction, Maker]) -> list[Instruction]:

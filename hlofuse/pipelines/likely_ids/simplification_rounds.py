@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number, is_variance
+from hlofuse.pipelines.likely_ids.folded_numbers import is_of_difference, is_of_folded_number, is_variance
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_reshapes import arrays_read_by, is_row_of_loop
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
@@ -46,7 +46,7 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
 
 def _is_simplified(x: Instruction, made: Collection[Instruction]) -> bool:
     """Can only AlgebraicSimplifier have made it? A sum with what was moved, or reshaped, was moved itself."""
-    if is_of_merged_quotient(x) or is_variance(x):
+    if is_of_merged_quotient(x) or is_variance(x) or is_of_difference(x):
         return True
     sums = [u for u in (x.users if is_broadcast_of_constant(x) else [x]) if u.opcode == "add"]
     return is_of_folded_number(x) and not any(
