@@ -20,7 +20,9 @@ from hlofuse.pipelines.users.calls.loop_elements import (
 from hlofuse.pipelines.users.calls.merged_ties import with_ties_merged
 from hlofuse.pipelines.users.calls.returned_arguments import with_reader_in_place_of_call
 from hlofuse.pipelines.users.calls.selected_branches import (
+    is_read_by_conditional,
     with_last_in_place_of_branches,
+    with_last_or_conditional_in_front,
     with_other_branches_behind,
 )
 from hlofuse.pipelines.users.calls.selected_results import with_last_in_place_of_results
@@ -85,7 +87,10 @@ from hlofuse.pipelines.users.layouts.grouped_reductions import (
 )
 from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_anew_in_place
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
-from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
+from hlofuse.pipelines.users.products.canonical_dots import (
+    had_no_reshape,
+    with_last_in_place_of_no_reshape,
+)
 from hlofuse.pipelines.users.products.merged_dots import (
     with_last_behind_merged_in_front,
     with_last_in_place_of_merged,
@@ -247,6 +252,8 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
+    if is_read_by_conditional(producer, users, clues.given) and had_no_reshape(producer, users):
+        users = with_last_or_conditional_in_front(producer, users)
     users = with_last_in_place_of_branches(producer, users, clues.order, clues.given)
     users = with_last_in_place_of_results(producer, users)
     return with_other_branches_behind(producer, users)
@@ -305,7 +312,8 @@ def _as_computed_by_products(
     users = with_reshape_in_front(producer, users)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_last_in_place_of_merged(producer, users, clues.order)
-    users = with_last_in_place_of_no_reshape(producer, users)
+    if not is_read_by_conditional(producer, users, clues.given):  # or the branches were in one then
+        users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_transpose(producer, with_sum_behind_reshape(producer, users))
