@@ -152,6 +152,7 @@ from hlofuse.pipelines.users.simplified.merged_factors import (
     with_taken_into_broadcast_gone,
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
+from hlofuse.pipelines.users.simplified.merged_scalars import with_merged_scalars_behind
 from hlofuse.pipelines.users.simplified.merged_slices import merged_slices, with_merged_slices_behind
 from hlofuse.pipelines.users.simplified.moved_converts import with_converts_in_place_of_moved
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
@@ -279,6 +280,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_merged_gone(producer, users, clues.order, clues.ages.again)
     users = with_last_in_place_of_numbers(producer, users)
     if clues.ids_known:
+        users = with_merged_scalars_behind(producer, users)
         users = with_last_in_place_of_sunk(producer, users, clues.order, clues.ages.passes)
     users = with_last_in_place_of_counted(producer, with_first_round_behind(producer, users))
     users = with_higher_bits_gone(producer, users, clues.lower_bits)
