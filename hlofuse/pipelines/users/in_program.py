@@ -52,7 +52,7 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import (
     with_signs_of_index_merged,
 )
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
-from hlofuse.pipelines.users.duplicates.own_broadcasts import in_order_of_own_broadcasts
+from hlofuse.pipelines.users.duplicates.own_broadcasts import had_each_its_own, in_order_of_own_broadcasts
 from hlofuse.pipelines.users.duplicates.predicates_for_each import (
     with_last_in_place_of_predicate,
     with_nested_selects_behind,
@@ -235,9 +235,11 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         own = readers_of_own_converts(producer, users)
         merged = merged_slices(producer, clues.ages.passes)
         left = [u for u in users if u not in own and u not in merged]
-        called = in_order_of_calls(
-            producer, left, clues.order, passes=clues.anew, guessed=clues.guessed_anew(producer)
-        )
+        called = left
+        if not clues.ids_known or not had_each_its_own(producer, users):
+            called = in_order_of_calls(
+                producer, left, clues.order, passes=clues.anew, guessed=clues.guessed_anew(producer)
+            )
         users = with_those_of_program(without(called, sliced) + own, merged, clues.order)
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
