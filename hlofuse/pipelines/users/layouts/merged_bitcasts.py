@@ -19,8 +19,10 @@ def with_merged_bitcasts_behind(value: Instruction, users: list[Instruction]) ->
     if not all(_is_named_bitcast(u) and u.id > value.id for u in users):
         return users
     others = _ids_of_others(value)
-    oldest = min(u.id for u in users)
-    merged = [u for u in users if bisect(others, u.id) > bisect(others, oldest)]
+    oldest = min(users, key=lambda u: u.id, default=None)
+    if oldest is None or oldest.op_name != value.op_name:
+        return users  # what reads it in that shape may have asked for that itself
+    merged = [u for u in users if bisect(others, u.id) > bisect(others, oldest.id)]
     return [*(u for u in users if u not in merged), *sorted(merged, key=lambda u: u.id)]
 
 
