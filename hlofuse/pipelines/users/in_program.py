@@ -20,7 +20,9 @@ from hlofuse.pipelines.users.calls.loop_elements import (
 from hlofuse.pipelines.users.calls.merged_ties import with_ties_merged
 from hlofuse.pipelines.users.calls.returned_arguments import with_reader_in_place_of_call
 from hlofuse.pipelines.users.calls.selected_branches import (
+    is_read_by_conditional,
     with_last_in_place_of_branches,
+    with_last_or_conditional_in_front,
     with_other_branches_behind,
 )
 from hlofuse.pipelines.users.calls.selected_results import with_last_in_place_of_results
@@ -50,7 +52,7 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import (
     with_signs_of_index_merged,
 )
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
-from hlofuse.pipelines.users.duplicates.own_broadcasts import in_order_of_own_broadcasts
+from hlofuse.pipelines.users.duplicates.own_broadcasts import had_each_its_own, in_order_of_own_broadcasts
 from hlofuse.pipelines.users.duplicates.predicates_for_each import (
     with_last_in_place_of_predicate,
     with_nested_selects_behind,
@@ -85,7 +87,10 @@ from hlofuse.pipelines.users.layouts.grouped_reductions import (
 )
 from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_anew_in_place
 from hlofuse.pipelines.users.products.accumulated_products import with_last_in_place_of_sum_in_call
-from hlofuse.pipelines.users.products.canonical_dots import with_last_in_place_of_no_reshape
+from hlofuse.pipelines.users.products.canonical_dots import (
+    had_no_reshape,
+    with_last_in_place_of_no_reshape,
+)
 from hlofuse.pipelines.users.products.merged_dots import (
     with_last_behind_merged_in_front,
     with_last_in_place_of_merged,
@@ -147,6 +152,7 @@ from hlofuse.pipelines.users.simplified.merged_factors import (
     with_taken_into_broadcast_gone,
 )
 from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_round_in_front
+from hlofuse.pipelines.users.simplified.merged_scalars import with_merged_scalars_behind
 from hlofuse.pipelines.users.simplified.merged_slices import merged_slices, with_merged_slices_behind
 from hlofuse.pipelines.users.simplified.moved_converts import with_converts_in_place_of_moved
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
@@ -229,9 +235,11 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         own = readers_of_own_converts(producer, users)
         merged = merged_slices(producer, clues.ages.passes)
         left = [u for u in users if u not in own and u not in merged]
-        called = in_order_of_calls(
-            producer, left, clues.order, passes=clues.anew, guessed=clues.guessed_anew(producer)
-        )
+        called = left
+        if not clues.ids_known or not had_each_its_own(producer, users):
+            called = in_order_of_calls(
+                producer, left, clues.order, passes=clues.anew, guessed=clues.guessed_anew(producer)
+            )
         users = with_those_of_program(without(called, sliced) + own, merged, clues.order)
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
@@ -247,6 +255,8 @@ def _as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
     users = with_last_in_place_of_degenerate(producer, users)
     if is_element and is_result_of_changed_loop(producer):
         users = with_last_two_in_front(users)
+    if is_read_by_conditional(producer, users, clues.given) and had_no_reshape(producer, users):
+        users = with_last_or_conditional_in_front(producer, users)
     users = with_last_in_place_of_branches(producer, users, clues.order, clues.given)
     users = with_last_in_place_of_results(producer, users)
     return with_other_branches_behind(producer, users)
@@ -272,6 +282,7 @@ def _as_simplified(producer: Instruction, users: list[Instruction], clues: Clues
     users = with_merged_gone(producer, users, clues.order, clues.ages.again)
     users = with_last_in_place_of_numbers(producer, users)
     if clues.ids_known:
+        users = with_merged_scalars_behind(producer, users)
         users = with_last_in_place_of_sunk(producer, users, clues.order, clues.ages.passes)
     users = with_last_in_place_of_counted(producer, with_first_round_behind(producer, users))
     users = with_higher_bits_gone(producer, users, clues.lower_bits)
@@ -305,7 +316,8 @@ def _as_computed_by_products(
     users = with_reshape_in_front(producer, users)
     users = with_last_behind_merged_in_front(producer, users)
     users = with_last_in_place_of_merged(producer, users, clues.order)
-    users = with_last_in_place_of_no_reshape(producer, users)
+    if not is_read_by_conditional(producer, users, clues.given):  # or the branches were in one then
+        users = with_last_in_place_of_no_reshape(producer, users)
     users = with_last_in_place_of_sum_in_call(producer, users, clues.order)
     users = with_last_in_place_of_reduction(producer, users, clues.order)
     users = with_sum_behind_transpose(producer, with_sum_behind_reshape(producer, users))

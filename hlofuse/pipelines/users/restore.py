@@ -58,6 +58,7 @@ from hlofuse.pipelines.users.layouts.last_in_place import (
     with_last_in_place_of_layout,
 )
 from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
+from hlofuse.pipelines.users.layouts.merged_bitcasts import with_merged_bitcasts_behind
 from hlofuse.pipelines.users.layouts.moved_copies import (
     with_copy_of_part_in_front,
     with_last_in_place_of_copy,
@@ -187,6 +188,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
         users = with_last_in_place_of_copied_ones(producer, users, clues.order)
         users = with_reshaped_behind(producer, users)
         users = with_later_reshaped_in_front(producer, users, clues.ages.numbers)
+        users = with_merged_bitcasts_behind(producer, users)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
     aged = with_last_in_place_of_bitcasts(producer, aged)
     aged = with_reshape_for_broadcasts_behind(producer, aged)

@@ -112,3 +112,58 @@ def test_where_a_product_is_the_matrix_that_the_program_has_the_last_user_is_in_
   %pow.1 = f32[16,32]{{1,0}} multiply(%reduce.1, %reduce.1){named("integer_pow")}
   ROOT %r = (f32[16,32]{{1,0}}, f32[16,32]{{1,0}}) tuple(%mul.1, %pow.1)"""
     assert users_of("reduce.1", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("read", "users"),
+    [("8,4", ["pow.1", "mul.1"]), ("32,1", ["mul.1", "pow.1"])],
+    ids=["sums over two dimensions", "over one"],
+)
+def test_so_it_is_with_one_that_was_merged_with_another(read: str, users: list[str]) -> None:
+    """What both multiply was gathered: it lies there as a matrix since."""
+    of = named("transpose(jvp())/dot_general")
+    body = f"""  %p = f32[{read},8] parameter(0)
+  %q = f32[{read},16] parameter(1)
+  %table = f32[9,32]{{1,0}} parameter(2)
+  %at = s32[32,1]{{1,0}} parameter(3)
+  %o = f32[16,32]{{1,0}} parameter(4)
+  %ps = f32[32,8]{{1,0}} bitcast(%p)
+  %qs = f32[32,16]{{1,0}} bitcast(%q)
+  %left = f32[32,24]{{1,0}} concatenate(%ps, %qs), dimensions={{1}}
+  %gather.1 = f32[32,1,32]{{2,1,0}} gather(%table, %at), offset_dims={{1,2}}, collapsed_slice_dims={{}},\
+ start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,32}}{named("gather")}
+  %right = f32[32,32]{{1,0}} bitcast(%gather.1)
+  %call = (f32[24,32]{{1,0}}, s8[64]{{0}}) custom-call(%left, %right), custom_call_target="__cublas$lt$matmul"
+  %product = f32[24,32]{{1,0}} get-tuple-element(%call), index=0
+  %slice.1 = f32[16,32]{{1,0}} slice(%product), slice={{[8:24], [0:32]}}{of}
+  %mul.1 = f32[16,32]{{1,0}} multiply(%slice.1, %o){named("mul")}
+  %pow.1 = f32[16,32]{{1,0}} multiply(%slice.1, %slice.1){named("integer_pow")}
+  ROOT %r = (f32[16,32]{{1,0}}, f32[16,32]{{1,0}}) tuple(%mul.1, %pow.1)"""
+    assert users_of("slice.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("read", "users"),
+    [("8,4", ["cond.1", "finite.1", "sin.1"]), ("32,1", ["finite.1", "cond.1", "sin.1"])],
+    ids=["sums over two dimensions", "over one"],
+)
+def test_where_a_conditional_was_the_last_user_its_branches_are_read_from_in_front(
+    read: str, users: list[str]
+) -> None:
+    """The reshape goes before ConditionalSimplifier puts the branches in place of the conditional."""
+    body = f"""  %p = f32[{read},16] parameter(0)
+  %q = f32[{read},32] parameter(1)
+  %go = pred[16,32]{{1,0}} parameter(2)
+  %o = f32[16,32]{{1,0}} parameter(3)
+  %ps = f32[32,16]{{1,0}} bitcast(%p)
+  %qs = f32[32,32]{{1,0}} bitcast(%q)
+  %call = (f32[16,32]{{1,0}}, s8[64]{{0}}) custom-call(%ps, %qs), custom_call_target="__cublas$lt$matmul",\
+ metadata={{op_name="jit(f)/transpose(jvp())/dot_general"}}
+  %product = f32[16,32]{{1,0}} get-tuple-element(%call), index=0
+  %finite.1 = pred[16,32]{{1,0}} is-finite(%product){named("is_finite")}
+  %sin.1 = f32[16,32]{{1,0}} sine(%product){named("cond/branch_1_fun/sin")}
+  %cos.1 = f32[16,32]{{1,0}} cosine(%sin.1){named("cond/branch_1_fun/cos")}
+  %neg.1 = f32[16,32]{{1,0}} negate(%o){named("cond/branch_0_fun/neg")}
+  %cond.1 = f32[16,32]{{1,0}} select(%go, %product, %neg.1){named("cond")}
+  ROOT %r = (pred[16,32]{{1,0}}, f32[16,32]{{1,0}}, f32[16,32]{{1,0}}) tuple(%finite.1, %cos.1, %cond.1)"""
+    assert users_of("product", body) == users

@@ -39,3 +39,16 @@ def test_the_walk_comes_to_the_broadcast_of_an_operation_ahead_of_what_else_that
   %exp.1 = f32[8]{{0}} exponential(%mul.3){named("exp")}
   ROOT %mul.4 = f32[8]{{0}} multiply(%{operation}.1, %exp.1){named("mul", frame=1)}"""
     assert users_of(f"{operation}.1", body) == users
+
+
+def test_in_a_function_that_is_called_for_each_turn_it_does_so_as_well() -> None:
+    """Younger or older: each call brought its own broadcast along, and what it is of is the same for all."""
+    of = [named("jit(step)/mul", frame=frame) for frame in (1, 2, 3)]
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %scale = f32[] parameter(1)
+  %mul.1 = f32[8]{{0}} broadcast(%scale), dimensions={{}}{of[0]}
+  %mul.3 = f32[8]{{0}} multiply(%mul.1, %p){of[0]}
+  %mul.5 = f32[8]{{0}} multiply(%mul.1, %mul.3){of[1]}
+  ROOT %mul.7 = f32[8]{{0}} multiply(%mul.1, %mul.5){of[2]}"""
+    ids = "p scale mul.1 mul.3 mul.5 mul.7"
+    assert users_of("mul.1", body, ids=ids) == ["mul.7", "mul.5", "mul.3"]

@@ -94,12 +94,10 @@ def with_last_in_place_of_branches(
     given: Given,
 ) -> list[Instruction]:
     """The `users` of a value that branches read which are no computations of their own any more."""
-    if not _is_given_to_branches(producer):
+    if not is_read_by_conditional(producer, users, given):
         return users
-    own = set(_branches(producer.op_name or ""))
     place, branches = _in_branches(producer, users)
-    if place not in given or any(x[0] == place for x in own):
-        return users
+    assert place is not None
     handed_on = [u for u in users if _hands_on(u, producer, place)]
     results = results_beside(handed_on[0]) if handed_on else []
     handed_on = [u for u in handed_on if u in results]
@@ -110,6 +108,22 @@ def with_last_in_place_of_branches(
         return [*users[:first], *others, *branches]
     met = _as_elements_are_met(producer, others, place, branches, results, order, read)
     return users[:first] + met
+
+
+def is_read_by_conditional(producer: Instruction, users: list[Instruction], given: Given) -> bool:
+    """Was one of the `users` such a conditional?"""
+    if not given or not _is_given_to_branches(producer):
+        return False
+    place, _ = _in_branches(producer, users)
+    return place in given and all(x[0] != place for x in _branches(producer.op_name or ""))
+
+
+def with_last_or_conditional_in_front(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The `users` with the last in front, which may be the conditional that some of them were in."""
+    given = _given_to_conditional(producer, users)
+    listed = with_branches_together(producer, users)
+    last = given if listed[-1] in given else listed[-1:]
+    return [*last, *listed[: -len(last)]]
 
 
 def _read_beside(
@@ -125,12 +139,17 @@ def _read_beside(
 
 def with_branches_together(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The `users` with those in branches where the first is: the tuples that the branches are given."""
-    place, branches = _in_branches(producer, users)
-    if place is None:
+    given = _given_to_conditional(producer, users)
+    if not given:
         return users
-    given = [u for u in users if u in branches or _hands_on(u, producer, place)]
     first = users.index(given[0])
     return [*users[:first], *given, *(u for u in users[first:] if u not in given)]
+
+
+def _given_to_conditional(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """Those of the `users` for which the `producer` was given to a conditional."""
+    place, branches = _in_branches(producer, users)
+    return [u for u in users if place is not None and (u in branches or _hands_on(u, producer, place))]
 
 
 def _in_branches(

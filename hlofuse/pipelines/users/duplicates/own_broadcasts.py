@@ -32,11 +32,15 @@ def in_order_of_own_broadcasts(
     The framework spreads a scalar that an operation reads for that operation, and names the broadcast after
     it. The walk comes to it ahead of whatever else the operation reads.
     """
-    if broadcast.opcode != "broadcast" or broadcast.operands[0].shape.rank or not is_of_program(broadcast):
-        return users
-    if is_constant(broadcast.operands[0]) or broadcast.op_name is None:
-        return users
-    own = [u for u in users if is_of_program(u) and operation(u) == operation(broadcast)]
-    if len(own) < len(users):
+    if not had_each_its_own(broadcast, users):
         return users
     return sorted(users, key=lambda u: uses[broadcast, u])
+
+
+def had_each_its_own(broadcast: Instruction, users: list[Instruction]) -> bool:
+    """Was a `broadcast` of a scalar made for each of the `users`, whatever call each is of?"""
+    if broadcast.opcode != "broadcast" or broadcast.operands[0].shape.rank or not is_of_program(broadcast):
+        return False
+    if is_constant(broadcast.operands[0]) or broadcast.op_name is None:
+        return False
+    return all(is_of_program(u) and operation(u) == operation(broadcast) for u in users)

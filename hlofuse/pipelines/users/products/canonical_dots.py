@@ -9,6 +9,7 @@ from hlofuse.pipelines.calls_in_names import is_of_derivative
 from hlofuse.pipelines.names import operation
 from hlofuse.pipelines.users.common.fusions import LAYOUT_ONLY, has_dot
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.products.merged_dots import operands_of_part
 from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
     computed_by,
@@ -21,10 +22,16 @@ _ANY = "..."
 """What an einsum calls dimensions that all have in front."""
 _EINSUM = re.compile(r"[/(]((?:\.\.\.)?[a-zA-Z]+),((?:\.\.\.)?[a-zA-Z]+)->((?:\.\.\.)?[a-zA-Z]*)[/)]")
 _MATRIX = 2
+_PRODUCT = "dot_general"
 
 
 def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of such a product with the last in front.
+    """The users of such a product with the last in front."""
+    return last_in_front(users) if had_no_reshape(product, users) else users
+
+
+def had_no_reshape(product: Instruction, users: list[Instruction]) -> bool:
+    """Did the last of the `users` take the place of a reshape?
 
     DotDecomposer (`xla/hlo/transforms/expanders/dot_decomposer.cc`) gives a product that is not canonical one
     dimension for each operand, behind those of the batch, and reshapes that to what it was. Where it was that
@@ -32,19 +39,19 @@ def with_last_in_place_of_no_reshape(product: Instruction, users: list[Instructi
     makes one of several dimensions of the batch, with a reshape that keeps the order.
     """
     if _is_ragged(product):
-        return last_in_front(users)
+        return True
     if not is_bitcast_of_product(product):
         is_reshaped = any(u.opcode == "bitcast" and u.shape.rank > product.shape.rank for u in users)
-        return users if is_reshaped or not _adds_up_several(product) else last_in_front(users)
+        return not is_reshaped and _adds_up_several(product)
     source = product.operands[0]
     if computed_by(source).opcode not in PRODUCTS or not source.shape.is_array or source.shape.rank < 3:
-        return users
+        return False
     if product.shape.rank <= source.shape.rank:
-        return users
+        return False
     if source.shape.dimensions[-2:] != product.shape.dimensions[-2:] or _was_canonical(product):
-        return users
+        return False
     # What the program transposed had no other users.
-    return users if any(u.opcode == "transpose" for u in users) else last_in_front(users)
+    return all(u.opcode != "transpose" for u in users)
 
 
 def _is_ragged(x: Instruction) -> bool:
@@ -57,18 +64,34 @@ def _is_ragged(x: Instruction) -> bool:
 
 def _adds_up_several(product: Instruction) -> bool:
     """Is it a matrix of sums over several dimensions, as the derivative by the weights of a layer is?"""
-    if product.shape.rank != _MATRIX or not is_product(product) or not is_of_derivative(computed_by(product)):
+    if product.shape.rank != _MATRIX or not is_of_derivative(computed_by(product)):
         return False
+    sources = [_of_most_dimensions(o) for o in _multiplied(product)]
+    told = [x.shape.true_rank > 2 for x in sources]
+    return any(told) and all(is_told or _was_reshaped(x) for x, is_told in zip(sources, told, strict=True))
+
+
+def _was_reshaped(x: Instruction) -> bool:
+    """May `x` have had more dimensions in the program: as a product, or as a gather?
+
+    GatherSimplifier (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`) makes one dimension of those
+    behind which a gather puts what it takes.
+    """
+    return operation(x) == _PRODUCT or x.opcode == "gather"
+
+
+def _multiplied(product: Instruction) -> list[Instruction]:
+    """What it is the product of, or was before it was merged with others."""
+    if product.opcode == "slice":
+        return operands_of_part(product) if operation(product) == _PRODUCT else []
+    if not is_product(product):
+        return []
     made = computed_by(split_of(product) or product)
     if made.opcode == "fusion":
         if not has_dot(made):
-            return False
+            return []
         made = next(x for x in made.fused_computation if x.opcode == "dot")
-    sources = [_of_most_dimensions(o) for o in made.operands[:2]]
-    told = [x.shape.true_rank > 2 for x in sources]
-    return any(told) and all(
-        is_told or operation(x) == "dot_general" for x, is_told in zip(sources, told, strict=True)
-    )
+    return made.operands[:2]
 
 
 def _of_most_dimensions(operand: Instruction) -> Instruction:

@@ -114,12 +114,38 @@ def operands_before_merger(
     return read
 
 
+def operands_of_part(part: Instruction) -> list[Instruction]:
+    """What the product read that such a slice stands for; none if it is no slice of one."""
+    if not _is_part(part):
+        return []
+    start = max(starts_of_part(part))
+    return [_operand_from(o, start) for o in _computed_by(part.operands[0]).operands[:2]]
+
+
+def _operand_from(operand: Instruction, start: int) -> Instruction:
+    """That of those concatenated which begins at `start`, or the `operand` if all had it."""
+    merged = _behind_layout(operand)
+    if merged.opcode != "concatenate":
+        return operand
+    (dimension,) = merged.attributes["dimensions"]
+    for x in merged.operands:
+        if start <= 0:
+            return x
+        start -= x.shape.dimensions[dimension]
+    return operand
+
+
 def _operand_of_part(operand: Instruction, k: int, count: int) -> Instruction:
     """The one for part `k` of the `count` that were concatenated, or the `operand` if it is that of all."""
-    x = operand
-    while x.opcode in {"bitcast", "transpose"} and len(x.users) == 1:
-        (x,) = x.operands
+    x = _behind_layout(operand)
     return x.operands[k] if x.opcode == "concatenate" and len(x.operands) == count else operand
+
+
+def _behind_layout(operand: Instruction) -> Instruction:
+    """What the `operand` of a merged product was before it got another layout."""
+    while operand.opcode in {"bitcast", "transpose"} and len(operand.users) == 1:
+        (operand,) = operand.operands
+    return operand
 
 
 def starts_of_part(part: Instruction) -> list[int]:

@@ -1,0 +1,28 @@
+"""The order of users that are bitcasts, of which AlgebraicSimplifier made some out of two."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, users_of
+
+_BODY = f"""  %p = f32[4,8]{{1,0}} parameter(0)
+  %sin.1 = f32[4,8]{{1,0}} sine(%p){named("div")}
+  %turned.1 = f32[4,8,1,1]{{3,2,1,0}} bitcast(%sin.1){named("div")}
+  %first.1 = f32[4,8,1,1]{{3,2,1,0}} cosine(%turned.1){named("cos")}
+  %reshaped.1 = f32[4,1,1,8]{{3,2,1,0}} bitcast(%sin.1){named("div")}
+  %second.1 = f32[4,1,1,8]{{3,2,1,0}} cosine(%reshaped.1){named("cos")}
+  ROOT %r = (f32[4,8,1,1]{{3,2,1,0}}, f32[4,1,1,8]{{3,2,1,0}}) tuple(%first.1, %second.1)"""
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p sin.1 r reshaped.1 first.1 second.1 turned.1", ["reshaped.1", "turned.1"]),
+        ("p sin.1 r second.1 first.1 reshaped.1 turned.1", ["turned.1", "reshaped.1"]),
+    ],
+    ids=["merged later", "both are reshapes of the program"],
+)
+def test_a_bitcast_of_a_bitcast_is_appended(ids: str, users: list[str]) -> None:
+    """As where a convolution reads in another layout what the program reshaped."""
+    assert users_of("sin.1", _BODY, ids=ids) == users
