@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.floats.swapped_broadcasts import swapped_broadcasts
@@ -68,3 +70,23 @@ def test_a_broadcast_of_what_the_program_had_converted_was_swapped_as_well() -> 
     assert [x.name for x in swapped] == ["narrow.1", "convert.1", "wide.1"]
     assert is_widened_broadcast(swapped.wide)
     assert not is_widened_broadcast(swapped.broadcast)
+
+
+@pytest.mark.parametrize(
+    ("wide", "users"), [({"add.2"}, ["slice.1", "slice.2"]), (set(), ["slice.2", "slice.1"])]
+)
+def test_what_was_widened_read_the_programs_convert_before(wide: set[str], users: list[str]) -> None:
+    """As it does one put in: what stood behind both slices reads past it since, and leaves nothing behind."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %add.1 = f32[8,8]{{1,0}} add(%transpose.1, %transpose.1){named("add_any")}
+  %convert.2 = bf16[8,8]{{1,0}} convert(%add.1){named("convert_element_type")}
+  %slice.1 = bf16[8,4]{{1,0}} slice(%convert.2), slice={{[0:8], [4:8]}}{named("slice")}
+  %slice.2 = bf16[8,4]{{1,0}} slice(%convert.2), slice={{[0:8], [0:4]}}{named("slice")}
+  %concatenate.1 = bf16[8,8]{{1,0}} concatenate(%slice.1, %slice.2), dimensions={{1}}{named("concatenate")}
+  %convert.3 = f32[8,8]{{1,0}} convert(%concatenate.1)
+  %add.2 = f32[8,8]{{1,0}} add(%add.1, %convert.3){named("add_any")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%add.2)
+  ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
+    assert _normalized(body, "convert.2", wide) == users
