@@ -67,6 +67,8 @@ class ShadowGraph:
         self.nodes = list(self.of.values())
         self.root = self.of[computation.root]
         self.visited: set[Node] = set()
+        self.later: set[Node] = set()
+        """What nobody reads here as a later pass made it: no walk starts from it."""
 
     def add(self, node: Node) -> Node:
         self.nodes.append(node)
@@ -170,7 +172,7 @@ class ShadowGraph:
         Mirrors `DfsHloRewriteVisitor`: `action` may put nodes into `visited` to have them passed over.
         """
         unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
-        self._walk([*unused, self.root], action)
+        self._walk([*(x for x in unused if x not in self.later), self.root], action)
 
     def in_order_of_visit(self, wanted: Callable[[Node], bool]) -> list[Node]:
         """Those of the nodes, as `visit` comes along them."""

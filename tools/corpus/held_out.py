@@ -9,6 +9,7 @@ from held import (
     decoding,
     few_bits,
     grids,
+    hidden,
     images,
     inverse,
     keras_and_linen,
@@ -16,8 +17,11 @@ from held import (
     libraries,
     matter,
     numerics,
+    offers,
+    points,
     science,
     sequences,
+    series,
     speech,
     stateful,
     tokens,
@@ -42,6 +46,10 @@ PARTS = (
     grids,
     matter,
     inverse,
+    offers,
+    hidden,
+    points,
+    series,
 )
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}

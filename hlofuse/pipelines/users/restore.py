@@ -218,7 +218,8 @@ def _as_converts_leave_it(
     else:
         users = with_squeezed_where_reduced(users, clues.order)
         users = with_last_in_place_of_converts(users, wide, clues.order, uses)
-        users = with_last_in_place_of_widened(producer, users, wide, clues.order)
+        if place is clues.order:  # what was made anew has been told of it
+            users = with_last_in_place_of_widened(producer, users, wide, clues.order)
     users = with_swapped_behind(users)
     users = with_split_reductions_behind(producer, users, clues.order)
     if producer.id < clues.ages.passes:  # layout normalization made others anew, with users of its own

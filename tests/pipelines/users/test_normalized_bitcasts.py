@@ -397,3 +397,20 @@ def test_the_gradient_of_a_kernel_of_several_dimensions_is_transposed_in_place(
   %square = KERNEL multiply(%x, %x){named("square")}
   ROOT %r = (KERNEL, KERNEL) tuple(%sub, %square)"""
     assert users_of("x", body.replace("KERNEL", kernel)) == users
+
+
+@pytest.mark.parametrize("first", ["sum.1", "sum.2"])
+def test_of_several_reductions_the_one_met_last_took_the_place_of_the_bitcast(first: str) -> None:
+    """ReductionLayoutNormalizer gave each a bitcast of its own, whichever was made first."""
+    last = "sum.2" if first == "sum.1" else "sum.1"
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %add.1 = f32[8,8]{{1,0}} add(%transpose.1, %transpose.1){named("add")}
+  %sum.1 = f32[8]{{0}} reduce(%add.1, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  %sum.2 = f32[8]{{0}} reduce(%add.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %negate.1 = f32[8,8]{{1,0}} negate(%add.1){named("neg")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%negate.1)
+  ROOT %r = (f32[64]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%bitcast.1, %{first}, %{last})"""
+    assert users_of("add.1", body) == [last, "negate.1", first]

@@ -15,7 +15,7 @@ from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.users.common.ages import came_behind_its_users
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.floats.inserted_converts import is_widening
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
 from hlofuse.pipelines.users.floats.narrow_in_program import is_computed_narrow
 from hlofuse.pipelines.users.floats.widened import is_same_broadcast
 
@@ -73,8 +73,11 @@ def _swapped_of(x: Instruction) -> Swapped | None:
 
 
 def _wide_broadcast(narrow: Instruction) -> Instruction | None:
-    converts = (x for x in narrow.operands[0].users if is_widening(x))
-    return next((u for x in converts for u in x.users if is_same_broadcast(u, narrow)), None)
+    (value,) = narrow.operands
+    sources = [x for x in value.users if is_widening(x)]
+    if value.opcode == "convert" and not is_narrow(value.operands[0]):
+        sources += value.operands  # SimplifyFPConversions had the convert there and back gone
+    return next((u for x in sources for u in x.users if is_same_broadcast(u, narrow)), None)
 
 
 def swap_back(graph: ShadowGraph, swapped: Iterable[Swapped]) -> None:
@@ -88,6 +91,7 @@ def swap_back(graph: ShadowGraph, swapped: Iterable[Swapped]) -> None:
             user.operands = [broadcast if o is wide else o for o in user.operands]
             broadcast.add_user(user)
         wide.users = []
+        graph.later.add(wide)
         broadcast.users.sort(key=place.__getitem__)
 
 

@@ -13,10 +13,15 @@ _MADE_FOR_CONVOLUTIONS = frozenset({"pad", "transpose"})
 
 
 def is_widened_broadcast(instruction: Instruction) -> bool:
-    """A broadcast of a convert that was put in behind it; the broadcast of before is still there."""
-    if instruction.opcode != "broadcast" or not is_widening(instruction.operands[0]):
+    """A broadcast of a convert that was put in behind it; the broadcast of before is still there.
+
+    Behind a convert of the program from single precision the one put in has gone, and that with it.
+    """
+    if instruction.opcode != "broadcast":
         return False
-    return any(is_same_broadcast(instruction, old) for old in instruction.operands[0].operands[0].users)
+    if is_widening(instruction.operands[0]):
+        return any(is_same_broadcast(instruction, old) for old in instruction.operands[0].operands[0].users)
+    return was_swapped(instruction) and not instruction.op_name
 
 
 def is_same_broadcast(new: Instruction, old: Instruction) -> bool:

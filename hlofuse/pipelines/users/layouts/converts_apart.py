@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
-from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_widening
-from hlofuse.pipelines.users.floats.widened import is_read_wide
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narrowing, is_widening
 
 
 def merged_converts(
@@ -70,21 +69,33 @@ def narrow_for_wide(graph: ShadowGraph, x: Instruction, wide: frozenset[Instruct
     return convert
 
 
-def is_widened_for_others(
+def widened_for_others(
     x: Instruction,
     anew: frozenset[Instruction],
     other: frozenset[Instruction],
     wide: frozenset[Instruction],
-) -> bool:
-    """Did all that reads it, made anew, read a convert of the program to f32, and was that made anew, too?"""
-    if x not in other or x in anew or x.opcode == "convert" or len(x.users) < 2:
-        return False
-    return is_read_wide(x, wide) and anew.issuperset(x.users)
+) -> list[Instruction]:
+    """The users of it that read a convert of the program to f32, where that was made anew.
+
+    Those in `wide` read the narrow value itself. Of what was made anew that nobody else reads the converts
+    stand for themselves.
+    """
+    if x not in other or x not in wide or x.opcode == "convert" or any(map(is_narrowing, x.users)):
+        return []
+    those = [u for u in x.users if u not in wide]
+    if len(those) < len(x.users):
+        return those
+    return those if x not in anew and len(those) > 1 and anew.issuperset(those) else []
 
 
-def widen_for_others(graph: ShadowGraph, x: Instruction) -> Node:
+def widen_for_others(graph: ShadowGraph, x: Instruction, others: list[Instruction]) -> Node:
     """That convert, which FloatNormalization took away, later."""
     node = graph.of[x]
-    convert = Node(None, node.shape, [])
-    graph.put_behind(node, convert)
+    readers = [u for u in node.users if u.source in others]
+    convert = graph.add(Node(None, node.shape, []))
+    node.users[node.users.index(readers[0])] = convert
+    node.users = [u for u in node.users if u not in readers]
+    convert.operands, convert.users = [node], readers
+    for user in readers:
+        user.operands = [convert if o is node else o for o in user.operands]
     return convert

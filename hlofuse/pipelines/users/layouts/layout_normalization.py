@@ -30,11 +30,11 @@ from hlofuse.pipelines.users.floats.swapped_broadcasts import (
 )
 from hlofuse.pipelines.users.layouts.converts_apart import (
     is_narrowed,
-    is_widened_for_others,
     merged_converts,
     narrow_for_wide,
     take_from_wide,
     widen_for_others,
+    widened_for_others,
 )
 from hlofuse.pipelines.users.layouts.copied_results import put_results_together
 from hlofuse.pipelines.users.layouts.narrow_readers import is_convert_back, read_past, read_through
@@ -72,7 +72,9 @@ def restore_normalized_users(
     accumulating = [node for x, node in graph.of.items() if reads_addend_first(x)]
     for node in accumulating:
         node.operands.insert(0, node.operands.pop())
-    swapped = {x.broadcast: x for x in swapped_broadcasts(graph.of) if x.broadcast in other}
+    spread = swapped_broadcasts(graph.of)
+    graph.later |= {graph.of[x.convert] for x in spread}
+    swapped = {x.broadcast: x for x in spread if x.broadcast in other}
     swap_back(graph, swapped.values())
     copied = put_results_together(graph)
     merged = {x: _take_merged(graph, x) for x in anew}
@@ -81,8 +83,8 @@ def restore_normalized_users(
     for back in backs:
         read_through(graph, back, wide, order)
     narrowed = [narrow_for_wide(graph, x, wide) for x in computation if x in other and is_narrowed(x, wide)]
-    read_wide = [x for x in computation if is_widened_for_others(x, anew, other, wide)]
-    widened = [widen_for_others(graph, x) for x in read_wide]
+    read_wide = {x: widened_for_others(x, anew, other, wide) for x in computation}
+    widened = [widen_for_others(graph, x, others) for x, others in read_wide.items() if others]
     normalization = Normalization(
         graph, anew, other, copied, frozenset([*converts.values(), *narrowed]), frozenset(widened)
     )

@@ -13,15 +13,20 @@ from collections.abc import Mapping
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import ShadowGraph
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
+from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narrowing
 
 
 def is_convert_back(x: Instruction, wide: frozenset[Instruction]) -> bool:
-    """Is it one of a value that others in `wide` read without it?"""
-    if not is_narrowing(x) or len(x.users) < 2:
+    """Is it one of a value that others in `wide` read without it?
+
+    That of the program they had read, of a value that was in single precision then.
+    """
+    if x.opcode != "convert" or not is_narrow(x) or len(x.users) < 2:
         return False
     (source,) = x.operands
-    return source in wide and not wide.isdisjoint(source.users)
+    if is_narrow(source) or (source in wide) != is_narrowing(x):
+        return False
+    return not wide.isdisjoint(source.users)
 
 
 def read_through(

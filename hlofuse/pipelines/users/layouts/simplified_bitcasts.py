@@ -49,7 +49,7 @@ class Simplification:
         only_left = {x: x.is_bitcast and all(map(is_shadow, x.users)) for x in sources}
         for bitcast in left:
             source = bitcast.operands[0]
-            users = list(bitcast.users)
+            users = self._as_met(bitcast)
             if _is_reduction_anew(source):
                 self._have_read(source, bitcast)
                 continue
@@ -66,6 +66,17 @@ class Simplification:
             else:
                 source.remove_user(bitcast)
             bitcast.dead = True
+
+    def _as_met(self, bitcast: Node) -> list[Node]:
+        """Its users, in the order of the walk if all are reductions.
+
+        ReductionLayoutNormalizer (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`) has given
+        each a bitcast of its own, and those go one by one.
+        """
+        users = list(bitcast.users)
+        if len(users) < 2 or any(u.source is None or u.source.opcode != "reduce" for u in users):
+            return users
+        return self._graph.in_order_of_visit(lambda node: node in users)
 
     def _have_read(self, reduction: Node, bitcast: Node) -> None:
         """Have what reads the `bitcast` read the `reduction`, behind what does so already.

@@ -1,0 +1,92 @@
+"""What was widened since LayoutNormalization made it anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.common.visits import uses_in_order
+from hlofuse.pipelines.users.floats.swapped_broadcasts import swapped_broadcasts
+from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
+from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
+
+from .lists import HEAD, named, users_of
+
+
+def _normalized(body: str, of: str, wide: set[str]) -> list[str]:
+    """The users of `of` once layouts are normalized and simplified, given what was narrow then."""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
+    order = {x: k for k, x in enumerate(entry.post_order())}
+    narrow = frozenset(x for x in entry if x.name in wide)
+    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
+    return next([u.name for u in x.users] for x in entry if x.name == of)
+
+
+def test_others_read_one_convert_of_the_program_made_anew_with_what_it_converts() -> None:
+    """Its place is one, whichever of them leave a bitcast behind."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %add.1 = f32[8,8]{{1,0}} add(%transpose.1, %transpose.1){named("add")}
+  %sum.1 = f32[8]{{0}} reduce(%add.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %mean.1 = f32[8,8]{{1,0}} broadcast(%sum.1), dimensions={{1}}{named("sub")}
+  %subtract.1 = f32[8,8]{{1,0}} subtract(%add.1, %mean.1){named("sub")}
+  %add.2 = f32[8,8]{{1,0}} add(%add.1, %subtract.1){named("add")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%add.2)
+  ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
+    assert _normalized(body, "add.1", set()) == ["add.2", "sum.1", "subtract.1"]
+    assert _normalized(body, "add.1", {"add.1", "add.2"}) == ["subtract.1", "sum.1", "add.2"]
+
+
+_SPREAD = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %add.1 = f32[8,8]{{1,0}} add(%transpose.1, %transpose.1){named("add")}
+  %negate.1 = f32[8,8]{{1,0}} negate(%add.1){named("neg")}
+  %sum.1 = f32[8]{{0}} reduce(%negate.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %half.1 = bf16[8]{{0}} convert(%sum.1){named("convert_element_type")}
+  %wide.1 = f32[8,4]{{1,0}} broadcast(%sum.1), dimensions={{0}}
+  %narrow.1 = bf16[8,4]{{1,0}} broadcast(%half.1), dimensions={{0}}{named("mul")}
+  %convert.1 = f32[8,4]{{1,0}} convert(%narrow.1)
+  %q = f32[8,4]{{1,0}} parameter(1)
+  %abs.1 = f32[8,8]{{1,0}} abs(%add.1){named("abs")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%abs.1)
+  %mul.2 = f32[8,4]{{1,0}} multiply(%q, %wide.1){named("mul")}
+  %mul.3 = f32[8,4]{{1,0}} multiply(%mul.2, %wide.1){named("mul")}
+  ROOT %r = (f32[64]{{0}}, f32[8,4]{{1,0}}) tuple(%bitcast.1, %mul.3)"""
+
+
+def test_no_walk_starts_from_a_convert_that_was_put_in_later() -> None:
+    """It was swapped with its broadcast, and nobody reads it any more."""
+    assert users_of("add.1", _SPREAD) == ["negate.1", "abs.1"]
+
+
+def test_a_broadcast_of_what_the_program_had_converted_was_swapped_as_well() -> None:
+    """SimplifyFPConversions took the convert put in away, together with that of the program."""
+    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{_SPREAD}\n}}\n").entry
+    (swapped,) = swapped_broadcasts(entry.post_order())
+    assert [x.name for x in swapped] == ["narrow.1", "convert.1", "wide.1"]
+    assert is_widened_broadcast(swapped.wide)
+    assert not is_widened_broadcast(swapped.broadcast)
+
+
+@pytest.mark.parametrize(
+    ("wide", "users"), [({"add.2"}, ["slice.1", "slice.2"]), (set(), ["slice.2", "slice.1"])]
+)
+def test_what_was_widened_read_the_programs_convert_before(wide: set[str], users: list[str]) -> None:
+    """As it does one put in: what stood behind both slices reads past it since, and leaves nothing behind."""
+    body = f"""  %p = f32[8,8]{{1,0}} parameter(0)
+  %mul.1 = f32[8,8]{{1,0}} multiply(%p, %p){named("mul")}
+  %transpose.1 = f32[8,8]{{1,0}} transpose(%mul.1), dimensions={{1,0}}{named("mul")}
+  %add.1 = f32[8,8]{{1,0}} add(%transpose.1, %transpose.1){named("add_any")}
+  %convert.2 = bf16[8,8]{{1,0}} convert(%add.1){named("convert_element_type")}
+  %slice.1 = bf16[8,4]{{1,0}} slice(%convert.2), slice={{[0:8], [4:8]}}{named("slice")}
+  %slice.2 = bf16[8,4]{{1,0}} slice(%convert.2), slice={{[0:8], [0:4]}}{named("slice")}
+  %concatenate.1 = bf16[8,8]{{1,0}} concatenate(%slice.1, %slice.2), dimensions={{1}}{named("concatenate")}
+  %convert.3 = f32[8,8]{{1,0}} convert(%concatenate.1)
+  %add.2 = f32[8,8]{{1,0}} add(%add.1, %convert.3){named("add_any")}
+  %bitcast.1 = f32[64]{{0}} bitcast(%add.2)
+  ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
+    assert _normalized(body, "convert.2", wide) == users
