@@ -142,6 +142,14 @@ def test_a_body_has_a_window_of_its_own() -> None:
     assert named_beside_body(body, *entry, "ROOT " + mul(12)) == kept
 
 
+def test_what_reads_higher_numbers_in_a_body_is_not_the_programs() -> None:
+    """As where an element of a condition is compared with a number, behind a reshape that was moved."""
+    body = [*(mul(k, IN_LOOP) for k in (3, 4, 5)), "%exp.1.0 = f32[8]{0} exponential(%mul.5.0)"]
+    entry = [mul(k) for k in (10, 11)]
+    kept = {f"mul.{k}.0" for k in (3, 4, 5, 10, 11, 12)}
+    assert named_beside_body([*body, "ROOT " + mul(2, IN_LOOP, "exp.1.0")], *entry, "ROOT " + mul(12)) == kept
+
+
 def test_others_between_do_not_belong_to_the_entry() -> None:
     """What a body has kept was finished first, and what bears less than that was made anew."""
     body = [mul(9, IN_LOOP), "ROOT " + mul(10, IN_LOOP)]

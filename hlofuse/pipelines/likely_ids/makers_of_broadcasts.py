@@ -168,7 +168,7 @@ class MakersOfBroadcasts:
             if self._is_spread_by_pass(x):
                 return Maker.SIMPLIFIER
         is_cloned = x in self._cloned_constants and self._of(x.operands[0]) == Maker.FRONT_END
-        if is_cloned or (x in self._named and x.operands[0] in self._named and not is_told_of_program(x)):
+        if is_cloned or (x in self._named and not is_told_of_program(x)):
             return Maker.FRONT_END
         if is_told_of_program(x) or is_without_op_name(x):
             if is_of_call(x) and x not in self._named:
