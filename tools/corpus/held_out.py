@@ -5,6 +5,7 @@ something, belongs there from then on.
 """
 
 from held import (
+    actions,
     attention,
     decoding,
     few_bits,
@@ -21,7 +22,6 @@ from held import (
     points,
     science,
     sequences,
-    series,
     speech,
     stateful,
     tokens,
@@ -49,7 +49,7 @@ PARTS = (
     offers,
     hidden,
     points,
-    series,
+    actions,
 )
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}

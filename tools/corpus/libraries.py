@@ -29,9 +29,11 @@ from by_library import (
     plain_elements,
     plain_images,
     plain_language,
+    plain_processes,
     plain_scenes,
     plain_sequences,
     plain_signals,
+    text_and_speech,
 )
 
 PARTS = (
@@ -54,11 +56,13 @@ PARTS = (
     plain,
     plain_images,
     plain_language,
+    plain_processes,
     plain_scenes,
     plain_sequences,
     plain_attention,
     plain_elements,
     plain_signals,
+    text_and_speech,
     learning,
 )
 
