@@ -136,3 +136,21 @@ def test_what_the_program_has_is_moved_ahead_of_what_was_simplified() -> None:
         '%multiply.1 = f32[8]{0} multiply(%p, %p), metadata={op_name="jit(f)/div"}',
         'ROOT %neg.1 = f32[8]{0} negate(%q), metadata={op_name="jit(f)/neg"}',
     ) == [["neg.1", "multiply.1"]]
+
+
+def test_what_is_spread_beside_what_is_moved_is_rearranged_behind_it() -> None:
+    """A row less its maximum, where the row had dimensions of size one."""
+    assert rounds(
+        "%row = f32[2,1,8]{2,1,0} parameter(2)",
+        "%sub.1 = f32[2,1,8]{2,1,0} broadcast(%p), dimensions={2}",
+        "ROOT %sub.0 = f32[2,1,8]{2,1,0} subtract(%row, %sub.1)",
+    ) == [["sub.0"], ["sub.1"]]
+
+
+def test_what_spreads_a_matrix_is_rearranged_first() -> None:
+    assert rounds(
+        "%row = f32[2,1,8]{2,1,0} parameter(2)",
+        "%m = f32[2,8]{1,0} parameter(3)",
+        "%sub.1 = f32[2,1,8]{2,1,0} broadcast(%m), dimensions={0,2}",
+        "ROOT %sub.0 = f32[2,1,8]{2,1,0} subtract(%row, %sub.1)",
+    ) == [["sub.1"], ["sub.0"]]
