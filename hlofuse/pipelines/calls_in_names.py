@@ -67,7 +67,9 @@ def is_of_call(x: Instruction) -> bool:
     if named_calls(op_name):
         return bool(outermost_call(x))
     is_body = _is_innermost_a_body(op_name)
-    return is_body is not None and (not is_body or is_in_entry(x))
+    if is_body is None:
+        return False
+    return is_in_entry(x) if is_body else not is_chosen_by_loop(x)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -151,6 +153,11 @@ def is_named_around_loop(x: Instruction) -> bool:
     if loop is None or loop.opcode not in {"while", "conditional"} or not loop.op_name or not x.op_name:
         return False
     return f"{loop.op_name}/".startswith(f"{x.op_name}/")
+
+
+def is_chosen_by_loop(x: Instruction) -> bool:
+    """Is it what a loop over a batch selects by its predicate, once a turn has been computed?"""
+    return x.opcode == "select" and (x.op_name or "").endswith("/while") and is_named_around_loop(x)
 
 
 def caller_of(x: Instruction) -> Instruction | None:

@@ -150,3 +150,21 @@ def test_a_sum_with_a_number_that_was_subtracted_first_comes_behind_what_was_mov
         "ROOT %t = (s32[], s32[], pred[8]{0}) tuple(%add.1, %add.2, %lt.1)",
         kept="one other i add.1 t",
     ) == [["lt.1"], ["add.2"]]
+
+
+def test_what_is_spread_beside_what_is_moved_is_rearranged_behind_it() -> None:
+    """A row less its maximum, where the row had dimensions of size one."""
+    assert rounds(
+        "%row = f32[2,1,8]{2,1,0} parameter(2)",
+        "%sub.1 = f32[2,1,8]{2,1,0} broadcast(%p), dimensions={2}",
+        "ROOT %sub.0 = f32[2,1,8]{2,1,0} subtract(%row, %sub.1)",
+    ) == [["sub.0"], ["sub.1"]]
+
+
+def test_what_spreads_a_matrix_is_rearranged_first() -> None:
+    assert rounds(
+        "%row = f32[2,1,8]{2,1,0} parameter(2)",
+        "%m = f32[2,8]{1,0} parameter(3)",
+        "%sub.1 = f32[2,1,8]{2,1,0} broadcast(%m), dimensions={0,2}",
+        "ROOT %sub.0 = f32[2,1,8]{2,1,0} subtract(%row, %sub.1)",
+    ) == [["sub.1"], ["sub.0"]]

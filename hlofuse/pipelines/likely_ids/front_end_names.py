@@ -19,7 +19,13 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.calls_in_names import is_in_branch, is_of_call, loops_around, outermost_call
+from hlofuse.pipelines.calls_in_names import (
+    is_in_branch,
+    is_named_around_loop,
+    is_of_call,
+    loops_around,
+    outermost_call,
+)
 from hlofuse.pipelines.likely_ids.against_data import NOTHING, AgainstData, against_data
 from hlofuse.pipelines.named_calls import named_calls
 from hlofuse.pipelines.names import is_told_of_program, is_without_op_name, name_before_renaming
@@ -135,9 +141,8 @@ def _constants_of_program(computation: Computation) -> frozenset[Instruction]:
     In a loop or a branch it has been given that of a call around it, if that was inlined
     (`CallInliner::Inline`).
     """
-    depths = (
-        loops_around(x) for x in computation if x.op_name and not is_constant(x) and is_told_of_program(x)
-    )
+    told = (x for x in computation if x.op_name and not is_constant(x) and is_told_of_program(x))
+    depths = (loops_around(x) for x in told if not is_named_around_loop(x))
     depth = min(depths, default=0)
     return frozenset(
         x

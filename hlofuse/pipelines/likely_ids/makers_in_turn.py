@@ -13,6 +13,7 @@ from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers import Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
+from hlofuse.pipelines.likely_ids.moved_behind_gathers import moved_behind_gathers
 from hlofuse.pipelines.likely_ids.moved_reshapes import (
     converted_for_moved,
     moved_along,
@@ -70,6 +71,7 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(_spread_beside_transposed(makers), Maker.LAYOUT_NORMALIZATION))
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(split_behind_product(makers), Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(moved_behind_gathers(makers, named), Maker.SIMPLIFIER_AGAIN))
     add_moved(makers)
     in_turn = _never_back_in_numbers(makers)
     makers.update((x, maker) for x, maker in in_turn.items() if x.opcode in ELEMENTWISE_OPCODES)

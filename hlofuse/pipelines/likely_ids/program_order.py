@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.calls_in_names import is_chosen_by_loop, is_of_derivative
 from hlofuse.pipelines.likely_ids.call_sites import in_order_of_call_sites
 from hlofuse.pipelines.likely_ids.found_equal import found_equal, found_later
 from hlofuse.pipelines.likely_ids.numbers_of_program import in_order_of_first_use
@@ -50,7 +50,7 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
         for source in needed:
             unread[source] += 1
     rank = {
-        x: (1, -number.get(_constant(x), 0), place[x]) if is_constant(x) else (0, -place[x], 0)
+        x: (1, -number.get(_constant(x), 0), place[x]) if _is_number(x) else (0, -place[x], 0)
         for x in operations
     }
     heads = {chain[0] for chain in chains.values()}
@@ -133,8 +133,11 @@ def _needed_once(
 
 
 def _with_root_last(order: list[Instruction]) -> list[Instruction]:
-    """The front end makes the root when all else is there, what nothing reads any more included."""
-    return sorted(order, key=_is_tuple_at_root)
+    """The front end makes the root when all else is there, what nothing reads any more included.
+
+    A loop over a batch is made of one that computes a turn, and then chooses for all that goes around.
+    """
+    return sorted(order, key=lambda x: (_is_tuple_at_root(x), is_chosen_by_loop(x)))
 
 
 def _is_tuple_at_root(x: Instruction) -> bool:
@@ -153,6 +156,11 @@ def _with_choices_last(order: list[Instruction]) -> list[Instruction]:
         return order
     last = {x: k for k, x in enumerate((*chosen, root))}
     return sorted(order, key=lambda x: last.get(x, -1))
+
+
+def _is_number(x: Instruction) -> bool:
+    """Is it written in front? What WhileLoopConstantSinking put into a loop had been given to that."""
+    return is_constant(x) and ".sunk" not in _constant(x).name
 
 
 def _constant(x: Instruction) -> Instruction:

@@ -78,7 +78,7 @@ def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -
         x
         for x in rest
         if not _has_dimensions_of_its_own(x) and x not in simplified
-        if rest.keys().isdisjoint(arrays_read_by(x))
+        if rest.keys().isdisjoint(_arrays_in_the_way(x))
     }
     stay: set[Instruction] | None = None
     while stay is None or stay:
@@ -87,6 +87,12 @@ def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -
         }
         moved -= stay
     return sorted((x for x in rest if x in moved), key=_was_simplified)
+
+
+def _arrays_in_the_way(x: Instruction) -> list[Instruction]:
+    """What it reads, but for what is spread beside it: ReshapeMover rearranges that along with it."""
+    arrays = arrays_read_by(x)
+    return [o for o in arrays if o.opcode != "broadcast" or o.operands[0].shape.true_rank > 1] or arrays
 
 
 def _was_simplified(x: Instruction) -> bool:
