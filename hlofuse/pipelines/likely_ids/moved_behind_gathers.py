@@ -29,11 +29,12 @@ def moved_behind_gathers(
         if not is_kept and x.users and all(u in found or _is_its_reshape(x, u) for u in x.users):
             found[x] = None
     gathers = (x for x in makers if _keeps_what_it_collapsed(x))
-    pending = [*dict.fromkeys(u for x in gathers for u in x.users if u in found)]
-    read = dict.fromkeys(pending)
+    read = dict.fromkeys(u for x in gathers for u in x.users if u in found)
+    pending = [*read]
     for source in pending:
-        pending += (u for u in source.users if u in found and u not in read)
-        read.update(dict.fromkeys(pending))
+        fresh = dict.fromkeys(u for u in source.users if u in found and u not in read)
+        read |= fresh
+        pending += fresh
     return [*read, *_made_behind(read, makers, named)]
 
 
