@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.users.common.visits import uses_in_order
+from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.users.restore import restore_users
 
 from ...running import find
@@ -70,6 +72,16 @@ def users_in(program: str | Module, name: str, *, ids_known: bool) -> list[str]:
     """Those in a whole program; a text stands in the order of age."""
     module = parse_module(program) if isinstance(program, str) else program
     restore_users(module, ids_known=ids_known)
+    return [u.name for u in find(module, name).users]
+
+
+def users_normalized(name: str, body: str, wide: Collection[str]) -> list[str]:
+    """Once layouts are normalized and simplified, given what was narrow then and is `wide` since."""
+    module = parse_module(_text(body))
+    entry = module.entry
+    order = {x: k for k, x in enumerate(entry.post_order())}
+    narrow = frozenset(x for x in entry if x.name in wide)
+    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
     return [u.name for u in find(module, name).users]
 
 

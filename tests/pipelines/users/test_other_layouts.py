@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.users.common.visits import uses_in_order
-from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.users.layouts.other_layouts import in_other_layout, made_anew
 
 from ...running import find
-from .lists import HEAD, named, users_of
+from .lists import HEAD, named, users_normalized, users_of
 
 
 def _in_other_layout(body: str, *, younger: int = 0) -> set[str]:
@@ -168,12 +166,7 @@ def test_a_convert_of_the_program_was_made_anew_before_widened_ones_joined_it(wi
   %bitcast.1 = f32[64]{{0}} bitcast(%multiply.2)
   %bitcast.2 = f32[64]{{0}} bitcast(%add.1)
   ROOT %r = (f32[64]{{0}}, f32[64]{{0}}) tuple(%bitcast.1, %bitcast.2)"""
-    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
-    named_so = {x.name: x for x in entry}
-    order = {x: k for k, x in enumerate(entry.post_order())}
-    narrow = frozenset(named_so[name] for name in wide)
-    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
-    users = [u.name for u in named_so["convert.1"].users]
+    users = users_normalized("convert.1", body, wide)
     merged = ["multiply.2", "multiply.1", "add.1"]
     assert users == (merged if wide else ["multiply.1", "multiply.2", "add.1"])
 
@@ -220,12 +213,7 @@ def test_what_was_widened_read_the_narrow_value_that_others_read_too() -> None:
   %bitcast.2 = f32[64]{{0}} bitcast(%add.1)
   %bitcast.1 = f32[64]{{0}} bitcast(%multiply.1)
   ROOT %r = (bf16[64]{{0}}, f32[64]{{0}}, f32[64]{{0}}) tuple(%bitcast.3, %bitcast.2, %bitcast.1)"""
-    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
-    named_so = {x.name: x for x in entry}
-    order = {x: k for k, x in enumerate(entry.post_order())}
-    narrow = frozenset({named_so["add.1"]})
-    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
-    users = [u.name for u in named_so["negate.1"].users]
+    users = users_normalized("negate.1", body, {"add.1"})
     assert users == ["transpose.3", "convert.1"]
 
 
@@ -271,12 +259,7 @@ def test_what_reads_past_a_convert_back_read_it_before(wide: tuple[str, ...], us
   %add.2 = f32[8,8]{{1,0}} add(%add.1, %convert.3){named("add_any")}
   %bitcast.1 = f32[64]{{0}} bitcast(%add.2)
   ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
-    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
-    named_so = {x.name: x for x in entry}
-    order = {x: k for k, x in enumerate(entry.post_order())}
-    narrow = frozenset(named_so[name] for name in wide)
-    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
-    assert [u.name for u in named_so["convert.2"].users] == users
+    assert users_normalized("convert.2", body, wide) == users
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.users.common.visits import uses_in_order
 from hlofuse.pipelines.users.floats.swapped_broadcasts import swapped_broadcasts
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast
-from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 
-from .lists import HEAD, named, users_of
-
-
-def _normalized(body: str, of: str, wide: set[str]) -> list[str]:
-    """The users of `of` once layouts are normalized and simplified, given what was narrow then."""
-    entry = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n").entry
-    order = {x: k for k, x in enumerate(entry.post_order())}
-    narrow = frozenset(x for x in entry if x.name in wide)
-    restore_normalized_users(entry, order, uses_in_order(entry), narrow, ids_known=True)
-    return next([u.name for u in x.users] for x in entry if x.name == of)
+from .lists import HEAD, named, users_normalized, users_of
 
 
 def test_others_read_one_convert_of_the_program_made_anew_with_what_it_converts() -> None:
@@ -35,8 +24,8 @@ def test_others_read_one_convert_of_the_program_made_anew_with_what_it_converts(
   %add.2 = f32[8,8]{{1,0}} add(%add.1, %subtract.1){named("add")}
   %bitcast.1 = f32[64]{{0}} bitcast(%add.2)
   ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
-    assert _normalized(body, "add.1", set()) == ["add.2", "sum.1", "subtract.1"]
-    assert _normalized(body, "add.1", {"add.1", "add.2"}) == ["subtract.1", "sum.1", "add.2"]
+    assert users_normalized("add.1", body, set()) == ["add.2", "sum.1", "subtract.1"]
+    assert users_normalized("add.1", body, {"add.1", "add.2"}) == ["subtract.1", "sum.1", "add.2"]
 
 
 _SPREAD = f"""  %p = f32[8,8]{{1,0}} parameter(0)
@@ -89,4 +78,4 @@ def test_what_was_widened_read_the_programs_convert_before(wide: set[str], users
   %add.2 = f32[8,8]{{1,0}} add(%add.1, %convert.3){named("add_any")}
   %bitcast.1 = f32[64]{{0}} bitcast(%add.2)
   ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
-    assert _normalized(body, "convert.2", wide) == users
+    assert users_normalized("convert.2", body, wide) == users
