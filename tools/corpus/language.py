@@ -190,3 +190,15 @@ def attend(q, k, v, causal=False):
     p = jnp.exp(s - s.max(-1, keepdims=True))
     p = (p / p.sum(-1, keepdims=True)).astype(v.dtype)
     return jnp.einsum("bkgqs,bskd->bqkgd", p, v).reshape(b, t, heads, d)
+
+
+def rms_norm(x, gain, eps=1e-6):
+    wide = x.astype(F32)
+    return (wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + eps) * gain).astype(x.dtype)
+
+
+def attend_where(q, k, v, seen):
+    """Heads of a batch attend to what is `seen`, with their scores in single precision."""
+    score = jnp.einsum("bqhc,bkhc->bhqk", q, k, preferred_element_type=F32) * q.shape[-1] ** -0.5
+    score = jnp.where(seen, score, jnp.finfo(F32).min)
+    return jnp.einsum("bhqk,bkhc->bqhc", jax.nn.softmax(score).astype(v.dtype), v)

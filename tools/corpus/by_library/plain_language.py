@@ -7,21 +7,10 @@ import jax
 import jax.numpy as jnp
 from arguments import BF16, F32, S, entering_when_asked, ints
 from jax import lax, nn
+from language import attend_where, rms_norm
 
 PROGRAMS = {}
 program = entering_when_asked(PROGRAMS)
-
-
-def rms_norm(x, gain, eps=1e-6):
-    wide = x.astype(F32)
-    return (wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + eps) * gain).astype(x.dtype)
-
-
-def attend(q, k, v, seen):
-    """Heads of a batch attend with their scores in single precision."""
-    score = jnp.einsum("bqhc,bkhc->bhqk", q, k, preferred_element_type=F32) * q.shape[-1] ** -0.5
-    score = jnp.where(seen, score, jnp.finfo(F32).min)
-    return jnp.einsum("bhqk,bkhc->bqhc", nn.softmax(score).astype(v.dtype), v)
 
 
 @program
@@ -84,7 +73,7 @@ def gpt_future_tokens_chunked_loss_bf16():
         y = rms_norm(x, p["norms"][0])
         q, k, v = jnp.split((y @ p["qkv"]).reshape(b, t, 3 * heads, hd), 3, 2)
         q, k = rotated(rms_norm(q, p["gains"][0])), rotated(rms_norm(k, p["gains"][1]))
-        y = attend(q, k, v, jnp.tril(jnp.ones((t, t), bool)))
+        y = attend_where(q, k, v, jnp.tril(jnp.ones((t, t), bool)))
         x = x + y.reshape(b, t, d) @ p["out"]
         gate, up = jnp.split(rms_norm(x, p["norms"][1]) @ p["up"], 2, -1)
         return x + (jnp.square(nn.relu(gate)) * up) @ p["down"]

@@ -4,21 +4,10 @@ import jax
 import jax.numpy as jnp
 from arguments import BF16, F32, KEY, S, entering_when_asked, ints
 from jax import lax, nn, random
+from language import attend_where, rms_norm
 
 PROGRAMS = {}
 program = entering_when_asked(PROGRAMS)
-
-
-def rms_norm(x, gain, eps=1e-6):
-    wide = x.astype(F32)
-    return (wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + eps) * gain).astype(x.dtype)
-
-
-def attend(q, k, v, seen):
-    """Heads of a batch attend with their scores in single precision."""
-    score = jnp.einsum("bqhc,bkhc->bhqk", q, k, preferred_element_type=F32) * q.shape[-1] ** -0.5
-    score = jnp.where(seen, score, jnp.finfo(F32).min)
-    return jnp.einsum("bhqk,bkhc->bqhc", nn.softmax(score).astype(v.dtype), v)
 
 
 @program
@@ -129,7 +118,7 @@ def masked_diffusion_text_int8_bf16():
         def block(x, p):
             q, k, v = jnp.split(dense(p["qkv"], rms_norm(x, p["norms"][0])), 3, -1)
             q, k, v = (z.reshape(*x.shape[:2], heads, hd) for z in (q, k, v))
-            y = attend(rotated(q), rotated(k), v, real[:, None, None])
+            y = attend_where(rotated(q), rotated(k), v, real[:, None, None])
             x = x + dense(p["out"], y.reshape(x.shape))
             gate, up = jnp.split(dense(p["up"], rms_norm(x, p["norms"][1])), 2, -1)
             return x + dense(p["down"], nn.silu(gate) * up), None
