@@ -39,6 +39,7 @@ from hlofuse.pipelines.users.floats.widened import (
     users_of_widened,
     users_of_widening,
     users_through_convert,
+    with_spread_as_met,
 )
 from hlofuse.pipelines.users.floats.widened_products import (
     is_read_through_pair,
@@ -220,6 +221,8 @@ def _as_converts_leave_it(
         users = with_last_in_place_of_converts(users, wide, clues.order, uses)
         if place is clues.order:  # what was made anew has been told of it
             users = with_last_in_place_of_widened(producer, users, wide, clues.order)
+    if producer.opcode == "convert" and producer not in wide:
+        users = with_spread_as_met(producer, users, uses, wide)
     users = with_swapped_behind(users)
     users = with_split_reductions_behind(producer, users, clues.order)
     if producer.id < clues.ages.passes:  # layout normalization made others anew, with users of its own

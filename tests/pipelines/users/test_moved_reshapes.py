@@ -190,3 +190,20 @@ def test_a_choice_of_what_a_conditional_gave_is_computed_in_no_function() -> Non
         "clamp.1",
         "bitcast.1",
     ]
+
+
+@pytest.mark.parametrize("spread", ["div.9", "broadcast.1"], ids=["in the program's layout", "in another"])
+def test_broadcasts_of_the_reshape_come_behind_all(spread: str) -> None:
+    """`x / s[None]` and `s[None] * s[None]` of `s = sqrt(v)`, which something else divides by as well."""
+    body = f"""  %v = f32[8]{{0}} parameter(0)
+  %x = f32[8,4]{{1,0}} parameter(1)
+  %w = f32[8]{{0}} parameter(2)
+  %sqrt.1 = f32[8]{{0}} sqrt(%v){named("sqrt")}
+  %{spread} = f32[8,4]{{1,0}} broadcast(%sqrt.1), dimensions={{0}}{named("div", frame=2)}
+  %div.1 = f32[8,4]{{1,0}} divide(%x, %{spread}){named("div", frame=2)}
+  %mul.1 = f32[8]{{0}} multiply(%sqrt.1, %sqrt.1){named("mul", frame=2)}
+  %neg.1 = f32[8]{{0}} negate(%mul.1){named("neg", frame=2)}
+  %div.2 = f32[8]{{0}} divide(%w, %sqrt.1){named("div", frame=3)}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%div.1, %neg.1, %div.2)"""
+    ids = f"v x w sqrt.1 div.2 r mul.1 neg.1 {spread} div.1"
+    assert users_of("sqrt.1", body, ids=ids) == ["mul.1", "div.2", spread]

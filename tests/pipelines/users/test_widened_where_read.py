@@ -44,3 +44,32 @@ def test_a_convert_that_was_made_anew_had_its_readers_behind_the_bitcast_of_one(
   ROOT %r = (f32[4,8,16]{{2,1,0}}, f32[4,8,16]{{2,1,0}}) tuple(%multiply.1, %multiply.2)"""
     made = "p x y mul.1 r bitcast.1 bitcast.2 multiply.1 multiply.2 convert.5"
     assert users_of("mul.1", body, ids=made) == ["multiply.1", "multiply.2"]
+
+
+@pytest.mark.parametrize(
+    ("result", "users"),
+    [
+        ("tuple(%convert.4, %convert.3)", ["sub.1", "mul.1", "broadcast.1"]),
+        ("tuple(%convert.3, %convert.4)", ["broadcast.1", "sub.1", "mul.1"]),
+    ],
+    ids=["met behind the others", "met first"],
+)
+def test_a_swapped_broadcast_reads_a_convert_that_is_merged_later(result: str, users: list[str]) -> None:
+    """`b - (sum(y + b) + b * b)`, all narrow: the other two converts are one by then."""
+    narrow, wide = "bf16[8]{0}", "bf16[4,8]{1,0}"
+    kinds = f"({narrow}, {wide})" if result.startswith("tuple(%convert.4") else f"({wide}, {narrow})"
+    body = f"""  %b = bf16[8]{{0}} parameter(0)
+  %convert.1 = f32[8]{{0}} convert(%b)
+  %y = bf16[4,8]{{1,0}} parameter(1)
+  %convert.2 = f32[4,8]{{1,0}} convert(%y)
+  %broadcast.1 = f32[4,8]{{1,0}} broadcast(%convert.1), dimensions={{1}}{named("add", frame=2)}
+  %add.1 = f32[4,8]{{1,0}} add(%convert.2, %broadcast.1){named("add", frame=2)}
+  %convert.3 = bf16[4,8]{{1,0}} convert(%add.1)
+  %zero = f32[] constant(0)
+  %reduce_sum.1 = f32[8]{{0}} reduce(%add.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %mul.1 = f32[8]{{0}} multiply(%convert.1, %convert.1){named("mul", frame=4)}
+  %add.2 = f32[8]{{0}} add(%reduce_sum.1, %mul.1){named("add", frame=5)}
+  %sub.1 = f32[8]{{0}} subtract(%convert.1, %add.2){named("sub", frame=6)}
+  %convert.4 = bf16[8]{{0}} convert(%sub.1)
+  ROOT %r = {kinds} {result}"""
+    assert users_of("convert.1", body) == users

@@ -111,9 +111,34 @@ def users_of_widening(
     a convert in front of each operand, too, which ConvertMover
     (`xla/hlo/transforms/simplifiers/convert_mover.cc`) moved in front of reshapes.
     """
-    own = {u for u in convert.users if u in wide or _is_for_product(u)}
-    shared = min((uses[convert, u] for u in convert.users if u not in own), default=0)
-    return sorted(convert.users, key=lambda u: (uses[convert, u], 0) if u in own else (shared, place[u]))
+    spread = spread_for_widened(convert.users, wide)
+    others = [u for u in convert.users if u not in spread]
+    own = {u for u in others if u in wide or _is_for_product(u)}
+    shared = min((uses[convert, u] for u in others if u not in own), default=0)
+    others.sort(key=lambda u: (uses[convert, u], 0) if u in own else (shared, place[u]))
+    return with_spread_as_met(convert, [*spread, *others], uses, wide)
+
+
+def with_spread_as_met(
+    convert: Instruction, users: list[Instruction], uses: Uses, wide: frozenset[Instruction]
+) -> list[Instruction]:
+    """The users of what widens a narrow value, with broadcasts of it that are read instead of narrow ones.
+
+    AlgebraicSimplifier made those, each of a convert of its own, where a convert had been put in behind a
+    broadcast, by when HloCSE (`xla/service/hlo_cse.cc`) had made the others one. Of all these it kept, the
+    next time, the one that it met first.
+    """
+    spread = spread_for_widened(users, wide)
+    others = [u for u in users if u not in spread]
+    if not spread or not others or not is_narrow(convert.operands[0]):
+        return users
+    met = min(uses[convert, u] for u in others)
+    return sorted([*others, *spread], key=lambda u: uses[convert, u] if u in spread else met)
+
+
+def spread_for_widened(users: list[Instruction], wide: frozenset[Instruction]) -> list[Instruction]:
+    """The broadcasts among `users` that only what was widened reads."""
+    return [u for u in users if u.opcode == "broadcast" and u.users and wide.issuperset(u.users)]
 
 
 def _is_for_product(user: Instruction) -> bool:

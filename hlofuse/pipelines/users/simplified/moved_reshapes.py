@@ -221,7 +221,7 @@ def _with_broadcasts_of_reshape(
     broadcasts = [u for u in users if u.opcode == "broadcast"]
     if len(moved) > 1 or not broadcasts:
         return None
-    if any(u.id < passes or not is_of_program(u) for u in broadcasts):
+    if any(u.id < passes or not u.op_name for u in broadcasts):
         return None
     place = min(users.index(u) for u in (*moved, *broadcasts))
     others = [u for u in users if u not in moved and u not in broadcasts]
