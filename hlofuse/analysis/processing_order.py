@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from itertools import count
 
+from hlofuse.analysis.call_order import CallOrder, caller_of
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.module import Module
 
@@ -25,14 +25,11 @@ def with_changed_behind(
 ) -> list[Computation]:
     """The order that a pass leaves which goes through computations and has these call something new.
 
-    A computation that calls what is new goes behind everything, and then all that it is called by
-    (`TopologicalSort::AddEdge` of `xla/online_topsort.h`).
+    It goes backward if the last computation is the first that it comes to.
     """
-    time = count()
-    since = {computation: next(time) for computation in order}
-    for computation in reversed([*since]) if is_backward else [*since]:
-        caller = computation if computation in changed else None
-        while caller is not None:
-            since[caller] = next(time)
-            caller = caller.first_caller.computation if caller.first_caller is not None else None
-    return sorted(since, key=since.__getitem__)
+    listed = [*order]
+    kept = CallOrder(listed, caller_of)
+    for computation in reversed(listed) if is_backward else listed:
+        if computation in changed:
+            kept.call_new(computation)
+    return kept.listed()

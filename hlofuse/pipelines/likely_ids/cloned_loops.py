@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import count
 
+from hlofuse.analysis.call_order import CallOrder
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 
@@ -38,7 +39,7 @@ class _Simplification:
     ) -> None:
         there = {names[c]: c for c in order}
         self.time = count()
-        self.place = {c: next(self.time) for c in order}
+        self.kept = CallOrder(order, lambda c: self.callers.get(c, ()))
         self.added = {c: next(self.time) for c in added}
         self.callers: dict[Computation, list[Computation]] = {}
         self.calls: dict[Computation, list[_Call]] = {}
@@ -59,10 +60,10 @@ class _Simplification:
             self._sink()
             self._simplify_loops()
             self._simplify_conditionals()
-        return sorted(self.place, key=self.place.__getitem__)
+        return self.kept.listed()
 
     def _sink(self) -> None:
-        agenda = [c for c in self.place if c.is_entry]
+        agenda = [c for c in self.kept.listed() if c.is_entry]
         seen: set[Computation] = set()
         while agenda:
             computation = agenda.pop()
@@ -73,7 +74,7 @@ class _Simplification:
                 for k, callee in enumerate(call.called):
                     if call.is_loop and call.takes("sunk", k):
                         self._clone(callee)
-                        self._touch(call.inside)
+                        self.kept.call_new(call.inside)
                 agenda += call.called
 
     def _simplify_loops(self) -> None:
@@ -86,7 +87,7 @@ class _Simplification:
                     cloned.add(callee)
                 if fresh:
                     call.since = next(self.time)
-                    self._touch(call.inside)
+                    self.kept.call_new(call.inside)
 
     def _simplify_conditionals(self) -> None:
         for _ in ("results", "operands"):
@@ -94,24 +95,15 @@ class _Simplification:
                 for k, callee in enumerate(call.called):
                     if not call.is_loop and call.takes("clone", k):
                         self._clone(callee)
-                        self._touch(call.inside)
+                        self.kept.call_new(call.inside)
 
     def _in_module(self) -> Iterator[_Call]:
         for computation in sorted(self.calls, key=self.added.__getitem__):
             yield from sorted(self.calls[computation], key=lambda call: call.since)
 
     def _clone(self, computation: Computation) -> None:
-        self.added[computation] = self.place[computation] = next(self.time)
-
-    def _touch(self, computation: Computation) -> None:
-        """It calls something new, so it goes behind that, and its callers go behind it."""
-        agenda, seen = [computation], set()
-        while agenda:
-            x = agenda.pop()
-            if x not in seen:
-                seen.add(x)
-                self.place[x] = next(self.time)
-                agenda += reversed(self.callers.get(x, ()))
+        self.added[computation] = next(self.time)
+        self.kept.add(computation)
 
 
 class _Call:

@@ -9,9 +9,9 @@ calls it behind that, with all by whom that is called (`TopologicalSort::AddEdge
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from typing import NamedTuple
 
+from hlofuse.analysis.call_order import CallOrder, caller_of
 from hlofuse.ir.computation import Computation
 
 
@@ -35,12 +35,11 @@ class _Flattening:
 
     def __init__(self, order: list[Computation | str], clones: Mapping[Computation, Clone]) -> None:
         self.clones = clones
-        self.time = count()
-        self.since: dict[Computation, int] = {c: next(self.time) for c in order if isinstance(c, Computation)}
+        self.kept = CallOrder((c for c in order if isinstance(c, Computation)), self._callers)
         self.direct: dict[str, list[Computation]] = {}
         """By what is there first: its clones, in the order they are made."""
         for clone, (of, _) in sorted(clones.items(), key=lambda pair: pair[1].number):
-            if _caller(clone) not in clones:
+            if not any(caller in clones for caller in caller_of(clone)):
                 self.direct.setdefault(of, []).append(clone)
 
     def run(self, order: list[Computation | str]) -> list[Computation]:
@@ -49,7 +48,7 @@ class _Flattening:
             rest = self.direct.get(name, [])
             while rest:
                 self._make(rest.pop(0))
-        return sorted(self.since, key=self.since.__getitem__)
+        return self.kept.listed()
 
     def _make(self, clone: Computation) -> None:
         fresh = self._called(clone)
@@ -61,32 +60,12 @@ class _Flattening:
 
     def _called(self, clone: Computation) -> list[Computation]:
         """It is there, and its caller calls it."""
-        self.since[clone] = next(self.time)
-        caller = _caller(clone)
-        if caller is not None:
-            for x in self._with_callers(caller):
-                self.since[x] = next(self.time)
+        self.kept.add(clone)
+        for caller in caller_of(clone):
+            self.kept.call_new(caller)
         return [clone]
 
-    def _with_callers(self, computation: Computation) -> list[Computation]:
-        """Callees first; what is yet to be cloned is called by all that shall have a clone."""
-        found: dict[Computation, None] = {}
-        agenda = [(computation, False)]
-        seen: set[Computation] = set()
-        while agenda:
-            x, is_done = agenda.pop()
-            if is_done:
-                found[x] = None
-            elif x not in seen:
-                seen.add(x)
-                agenda.append((x, True))
-                callers = {c for y in (x, *self.direct.get(x.name, ())) if (c := _caller(y)) is not None}
-                agenda += [
-                    (c, False) for c in sorted(callers & self.since.keys(), key=self.since.__getitem__)
-                ]
-        return list(reversed(found))
-
-
-def _caller(computation: Computation) -> Computation | None:
-    caller = computation.first_caller
-    return caller.computation if caller is not None else None
+    def _callers(self, computation: Computation) -> list[Computation]:
+        """What is yet to be cloned is called by all that shall have a clone."""
+        alike = (computation, *self.direct.get(computation.name, ()))
+        return [caller for x in alike for caller in caller_of(x)]

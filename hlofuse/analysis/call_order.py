@@ -1,0 +1,60 @@
+"""The order of a module's computations, callees first, as it is kept while passes change who calls what.
+
+What is added comes last. Who calls something new goes behind that, and so does all that it is called by
+(`TopologicalSort::AddEdge` of `xla/online_topsort.h`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from hlofuse.ir.computation import Computation
+
+
+class CallOrder:
+    """The computations in that order."""
+
+    def __init__(
+        self, order: Iterable[Computation], callers: Callable[[Computation], Iterable[Computation]]
+    ) -> None:
+        """`callers` gives the computations by which one is called, maybe also some that are not there yet."""
+        self._time = count()
+        self._callers = callers
+        self._since = {computation: next(self._time) for computation in order}
+
+    def add(self, computation: Computation) -> None:
+        """It comes last, also if it was there."""
+        self._since[computation] = next(self._time)
+
+    def call_new(self, computation: Computation) -> None:
+        """It calls what was added, and goes behind that with all by which it is called."""
+        for caller in self._with_callers(computation):
+            self.add(caller)
+
+    def listed(self) -> list[Computation]:
+        """All of them as they stand."""
+        return sorted(self._since, key=self._since.__getitem__)
+
+    def _with_callers(self, computation: Computation) -> list[Computation]:
+        """Callees first; of several callers the one that stands first."""
+        found: list[Computation] = []
+        agenda = [(computation, False)]
+        seen: set[Computation] = set()
+        while agenda:
+            x, is_done = agenda.pop()
+            if is_done:
+                found.append(x)
+            elif x not in seen:
+                seen.add(x)
+                agenda.append((x, True))
+                callers = {c for c in self._callers(x) if c in self._since}
+                agenda += [(c, False) for c in sorted(callers, key=self._since.__getitem__)]
+        return found[::-1]
+
+
+def caller_of(computation: Computation) -> list[Computation]:
+    """The computation with the first instruction that calls it, if any does."""
+    caller = computation.first_caller
+    inside = caller.computation if caller is not None else None
+    return [inside] if inside is not None else []
