@@ -40,7 +40,7 @@ class HloConstantFolding:
 def _is_foldable(i: Instruction) -> bool:
     if i.opcode in _NEVER or i.control_predecessors or i.control_successors:
         return False
-    if not any(o.opcode == "constant" for o in i.operands) or not all(map(_is_known, i.operands)):
+    if not _has_constant(i) or not all(map(_is_known, i.operands)):
         return False
     if i.called and i.opcode not in ("reduce", "reduce-window", "scatter"):
         return False
@@ -49,23 +49,34 @@ def _is_foldable(i: Instruction) -> bool:
     return not has_side_effect(i)
 
 
+def _has_constant(i: Instruction) -> bool:
+    return any(o.opcode == "constant" or (o.opcode == "tuple" and _has_constant(o)) for o in i.operands)
+
+
 def _is_known(operand: Instruction) -> bool:
-    """A constant, a broadcast of one, or a counter."""
+    """A constant, a broadcast of one, or a counter; or a tuple of such."""
+    if operand.opcode == "tuple":
+        return all(map(_is_known, operand.operands))
     if operand.opcode == "broadcast":
         return operand.operands[0].opcode == "constant"
     return operand.opcode in ("constant", "iota")
 
 
-def _reshaped(i: Instruction) -> Instruction | None:
+def _with_same_elements(i: Instruction) -> Instruction | None:
     """A reshape of a constant whose elements the dump leaves out is another such constant."""
-    if i.opcode == "reshape" and i.operands[0].opcode == "constant" and i.operands[0].literal.is_elided:
-        return make.add(i, "constant", i.shape, payload=i.operands[0].payload)
+    source = i.operands[0]
+    if i.opcode == "get-tuple-element":
+        source = source.operands[i.tuple_index]
+    elif i.opcode != "reshape":
+        return None
+    if source.opcode == "constant" and source.literal.is_elided:
+        return make.add(i, "constant", i.shape, payload=source.payload)
     return None
 
 
 def _fold(i: Instruction) -> bool:
     try:
-        constant = _reshaped(i) or make.constant(i, i.shape, evaluate(i))
+        constant = _with_same_elements(i) or make.constant(i, i.shape, evaluate(i))
     except (CannotEvaluate, make.NotRepresentable):
         return False
     i.replace_all_uses_with(constant)

@@ -29,6 +29,8 @@ def evaluate(x: Instruction, known: Mapping[Instruction, list[Value]] | None = N
         if values is None:
             raise CannotEvaluate
         return values
+    if x.opcode == "get-tuple-element" and x.operands[0].opcode == "tuple":
+        return evaluate(x.operands[0].operands[x.tuple_index])
     if x.opcode in _MOVES:
         return _MOVES[x.opcode](x)
     compute = value_function(x)

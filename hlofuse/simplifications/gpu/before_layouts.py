@@ -17,6 +17,7 @@ from hlofuse.simplifications.dots.dot_dimension_normalizer import DotDimensionNo
 from hlofuse.simplifications.dots.dot_merger import DotMerger
 from hlofuse.simplifications.dots.dot_operand_converter import DotOperandConverter
 from hlofuse.simplifications.dots.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.simplifications.dots.ragged_dot_rewriter import RaggedDotRewriter
 from hlofuse.simplifications.floats.comparison_expander import ComparisonExpander
 from hlofuse.simplifications.floats.convert_mover import ConvertMover
 from hlofuse.simplifications.floats.float_normalization import FloatNormalization
@@ -102,7 +103,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
     return Pipeline(
         "optimization",
         (
-            NotRepeated("ragged_dot_rewriter"),
+            RaggedDotRewriter(),
             BatchedGatherScatterNormalizer(),
             NotRepeated("topk-splitter"),
             TopkSpecializer(),

@@ -33,7 +33,7 @@ def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
         PRE_SPMD,
         Pipeline("sharding-removal", (ShardingRemover(), DCE)),
         optimization(device),
-        Pipeline("collective-optimizations", (WhileLoopTripCountAnnotator(),)),
+        Pipeline("collective-optimizations", (DCE, DCE, WhileLoopTripCountAnnotator())),
         convolutions(device),
         Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
         LAYOUT_NORMALIZATION,

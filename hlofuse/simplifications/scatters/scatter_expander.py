@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
@@ -25,6 +23,7 @@ from hlofuse.simplifications.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.simplifications.common.reading import numbers_of
+from hlofuse.simplifications.common.reducers import reducer
 from hlofuse.simplifications.common.shapes import array
 
 
@@ -122,15 +121,7 @@ def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instru
     most = make.constant(start, start.shape, room)
     inside = make.binary(start, "and", above, make.compare(start, "GE", most, start))
     true = make.scalar(start, "pred", True)
-    all_of = make.reduce(start, inside, true, [0], _conjunction(start))
+    all_of = make.reduce(
+        start, inside, true, [0], reducer(start, "and.reduce_sub_computation", "and", "pred")
+    )
     return make.broadcast(start, array("pred", sizes), all_of, ())
-
-
-def _conjunction(at: Instruction) -> Computation:
-    body = Computation("and.reduce_sub_computation")
-    sides = [Instruction(n, array("pred"), "parameter", payload=str(k)) for k, n in enumerate(("lhs", "rhs"))]
-    for side in sides:
-        body.append_parsed(side)
-    body.root = Instruction("and", array("pred"), "and", sides)
-    body.append_parsed(body.root)
-    return module_of(computation_of(at)).add_computation(body)

@@ -14,7 +14,7 @@ from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.simplifications.algebraic.facts import broadcast_constant, scalar_constant
 from hlofuse.simplifications.base import NotRepeatedHere
 from hlofuse.simplifications.common.literals import scalar_of
-from hlofuse.simplifications.common.make import bitcast, copy_of, derived
+from hlofuse.simplifications.common.make import bitcast, copy_of, derived, zero
 from hlofuse.simplifications.common.rewriting import replaced
 from hlofuse.simplifications.gpu.cublas.calls import config_of, configure, is_call, made_again
 
@@ -53,9 +53,9 @@ def with_activation(x: Instruction) -> bool:
         if not is_call(call):
             continue
         if x.opcode == "maximum":
-            zero = broadcast_constant(other)
+            least = broadcast_constant(other)
             alone = _one(call) and _one(source)
-            found = alone and zero is not None and scalar_of(zero) == 0
+            found = alone and least is not None and scalar_of(least) == 0
             kind = "RELU"
         else:
             found = _one(other) and _is_gelu_factor(other, source)
@@ -103,8 +103,6 @@ def with_sum(add: Instruction) -> bool:
             if _with_vector(add, source, call, other):
                 return True
             break
-        if call is not _behind(source, "bitcast"):
-            raise NotRepeatedHere("a summand for each element of a padded product")
     for source, other in _either(add):
         if not (source.opcode == "bitcast" and is_call(source.operands[0])):
             continue
@@ -120,7 +118,7 @@ def with_sum(add: Instruction) -> bool:
         replaced(add, bitcast(inner, add.shape))
         _with_matrix(inner)
         return True
-    return _with_matrix(add)
+    return _with_matrix(add) or _with_padded_matrix(add)
 
 
 def _with_vector(add: Instruction, source: Instruction, call: Instruction, broadcast: Instruction) -> bool:
@@ -156,21 +154,57 @@ def _with_matrix(add: Instruction) -> bool:
             continue
         if source is not call and not _converts(call, add):
             return False
-        config = config_of(call)
-        free = not config["beta"] and config["epilogue"] in ("DEFAULT", "BIAS")
-        if not free or call.shape.element_type == "s32":
+        if not _may_add_matrix(call):
             return False
-        config["beta"] = 1
-        overwrites = _may_overwrite(bias)
-        operands = [*call.operands[:2], _materialized(bias), *call.operands[2:]]
-        shape = call.shape
-        if bias.shape.element_type != shape.element_type:
-            shape = Shape(bias.shape.element_type, shape.dimensions, shape.layout)
-        new = made_again(call, operands, config, shape)
-        if overwrites:
-            set_attribute(new, "output_to_operand_aliasing", "{{}: (2, {})}")
-        return replaced(add, new)
+        return replaced(add, _with_summand(call, bias, _materialized(bias)))
     return False
+
+
+def _with_padded_matrix(add: Instruction) -> bool:
+    """The same of a product that is padded, of which the sum reads a part from the beginning."""
+    for source, bias in _either(add):
+        part = source.operands[0] if source.opcode == "bitcast" else source
+        if not _one(source) or part.opcode != "slice" or bias.opcode == "broadcast":
+            continue
+        call = part.operands[0]
+        if not (is_call(call) and _one(call)):
+            continue
+        if any(r.start or r.stride != 1 for r in part.attributes["slice"]) or not _may_add_matrix(call):
+            return False
+        summand = _materialized(bias)
+        if source is not part:
+            summand = derived(add, "bitcast", part.shape, [summand])
+        new = _with_summand(call, bias, _padded(summand, call.shape))
+        return replaced(add, _cloned(source, call, new))
+    return False
+
+
+def _may_add_matrix(call: Instruction) -> bool:
+    config = config_of(call)
+    free = not config["beta"] and config["epilogue"] in ("DEFAULT", "BIAS")
+    return free and call.shape.element_type != "s32"
+
+
+def _with_summand(call: Instruction, bias: Instruction, summand: Instruction) -> Instruction:
+    """`call` with the `summand`, which is made of `bias`, in the type of that."""
+    config = {**config_of(call), "beta": 1}
+    shape = call.shape
+    if bias.shape.element_type != shape.element_type:
+        shape = Shape(bias.shape.element_type, shape.dimensions, shape.layout)
+    overwrites = _may_overwrite(bias)
+    new = made_again(call, [*call.operands[:2], summand, *call.operands[2:]], config, shape)
+    if overwrites:
+        set_attribute(new, "output_to_operand_aliasing", "{{}: (2, {})}")
+    return new
+
+
+def _padded(x: Instruction, shape: Shape) -> Instruction:
+    """`x` with zeros behind it in each dimension (`PadOperandToTargetShape`)."""
+    if x.shape == shape or x.shape.element_type != shape.element_type:
+        return x
+    missing = [wanted - size for wanted, size in zip(shape.dimensions, x.shape.dimensions, strict=True)]
+    edges = "x".join(f"0_{n}" for n in missing)
+    return derived(x, "pad", shape, [x, zero(x, x.shape.element_type)], padding=edges)
 
 
 def _converts(call: Instruction, add: Instruction) -> bool:

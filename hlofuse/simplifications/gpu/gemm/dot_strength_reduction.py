@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.make import added, numbers, zero
+from hlofuse.simplifications.common.reducers import reducer
 from hlofuse.simplifications.common.rewriting import replaced
 from hlofuse.simplifications.common.shapes import inserted, permuted, without
 from hlofuse.simplifications.gpu.gemm.legacy_support import can_handle_gemm
@@ -90,13 +88,7 @@ def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
     kind = sum_type(dot)
     rank = x.shape.rank
     start = zero(dot, kind)
-    body = Computation("scalar_add_computation")
-    names = ("scalar_lhs", "scalar_rhs")
-    parameters = [Instruction(n, Shape(kind), "parameter", payload=str(k)) for k, n in enumerate(names)]
-    body.root = Instruction("add", Shape(kind), "add", parameters)
-    for i in (*parameters, body.root):
-        body.append_parsed(i)
-    module_of(computation_of(dot)).add_computation(body)
+    body = reducer(dot, "scalar_add_computation", "add", kind, ("scalar_lhs", "scalar_rhs"))
     return added(
         dot,
         "reduce",

@@ -8,14 +8,13 @@ from typing import ClassVar, NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common.dots import DotDimensions, made_dot
 from hlofuse.simplifications.common.layout_shapes import relaid
 from hlofuse.simplifications.common.make import added, numbers, zero
+from hlofuse.simplifications.common.reducers import reducer
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import array
 
@@ -162,7 +161,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
         [product, start],
         like=dot,
         dimensions=numbers([place]),
-        called=[("to_apply", _sum_of(product, kind))],
+        called=[("to_apply", reducer(product, f"{product.name}.reduce_sub_computation", "add", kind))],
     )
     if kind == dot.shape.element_type:
         return total
@@ -192,15 +191,3 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
         order += ([d + 1] if d >= k else []) + ([d] if d <= k else [])
     shape = relaid(array(operand.shape.element_type, sizes), order)
     return added(operand, "reshape", shape, [operand])
-
-
-def _sum_of(product: Instruction, element_type: str) -> Computation:
-    """A computation that adds two scalars."""
-    body = Computation(f"{product.name}.reduce_sub_computation")
-    scalar = Shape(element_type)
-    sides = [Instruction(name, scalar, "parameter", payload=str(k)) for k, name in enumerate(("lhs", "rhs"))]
-    for side in sides:
-        body.append_parsed(side)
-    body.root = Instruction("add", scalar, "add", sides)
-    body.append_parsed(body.root)
-    return module_of(computation_of(product)).add_computation(body)
