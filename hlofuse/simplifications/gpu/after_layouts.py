@@ -19,6 +19,7 @@ from hlofuse.simplifications.gpu.gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
 from hlofuse.simplifications.gpu.gemm.splitk import SplitkRewriter
 from hlofuse.simplifications.gpu.gemm.swap_operands import GemmFusionSwapOperands
+from hlofuse.simplifications.gpu.host_offloader import HostOffloader
 from hlofuse.simplifications.gpu.move_copy_to_users import MoveCopyToUsers
 from hlofuse.simplifications.gpu.reductions.reduce_decomposer import ReduceDecomposer
 from hlofuse.simplifications.gpu.reductions.reduction_degenerate_dim_remover import (
@@ -119,7 +120,7 @@ def post_layout_assignment(device: DeviceDescription) -> Pipeline:
         ReshapeDecomposer(),
         NORMALIZATION,
         ScatterSimplifier(),
-        NotRepeated("host-offloader"),
+        HostOffloader(),
         floats,
         TUPLES,
         ALGSIMP_LAYOUTS,
