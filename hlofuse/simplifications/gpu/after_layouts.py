@@ -13,7 +13,7 @@ from hlofuse.simplifications.floats.float_normalization import FloatNormalizatio
 from hlofuse.simplifications.floats.simplify_fp_conversions import SimplifyFPConversions
 from hlofuse.simplifications.gpu.cublas.broadcast_folding import GemmBroadcastFoldingRewriter
 from hlofuse.simplifications.gpu.cublas.padding import paddings
-from hlofuse.simplifications.gpu.cublas.rewriter import CublasGemmRewriter
+from hlofuse.simplifications.gpu.cublas.rewriter import CublasGemmRewriter, CublasGemmRewriterF8
 from hlofuse.simplifications.gpu.float_support import computes_bf16
 from hlofuse.simplifications.gpu.gemm.gemm_fusion import GemmFusion
 from hlofuse.simplifications.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
@@ -78,6 +78,7 @@ def normalization(device: DeviceDescription) -> Pipeline:
         *paddings(device),
         HloConstantFolding(),
         NotRepeated("dot-algorithm-rewriter"),
+        CublasGemmRewriterF8(),
         CublasGemmRewriter(device),
         GemmBroadcastFoldingRewriter(),
         ReshapeDecomposer(),

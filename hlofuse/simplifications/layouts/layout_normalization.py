@@ -244,6 +244,8 @@ class _Visitor:
 def _reordered(constant: Instruction) -> Instruction:
     """Its elements in the order of memory."""
     shape, values = constant.shape, values_of(constant)
+    if values is None and constant.literal.is_elided:  # no less known in another order
+        return make.add(constant, "constant", physical(shape), payload=constant.payload)
     if values is None:
         raise NotNormal(f"{constant.name} is a constant whose elements are not known")
     sizes, order = shape.dimensions, to_memory(shape)

@@ -13,10 +13,10 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.base import NotRepeatedHere
-from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.make import added
-from hlofuse.simplifications.common.rewriting import replaced, visit
+from hlofuse.simplifications.common.rewriting import replaced, visit, visit_module
 from hlofuse.simplifications.common.shapes import array
+from hlofuse.simplifications.gpu.cublas.batches import has_two_batches, with_one_batch
 from hlofuse.simplifications.gpu.cublas.calls import called_instead, config_of, is_call
 from hlofuse.simplifications.gpu.cublas.epilogues import with_activation, with_factor, with_sum
 from hlofuse.simplifications.gpu.matrix_layout import is_for_cublas, is_tiny
@@ -54,24 +54,40 @@ class CublasGemmRewriter:
         return visit(computation, handle, frozenset({"custom-call"}))
 
 
+@dataclass(frozen=True)
+class CublasGemmRewriterF8:
+    """`cublas-gemm-rewriter` for floats of 8 bits, which comes first: in all others it makes two batch
+    dimensions one.
+    """
+
+    name: ClassVar[str] = "cublas-gemm-rewriter"
+
+    def run(self, module: Module) -> bool:
+        return visit_module(module, ["dot"], self._normalize)
+
+    def _normalize(self, dot: Instruction) -> bool:
+        if not is_for_cublas(dot) or not has_two_batches(dot):
+            return False
+        return replaced(dot, with_one_batch(dot))
+
+
 def _handle(x: Instruction) -> bool:
     if x.opcode == "dot":
-        return _is_supported(x) and replaced(x, called_instead(x))
+        return _handle_dot(x)
     if x.opcode == "add":
         return with_sum(x)
     return with_activation(x) if x.opcode == "maximum" else with_factor(x) or with_activation(x)
 
 
-def _is_supported(dot: Instruction) -> bool:
-    """`IsCublasSupportedMatMul`, and not so small that a kernel does it."""
+def _handle_dot(dot: Instruction) -> bool:
+    """`HandleDot`."""
     if not is_for_cublas(dot):
         return False
     of = dot.shape.element_type
     types = {x.shape.element_type for x in (dot, *dot.operands)}
-    known = of == "s32" or (types <= _TYPES and len(types) == 1)
-    if not known or len(DotDimensions.of(dot).lhs_batch) == 2:
-        raise NotRepeatedHere("a product of other element types, or with two batch dimensions")
-    return not (is_tiny(dot) and of in _SMALL_IN_KERNELS)
+    if of != "s32" and not (types <= _TYPES and len(types) == 1):
+        raise NotRepeatedHere("a product of other element types")
+    return not (is_tiny(dot) and of in _SMALL_IN_KERNELS) and replaced(dot, called_instead(dot))
 
 
 def _lacks_workspace(call: Instruction) -> bool:
