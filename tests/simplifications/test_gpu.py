@@ -17,6 +17,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification
+from hlofuse.simplifications.gpu.host_offloader import HostOffloader
 from hlofuse.simplifications.registry import pipelines_of
 from hlofuse.simplifications.running import prepare
 
@@ -98,3 +99,19 @@ def test_a_small_case_comes_out_as_xla_has_it(name: str, device: str) -> None:
     out = prepare(module, "gpu", load_device(device))
     assert not out.skipped
     assert same_structure(out.module, parse_module(expected.read_text(encoding="utf-8")))
+
+
+def test_host_offloader_makes_equals_one_though_nothing_moves_to_the_host() -> None:
+    module = parse_module(
+        """HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %sine.1 = f32[8]{0} sine(%p)
+  %sine.2 = f32[8]{0} sine(%p)
+  ROOT %r = f32[8]{0} add(%sine.1, %sine.2)
+}
+"""
+    )
+    assert HostOffloader().run(module)
+    assert [x.name for x in module.entry.root.operands] == ["sine.1", "sine.1"]
