@@ -67,3 +67,23 @@ def test_what_was_subtracted_takes_the_place_that_it_had() -> None:
 """
     ids = "x dot.1 gt.1 lt.1 r multiply.1 c by.1 add.1 d by.2 add.2"
     assert users_of("dot.1", body, ids=ids, head=head) == ["gt.1", "add.1", "lt.1", "add.2"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [(2, ["mul.2", "mul.1"]), (1, ["mul.1", "mul.2"])],
+    ids=["taken where the second reads it", "taken elsewhere"],
+)
+def test_what_is_taken_in_each_of_two_places_comes_to_its_own_reader_first(
+    frame: int, users: list[str]
+) -> None:
+    """A function of a library, called in two places, takes `x[:, 0]` in each: CSE kept the one met first."""
+    lines = [("f", line, 9, 30) for line in (4, 2, 3)]
+    tables = places_in_source(*lines)
+    body = f"""  %x = f32[8,2]{{1,0}} parameter(0)
+  %y = f32[8,1]{{1,0}} parameter(1)
+  %s.1 = f32[8,1]{{1,0}} slice(%x), slice={{[0:8], [0:1]}}{named("slice", frame=frame + 1)}
+  %mul.1 = f32[8,1]{{1,0}} multiply(%s.1, %y){named("mul", frame=2)}
+  %mul.2 = f32[8,1]{{1,0}} multiply(%y, %s.1){named("mul", frame=3)}
+  ROOT %r = (f32[8,1], f32[8,1]) tuple(%mul.1, %mul.2)"""
+    assert users_of("s.1", body, ids="x y s.1 r mul.1 mul.2", tables=tables) == users

@@ -257,9 +257,13 @@ def _with_each_place_moved(
         places.setdefault(here if is_own else (stack_frame(u), outermost_call(u)), []).append(u)
     for of_place in places.values():
         of_place.sort(key=lambda u: u.id)
-    if len(places) == 1 or all(len(of_place) == 1 for of_place in places.values()):
+    if len(places) == 1:
         return None
-    first = places.pop(here, [])
+    first = places.get(here, [])
+    if all(len(of_place) == 1 for of_place in places.values()):
+        met = iter(sorted(moved, key=lambda u: (u not in first, uses[x, u])))
+        return [next(met) if u in moved else u for u in users] if first else None
+    places.pop(here, None)
     listed = [u for of_place in (first, *places.values()) for u in last_in_front(of_place)]
     return [*listed, *(u for u in users if u not in moved)]
 
