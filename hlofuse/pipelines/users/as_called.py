@@ -22,7 +22,10 @@ from hlofuse.pipelines.users.calls.selected_branches import (
     with_last_or_conditional_in_front,
     with_other_branches_behind,
 )
-from hlofuse.pipelines.users.calls.selected_results import with_last_in_place_of_results
+from hlofuse.pipelines.users.calls.selected_results import (
+    with_last_in_place_of_handed_on,
+    with_last_in_place_of_results,
+)
 from hlofuse.pipelines.users.clues import Clues
 from hlofuse.pipelines.users.common.fusions import has_dot
 from hlofuse.pipelines.users.common.holes import without
@@ -96,6 +99,7 @@ def as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_last_or_conditional_in_front(producer, users)
     users = with_last_in_place_of_branches(producer, users, clues.order, clues.given)
     users = with_last_in_place_of_results(producer, users)
+    users = with_last_in_place_of_handed_on(producer, users)
     return with_other_branches_behind(producer, users)
 
 

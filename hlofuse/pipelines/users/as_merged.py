@@ -95,7 +95,8 @@ def as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> 
     users = with_nested_selects_behind(producer, users, clues.ages.numbers)
     users = with_larger_and_smaller_gone(producer, users)
     users = with_reshapes_merged(producer, users, clues.order, clues.gone)
-    users = with_infinities_merged(producer, users, clues.order)
+    if ages.repeated.keys().isdisjoint(users):
+        users = with_infinities_merged(producer, users, clues.order)
     users = with_last_in_place_of_grouped(producer, users, clues.order)
     users = with_bits_of_both_merged(producer, with_last_in_place_of_expansion(producer, users))
     return with_those_of_inner_calls_behind(producer, users, clues.ages.passes if clues.ids_known else -1)

@@ -20,6 +20,7 @@ from hlofuse.pipelines.users.common.numbers import Numbers, numbers_in_names
 from hlofuse.pipelines.users.common.visits import Uses, uses_in_order
 from hlofuse.pipelines.users.duplicates.dead_at_cse import UsesAtCse
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
+from hlofuse.pipelines.users.duplicates.met_first import met_first_in
 from hlofuse.pipelines.users.duplicates.moved_readers_of_shared import moved_from_shared
 from hlofuse.pipelines.users.duplicates.repeated import Repeated, repeated_in
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import Reshaped, made_of_reshapes
@@ -169,5 +170,10 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], uses: Uses
         runs_of_calls(computation) if ids_known else {},
         readers_of_operations_on_equals(computation) if ids_known else {},
         rounds_of(computation, passes) if ids_known else {},
-        repeated_in(computation, uses, numbers, passes) if ids_known else {},
+        _repeated_in(computation, uses, numbers, passes) if ids_known else {},
     )
+
+
+def _repeated_in(computation: Computation, uses: Uses, numbers: Numbers, passes: int) -> Repeated:
+    made_first = repeated_in(computation, uses, numbers, passes)
+    return met_first_in(computation, uses, numbers, passes) | made_first

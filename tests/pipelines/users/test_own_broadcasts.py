@@ -52,3 +52,22 @@ def test_in_a_function_that_is_called_for_each_turn_it_does_so_as_well() -> None
   ROOT %mul.7 = f32[8]{{0}} multiply(%mul.1, %mul.5){of[2]}"""
     ids = "p scale mul.1 mul.3 mul.5 mul.7"
     assert users_of("mul.1", body, ids=ids) == ["mul.7", "mul.5", "mul.3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("min", ["min.2", "select_n.1", "sub.1"]), ("broadcast_in_dim", ["min.2", "sub.1", "select_n.1"])],
+    ids=["made for an operation", "written in the program"],
+)
+def test_operations_of_other_names_had_their_own_too(name: str, users: list[str]) -> None:
+    """`where(done, most, most - min(p, most))`: the walk stands at the choice first."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %most = f32[] parameter(1)
+  %done = pred[8]{{0}} parameter(2)
+  %{name}.1 = f32[8]{{0}} broadcast(%most), dimensions={{}}{named(name)}
+  %min.2 = f32[8]{{0}} minimum(%p, %{name}.1){named("min")}
+  %exp.1 = f32[8]{{0}} exponential(%min.2){named("exp")}
+  %sub.1 = f32[8]{{0}} subtract(%{name}.1, %exp.1){named("sub")}
+  %select_n.1 = f32[8]{{0}} select(%done, %{name}.1, %sub.1){named("select_n")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%min.2, %select_n.1)"""
+    assert users_of(f"{name}.1", body) == users

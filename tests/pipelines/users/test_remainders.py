@@ -26,6 +26,35 @@ def test_the_choice_takes_the_place_of_the_remainder(operation: str, users: list
 
 
 @pytest.mark.parametrize(
+    ("of", "last", "users"),
+    [
+        ("div", "sign.1", ["negated", "sign.1", "choice", "below"]),
+        ("div", "shifted", ["sign.1", "choice", "negated", "below"]),
+        ("rem", "sign.1", ["choice", "sign.1", "below", "negated"]),
+    ],
+    ids=["and divided by it", "the quotient last", "a remainder alone"],
+)
+def test_what_the_quotient_by_the_same_power_had_is_gone(of: str, last: str, users: list[str]) -> None:
+    """x // 2 divides, takes the sign and then the remainder: both of the former and the latter choose."""
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %c = s32[] constant(0)
+  %one = s32[8]{{0}} parameter(1)
+  %x.1 = s32[8]{{0}} not(%p){named("not")}
+  %zero = s32[8]{{0}} broadcast(%c), dimensions={{}}
+  %below = pred[8]{{0}} compare(%x.1, %zero), direction=LT{named("rem")}
+  %negated = s32[8]{{0}} negate(%x.1){named("rem")}
+  %choice = s32[8]{{0}} select(%below, %negated, %x.1){named("rem")}
+  %shifted = s32[8]{{0}} shift-right-logical(%choice, %one){named(of)}
+  %sign.1 = s32[8]{{0}} sign(%x.1){named("sign")}
+  ROOT %r = (s32[8]{{0}}, s32[8]{{0}}) tuple(%shifted, %sign.1)"""
+    if last == "shifted":
+        (sign,) = (line for line in body.splitlines() if "%sign.1 =" in line)
+        body = body.replace(f"{sign}\n", "").replace("  %below", f"{sign}\n  %below")
+        body = body.replace("tuple(%shifted, %sign.1)", "tuple(%sign.1, %shifted)")
+    assert users_of("x.1", body) == users
+
+
+@pytest.mark.parametrize(
     ("first", "users"),
     [("max.1", ["max.1", "lt.1", "ne.1", "sign", "sign.2"]), ("sign", ["sign", "lt.1", "ne.1", "sign.2"])],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import places_in_source, users_in
+from .lists import named, places_in_source, users_in, users_of
 
 _MODULE = """HloModule m
 
@@ -508,3 +508,27 @@ def test_what_a_branch_reads_in_another_layout_is_of_that_branch(name: str, user
     turned = f'  %turned.1 = f32[4,4]{{1,0}} transpose(%v), dimensions={{1,0}}, metadata={{op_name="{name}"}}'
     text = text.replace("  %sin.1", f"{turned}\n  %sin.1").replace(" sine(%v)", " sine(%turned.1)")
     assert users_in(text, "v", ids_known=True) == users
+
+
+@pytest.mark.parametrize(
+    ("op_name", "users"),
+    [("cond", ["select.3", "select.1", "select.2"]), ("other", ["select.1", "select.2", "select.3"])],
+    ids=["of the branch", "of the program"],
+)
+def test_a_number_that_is_several_results_of_a_branch_was_in_a_tuple_of_them(
+    op_name: str, users: list[str]
+) -> None:
+    """Updates that are zero where a gradient is not finite."""
+    body = f"""  %done = pred[] parameter(0)
+  %p = f32[8]{{0}} parameter(1)
+  %q = f32[8]{{0}} parameter(2)
+  %w = f32[8]{{0}} parameter(3)
+  %c = f32[] constant(0)
+  %chosen = pred[8]{{0}} broadcast(%done), dimensions={{}}{named("cond")}
+  %zeros = f32[8]{{0}} broadcast(%c), dimensions={{}}{named(op_name)}
+  %select.1 = f32[8]{{0}} select(%chosen, %p, %zeros){named("cond")}
+  %select.2 = f32[8]{{0}} select(%chosen, %q, %zeros){named("cond")}
+  %select.3 = f32[8]{{0}} select(%chosen, %w, %zeros){named("cond")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%select.1, %select.2, %select.3)"""
+    ids = "done p q w c r chosen select.1 select.2 select.3 zeros"
+    assert users_of("zeros", body, ids=ids) == users

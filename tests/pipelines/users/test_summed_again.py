@@ -124,3 +124,27 @@ def test_the_last_of_a_name_was_summed_again_as_those_of_its_layers_were(
   ROOT %r = (f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}})\
  tuple(%reduce_sum.4.0, %reduce_sum.6.0, %reduce_sum.7.0, %sin.1, %cos.1)"""
     assert users_of("reduce_sum.9.0", body) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"),
+    [("reduce_sum.6", ["sin.1", "cos.1"]), ("add.6", ["cos.1", "sin.1"])],
+    ids=["of the region", "missing"],
+)
+def test_what_is_added_in_the_region_of_a_sum_has_numbers_of_its_name(name: str, users: list[str]) -> None:
+    region = f"""%region (c: f32[], d: f32[]) -> f32[] {{
+  %{name} = f32[] parameter(0)
+  %reduce_sum.7 = f32[] parameter(1)
+  ROOT %reduce_sum.8 = f32[] add(%{name}, %reduce_sum.7)
+}}
+"""
+    reduced = f"dimensions={{1}}, to_apply=%region{named('transpose(jvp())/reduce_sum', frame=4)}"
+    body = f"""  %x = f32[16,64]{{1,0}} parameter(0)
+  %y = f32[16,32]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %reduce_sum.5.0 = f32[16]{{0}} reduce(%x, %zero), {reduced}
+  %sin.1 = f32[16]{{0}} sine(%reduce_sum.5.0){named("sin")}
+  %cos.1 = f32[16]{{0}} cosine(%reduce_sum.5.0){named("cos")}
+  %reduce_sum.9.0 = f32[16]{{0}} reduce(%y, %zero), {reduced}
+  ROOT %r = (f32[16]{{0}}, f32[16]{{0}}, f32[16]{{0}}) tuple(%sin.1, %cos.1, %reduce_sum.9.0)"""
+    assert users_of("reduce_sum.5.0", body, head=region) == users

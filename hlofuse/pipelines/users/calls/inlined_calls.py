@@ -24,6 +24,7 @@ from hlofuse.pipelines.calls_in_names import (
 from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.calls.clones import is_cotangent, is_of_later_call, is_of_same_call
 from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
+from hlofuse.pipelines.users.calls.given_together import has_result_given_the_same
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
 from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it, as_nested_tuples_leave_it
 from hlofuse.pipelines.users.calls.read_through_bitcasts import (
@@ -115,7 +116,7 @@ def in_order_of_calls(
         outer
         and not is_computed_of_nothing(source)
         and not (inner and is_cotangent(source, function))
-        and (is_loop_of_one_turn(source) or has_other_results(source, function))
+        and _ends_in_tuple(source, function, ids_known=passes is not None)
     ):
         if is_loop_of_one_turn(source) and all(map(is_made_again, outer)):
             return [*inner, *outer]  # HloCSE gave it those of what was the same there: it is no result
@@ -127,6 +128,13 @@ def in_order_of_calls(
         listed = _with_other_calls_merged(listed, elsewhere, len(inner))
         return last_in_front(listed) if is_stacked(source) else listed
     return [*inner, *outer]
+
+
+def _ends_in_tuple(result: Instruction, function: str, *, ids_known: bool) -> bool:
+    """Did the call that computed `result` have others, or was it a loop's body, which has?"""
+    if is_loop_of_one_turn(result) or has_other_results(result, function):
+        return True
+    return ids_known and has_result_given_the_same(result, function, outermost_call)
 
 
 def _around(x: Instruction) -> str:

@@ -22,6 +22,19 @@ def with_last_in_place_of_results(producer: Instruction, users: list[Instruction
     return last_in_front([u for u in users if u not in made]) + made
 
 
+def with_last_in_place_of_handed_on(value: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The `users` of a number that a branch gives as several of its results, spread within it.
+
+    The branch ended in a tuple of its results, which goes when the last of its elements is read.
+    """
+    if value.opcode != "broadcast" or len(users) < 2 or not value.op_name:
+        return users
+    if not all(is_result_of_branches(u) and u.op_name == value.op_name for u in users):
+        return users
+    is_spread = any(u.operands[0] is value for u in users)
+    return users if is_spread else last_in_front(users)
+
+
 def is_result_of_branches(x: Instruction) -> bool:
     """Does it select what one branch or the other gives?"""
     return x.opcode == "select" and operation(x) == "cond"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.constants import is_constant
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 from hlofuse.pipelines.users.common.visits import Uses
@@ -38,9 +39,14 @@ def in_order_of_own_broadcasts(
 
 
 def had_each_its_own(broadcast: Instruction, users: list[Instruction]) -> bool:
-    """Was a `broadcast` of a scalar made for each of the `users`, whatever call each is of?"""
+    """Was a `broadcast` of a scalar made for each of the `users`, whatever call each is of?
+
+    It is named after the one of them that it was made for.
+    """
     if broadcast.opcode != "broadcast" or broadcast.operands[0].shape.rank or not is_of_program(broadcast):
         return False
-    if is_constant(broadcast.operands[0]) or broadcast.op_name is None:
+    if is_constant(broadcast.operands[0]) or operation(broadcast) in {"", "broadcast_in_dim"}:
         return False
-    return all(is_of_program(u) and operation(u) == operation(broadcast) for u in users)
+    if not all(is_of_program(u) and u.opcode in ELEMENTWISE_OPCODES for u in users):
+        return False
+    return any(operation(u) == operation(broadcast) for u in users)

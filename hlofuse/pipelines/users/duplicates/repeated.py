@@ -43,18 +43,18 @@ Repeated: TypeAlias = "dict[Instruction, list[Place]]"
 
 def repeated_in(computation: Computation, uses: Uses, numbers: Numbers, passes: int) -> Repeated:
     """Those of a `computation`; `passes` is the first id that a pass gave."""
-    made = sorted((x for x in computation if _is_numbered(x, passes)), key=lambda x: x.id)
-    gaps: dict[str, _Gaps] = {}
+    made = sorted((x for x in computation if is_numbered(x, passes)), key=lambda x: x.id)
+    gaps: dict[str, Gaps] = {}
     for x in made:
         root, number = name_before_renaming(x)
-        gaps.setdefault(root, _Gaps(numbers[root])).add(x.id, number)
+        gaps.setdefault(root, Gaps(numbers[root])).add(x.id, number)
     found: Repeated = {}
     for x, count in derived_again(computation).items():
         readers = sorted((u for u in x.users if not is_of_derivative(u)), key=lambda u: u.id)
         if x.id < passes and not is_of_called(x) and len(readers) == count + 1:
             found[x] = [Place(uses[x, r], _ahead_of(x, r)) for r in readers[1:]]
     for x in filterfalse(_is_derived, reversed(made)):
-        readers = sorted((u for u in x.users if _is_numbered(u, passes)), key=lambda u: u.id)
+        readers = sorted((u for u in x.users if is_numbered(u, passes)), key=lambda u: u.id)
         places = [Place(uses[x, r], _ahead_of(x, r)) for r in readers[1:] if not _is_derived(r)]
         places += [place for r in readers for place in found.get(r, ())]
         root, _ = name_before_renaming(x)
@@ -65,7 +65,7 @@ def repeated_in(computation: Computation, uses: Uses, numbers: Numbers, passes: 
     return found
 
 
-def _is_numbered(x: Instruction, passes: int) -> bool:
+def is_numbered(x: Instruction, passes: int) -> bool:
     """Is it of the program itself, where the framework numbers those of one name alone?"""
     if x.id >= passes or x.opcode not in ELEMENTWISE_OPCODES:
         return False
@@ -77,7 +77,7 @@ def _is_derived(x: Instruction) -> bool:
     return "jvp(" in (x.op_name or "")
 
 
-class _Gaps:
+class Gaps:
     """The numbers that are missing between those of one name, by where they were made."""
 
     def __init__(self, there: set[int]) -> None:
@@ -117,7 +117,8 @@ def with_last_in_place_of_repeated(
 
     A broadcast that is not of a constant each had one of its own.
     """
-    gone = sorted(place.met for u in users for place in repeated.get(u, ()))
+    again = [place for u in users for place in repeated.get(u, ())]
+    gone = sorted(place.met for place in again if producer.id < place.ahead_of or producer.id >= passes)
     if not gone or (producer.opcode == "broadcast" and not is_broadcast_of_constant(producer)):
         return users
     own = [u for u in users if u.id < passes and not outermost_call(u)]

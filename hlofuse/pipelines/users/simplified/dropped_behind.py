@@ -8,7 +8,7 @@ from hlofuse.pipelines.ages_of_program import is_made_by_pass
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, was_two_converts
-from hlofuse.pipelines.users.simplified.moved_reshapes import was_scalar
+from hlofuse.pipelines.users.simplified.reshaped_once import was_scalar
 
 
 def with_last_of_older_in_front(

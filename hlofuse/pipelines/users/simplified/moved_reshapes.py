@@ -29,15 +29,19 @@ from hlofuse.pipelines.users.common.grouping import is_grouped_reduction, is_red
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.clamps import was_two
 from hlofuse.pipelines.users.simplified.equals_elsewhere import written_elsewhere
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
+from hlofuse.pipelines.users.simplified.reshaped_once import (
+    is_element,
+    is_reshaped_once,
+    was_reshaped_once,
+    was_scalar,
+)
 from hlofuse.pipelines.users.simplified.sunk_slices import is_sliced_since
 
 _BRANCH = re.compile(r"/branch_\d+_fun/")
-_RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"dynamic-slice", "parameter", "slice"}
 
 
 def with_moved_in_front(
@@ -61,7 +65,7 @@ def with_moved_in_front(
     Where it was a transpose, each was made to read one of its own that undid it. CSE made those one in the
     order of a walk, in which `uses` are. What was narrow then, as what is `wide` now was, read a convert.
     """
-    served = {u: _served_at_once(u) if _is_reshaped_once(producer, passes) else u for u in users}
+    served = {u: _served_at_once(u) if is_reshaped_once(producer, passes) else u for u in users}
     if {"/branch_0_fun/", "/branch_1_fun/"} <= {b for u in users for b in _branches(served[u])}:
         return users  # those of branches are young because they were cloned out of these
     moved = [u for u in users if u not in wide and _is_moved(served[u], producer, passes, calls)]
@@ -75,6 +79,8 @@ def with_moved_in_front(
     if was_scalar(producer):
         moved = [u for u in moved if was_scalar(u)]
     others = [u for u in users if u not in moved]
+    if moved and others and all(map(was_subtraction, moved)):
+        return users  # each took the place of what it was (`HandleSubtract`)
     elsewhere = written_elsewhere(producer, moved)
     if elsewhere:
         own = [u for u in users if u not in elsewhere]
@@ -92,7 +98,7 @@ def with_moved_in_front(
         return listed
     if _read_another(moved, producer, others, passes):
         return [*others, *last_in_front(moved)]
-    if not _was_reshaped_once(producer, moved, others, passes):
+    if not was_reshaped_once(producer, moved, others, passes):
         return users
     is_anew = not is_convert and producer.id > moved[-1].id and (others or is_of_program(producer))
     # A derivative ends in a reshape: those that read it were moved as soon as there was a reduction.
@@ -154,7 +160,7 @@ def _is_reshaped_on(x: Instruction) -> bool:
 
     What a function is called with is reshaped ahead of that.
     """
-    if x.opcode != "bitcast" or not _is_element(x.operands[0]) or is_of_called(x):
+    if x.opcode != "bitcast" or not is_element(x.operands[0]) or is_of_called(x):
         return False
     return all(u.opcode == "broadcast" for u in x.users)
 
@@ -251,9 +257,13 @@ def _with_each_place_moved(
         places.setdefault(here if is_own else (stack_frame(u), outermost_call(u)), []).append(u)
     for of_place in places.values():
         of_place.sort(key=lambda u: u.id)
-    if len(places) == 1 or all(len(of_place) == 1 for of_place in places.values()):
+    if len(places) == 1:
         return None
-    first = places.pop(here, [])
+    first = places.get(here, [])
+    if all(len(of_place) == 1 for of_place in places.values()):
+        met = iter(sorted(moved, key=lambda u: (u not in first, uses[x, u])))
+        return [next(met) if u in moved else u for u in users] if first else None
+    places.pop(here, None)
     listed = [u for of_place in (first, *places.values()) for u in last_in_front(of_place)]
     return [*listed, *(u for u in users if u not in moved)]
 
@@ -261,66 +271,6 @@ def _with_each_place_moved(
 def _served_at_once(x: Instruction) -> Instruction:
     """What FloatNormalization put a convert `x` in front of, which took its place; `x` itself otherwise."""
     return served_by(x) if len(x.users) == 1 else x
-
-
-def was_scalar(x: Instruction) -> bool:
-    """Is it one element of an array that was reshaped to a scalar, or computed of several such?"""
-    if not x.shape.is_array or not x.shape.rank or x.shape.element_count != 1:
-        return False
-    if x.opcode not in ELEMENTWISE_OPCODES:
-        return _is_element(x)
-    computed = [o for o in x.operands if o.opcode != "constant"]
-    # A constant was put behind the only element, by AlgebraicSimplifier, in an array as well.
-    return all(map(was_scalar, computed)) and not (len(computed) == 1 and _is_element(computed[0]))
-
-
-def _is_element(x: Instruction) -> bool:
-    return x.opcode == "slice" and operation(x) == "unstack"
-
-
-def _was_reshaped_once(
-    x: Instruction, moved: list[Instruction], others: list[Instruction], passes: int
-) -> bool:
-    """Was it reshaped for those together that were `moved`?"""
-    spread = x.operands[0] if x.opcode == "bitcast" else x
-    if spread.opcode in {"broadcast", "iota"}:
-        return False  # it is made anew in the shape of who reads it, or reshaped for each of them
-    if _is_reshaped_once(x, passes):
-        return not _is_of_several_calls(moved)
-    if not is_of_program(x):
-        return False
-    # What is unstacked is reshaped at once, for all that read it.
-    if was_scalar(x) or _is_element(x) or _is_gradient(x, [*moved, *others]):
-        return True
-    # The framework reshapes what is written in different places for each of them, and a scalar, which it
-    # broadcasts to the dimensions of the other operand, for each operation.
-    if len(moved) == 1:
-        if any(u.opcode == "reduce" and _was_argument_with(u, moved[0], passes) for u in others):
-            return True
-        return all(is_inserted_convert(u) for u in others)
-    is_scalar = not x.shape.rank
-    return not is_scalar and len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
-
-
-def _is_reshaped_once(x: Instruction, passes: int) -> bool:
-    """Does the framework reshape such an `x` for all that read it, but for calls?"""
-    return x.id >= passes or x.opcode not in _RESHAPED_FOR_EACH
-
-
-def _was_argument_with(reduction: Instruction, moved: Instruction, passes: int) -> bool:
-    """Did both read an argument of one call, which was a transpose, of which the reduction is made anew now?
-
-    AlgebraicSimplifier reduces what was transposed instead (`HandleReduce`), before the other is moved.
-    """
-    function = outermost_call(moved)
-    if reduction.id < passes or not function or not is_of_called(reduction):
-        return False
-    return stack_frame(reduction) == stack_frame(moved) and is_of_same_call(reduction, moved, function)
-
-
-def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:
-    """Is it the result of a derivative? That of what was broadcast ends in a reshape, which all read."""
-    return is_of_derivative(x) and not any(map(is_of_derivative, users))
 
 
 def _read_another(moved: list[Instruction], x: Instruction, others: list[Instruction], passes: int) -> bool:
@@ -332,12 +282,6 @@ def _read_another(moved: list[Instruction], x: Instruction, others: list[Instruc
         return False  # a choice of what conditionals gave is computed by no function
     is_own = all(u.opcode == "bitcast" and u.op_name == x.op_name for u in others)
     return is_own and all(map(outermost_call, moved))
-
-
-def _is_of_several_calls(moved: list[Instruction]) -> bool:
-    """The same operation of a function, called in several places: each read a value of its own till CSE."""
-    places = {stack_frame(u) for u in moved}
-    return len({u.op_name for u in moved}) == 1 < len(places) and bool(outermost_call(moved[0]))
 
 
 def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) -> bool:

@@ -17,13 +17,23 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import with_sign_of_b
 
 
 def with_choice_in_place_of_remainder(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of the value: the remainder was one of them, and the choice, the last, took its place."""
+    """The users of the value: the remainder was one of them, and the choice, the last, took its place.
+
+    A quotient by the same power (`HandleDivide`) has the like, as `//` has both. HloCSE keeps the one of the
+    remainder, and the last of what is left takes the place of the other choice: ahead of what was computed
+    in between, or behind all.
+    """
     choice = next((u for u in users if _is_by_sign(u, producer, users)), None)
     if choice is None:
         return users
     made = choice.operands[:2]
     place = min(users.index(u) for u in (*made, choice))
     others = [u for u in users if u is not choice and u not in made]
+    if any(operation(u) == "div" for u in choice.users):
+        sign, negated = made
+        if not others[place:]:
+            return [*others, choice, negated, sign]
+        return [*others[:place], negated, *others[place:], choice, sign]
     return [*others[:place], choice, *others[place:], *made]
 
 

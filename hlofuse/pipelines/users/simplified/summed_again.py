@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
 from hlofuse.pipelines.calls_in_names import is_of_derivative
 from hlofuse.pipelines.names import Name, is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -30,13 +32,15 @@ def with_last_in_place_of_sum(
     over those. Simplification makes the second reduction a reshape, which changes nothing and goes in turn:
     its users are appended and the last takes its place (`HandleReduce` and `HandleReshape`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Behind the last of a name no number tells: it
-    is as the others are. Where one of the same operation and shape has the number in front, that was summed
-    once, and so was this.
+    is as the others are. What is added in the regions of reductions has numbers as well. Where one of the
+    same operation and shape has the number in front, that was summed once, and so was this.
     """
     if producer.opcode != "reduce" or not producer.shape.rank or not is_of_program(producer):
         return users
     root, number = name_before_renaming(producer)
     if (root, number + 1) in reductions or not all(map(_is_told_by_place, users)):
+        return users
+    if Name(root, number + 1) in _names_in_regions(producer):
         return users
     before = reductions.get(Name(root, number - 1))
     if before is not None and (before.op_name, before.shape) == (producer.op_name, producer.shape):
@@ -45,6 +49,21 @@ def with_last_in_place_of_sum(
         return users
     is_last = not any(name.root == root and name.number > number for name in reductions)
     return users if is_last and not _are_others_summed_again(producer, reductions) else last_in_front(users)
+
+
+def _names_in_regions(reduction: Instruction) -> frozenset[Name]:
+    """The names in what the reductions of a module compute: they are counted with those of the operations."""
+    computation = reduction.computation
+    if computation is None or computation.module is None:
+        return frozenset()
+    return _of_regions(computation.module)
+
+
+@lru_cache(maxsize=1)  # asked for one module after the other
+def _of_regions(module: Module) -> frozenset[Name]:
+    callers = ((c, c.first_caller) for c in module.computations)
+    regions = [c for c, caller in callers if caller is not None and caller.opcode == "reduce"]
+    return frozenset(name_before_renaming(x) for region in regions for x in region)
 
 
 def _is_told_by_place(user: Instruction) -> bool:

@@ -1,0 +1,89 @@
+"""Values that one reshape was made of for all that read it, until ReshapeMover moved those in front."""
+
+from __future__ import annotations
+
+import pytest
+
+from .lists import named, places_in_source, users_of
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "users"),
+    [(9, 20, ["mul.2", "mul.1"]), (9, 60, ["mul.1", "mul.2"])],
+    ids=["called something", "written in each place"],
+)
+def test_what_is_taken_at_an_index_is_reshaped_at_once(start: int, end: int, users: list[str]) -> None:
+    """`r = x[:, 0]` and then `r * r`, `r * y`; or `x[:, 0] * y` where it is not called anything."""
+    tables = places_in_source(("f", 2, 12, 20), ("f", 2 if end == 60 else 3, start, end), ("f", 4, 9, 20))
+    body = f"""  %x = f32[8,2]{{1,0}} parameter(0)
+  %y = f32[8,1]{{1,0}} parameter(1)
+  %s.1 = f32[8,1]{{1,0}} slice(%x), slice={{[0:8], [0:1]}}{named("s", frame=1)}
+  %mul.1 = f32[8,1]{{1,0}} multiply(%s.1, %s.1){named("mul", frame=2)}
+  %mul.2 = f32[8,1]{{1,0}} multiply(%s.1, %y){named("mul", frame=3)}
+  %neg.1 = f32[8,1]{{1,0}} negate(%y){named("neg", frame=3)}
+  ROOT %r = (f32[8,1], f32[8,1], f32[8,1]) tuple(%mul.1, %mul.2, %neg.1)"""
+    assert users_of("s.1", body, ids="x y s.1 neg.1 r mul.1 mul.2", tables=tables) == users
+
+
+@pytest.mark.parametrize(
+    ("line", "users"),
+    [(3, ["mul.2", "mul.1"]), (2, ["mul.1", "mul.2"])],
+    ids=["two lines of one call", "one line of two calls"],
+)
+def test_what_a_function_computes_in_several_places_is_of_one_call(line: int, users: list[str]) -> None:
+    """`s = sin(x)` in a function that is inlined: what reads it was moved with it."""
+    calls = (("f", 7, 5, 9), ("f", 8, 5, 9))
+    tables = places_in_source(("g", 2, 8, 20), ("g", line, 8, 20), *calls, called_from={1: 3, 2: 4})
+    body = f"""  %x = f32[8,1]{{1,0}} parameter(0)
+  %y = f32[8,1]{{1,0}} parameter(1)
+  %sin.1 = f32[8,1]{{1,0}} sine(%x){named("jit(g)/sin")}
+  %mul.1 = f32[8,1]{{1,0}} multiply(%sin.1, %y){named("jit(g)/mul", frame=1)}
+  %mul.2 = f32[8,1]{{1,0}} multiply(%sin.1, %x){named("jit(g)/mul", frame=2)}
+  %multiply.1 = f32[8,1]{{1,0}} multiply(%x, %y){named("div")}
+  ROOT %r = (f32[8,1], f32[8,1], f32[8,1]) tuple(%mul.1, %mul.2, %multiply.1)"""
+    assert users_of("sin.1", body, ids="x y r multiply.1 sin.1 mul.1 mul.2", tables=tables) == users
+
+
+def test_what_was_subtracted_takes_the_place_that_it_had() -> None:
+    """AlgebraicSimplifier adds the number with the other sign: beside what was not moved nothing was."""
+    body = f"""  %x = f32[8,1]{{1,0}} parameter(0)
+  %c = f32[] constant(-2)
+  %d = f32[] constant(-3)
+  %by.1 = f32[8,1]{{1,0}} broadcast(%c), dimensions={{}}
+  %by.2 = f32[8,1]{{1,0}} broadcast(%d), dimensions={{}}
+  %dot.1 = f32[8,1]{{1,0}} sort(%x), dimensions={{0}}, to_apply=%less{named("sort")}
+  %gt.1 = pred[8,1]{{1,0}} compare(%dot.1, %x), direction=GT{named("gt")}
+  %add.1 = f32[8,1]{{1,0}} add(%dot.1, %by.1){named("sub")}
+  %lt.1 = pred[8,1]{{1,0}} compare(%dot.1, %x), direction=LT{named("lt")}
+  %add.2 = f32[8,1]{{1,0}} add(%dot.1, %by.2){named("sub")}
+  %multiply.1 = f32[8,1]{{1,0}} multiply(%x, %x){named("div")}
+  ROOT %r = (pred[8,1], f32[8,1], pred[8,1], f32[8,1], f32[8,1])\
+ tuple(%gt.1, %add.1, %lt.1, %add.2, %multiply.1)"""
+    head = """%less (l: f32[], m: f32[]) -> pred[] {
+  %l = f32[] parameter(0)
+  %m = f32[] parameter(1)
+  ROOT %s.1 = pred[] compare(%l, %m), direction=LT
+}
+"""
+    ids = "x dot.1 gt.1 lt.1 r multiply.1 c by.1 add.1 d by.2 add.2"
+    assert users_of("dot.1", body, ids=ids, head=head) == ["gt.1", "add.1", "lt.1", "add.2"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [(2, ["mul.2", "mul.1"]), (1, ["mul.1", "mul.2"])],
+    ids=["taken where the second reads it", "taken elsewhere"],
+)
+def test_what_is_taken_in_each_of_two_places_comes_to_its_own_reader_first(
+    frame: int, users: list[str]
+) -> None:
+    """A function of a library, called in two places, takes `x[:, 0]` in each: CSE kept the one met first."""
+    lines = [("f", line, 9, 30) for line in (4, 2, 3)]
+    tables = places_in_source(*lines)
+    body = f"""  %x = f32[8,2]{{1,0}} parameter(0)
+  %y = f32[8,1]{{1,0}} parameter(1)
+  %s.1 = f32[8,1]{{1,0}} slice(%x), slice={{[0:8], [0:1]}}{named("slice", frame=frame + 1)}
+  %mul.1 = f32[8,1]{{1,0}} multiply(%s.1, %y){named("mul", frame=2)}
+  %mul.2 = f32[8,1]{{1,0}} multiply(%y, %s.1){named("mul", frame=3)}
+  ROOT %r = (f32[8,1], f32[8,1]) tuple(%mul.1, %mul.2)"""
+    assert users_of("s.1", body, ids="x y s.1 r mul.1 mul.2", tables=tables) == users
