@@ -37,7 +37,10 @@ def low_rank_factors_accumulated_bf16():
         keys = dict(zip("qkvo", random.split(key, 4)))
         y = norm(x, w["before"])
         q, k, v = (beside(w[s], lora[s], keys[s], y).reshape(b, n, -1, hd) for s in "qkv")
-        y = jax.nn.dot_product_attention(turned(q), turned(k), v, mask=mask)
+        q = turned(q).reshape(b, n, kv, heads // kv, hd)
+        score = jnp.einsum("bqhgs,bkhs->bhgqk", q, turned(k)).astype(F32) * hd**-0.5
+        share = nn.softmax(jnp.where(mask[:, :, None], score, -1e30)).astype(BF16)
+        y = jnp.einsum("bhgqk,bkhs->bqhgs", share, v)
         x = x + beside(w["o"], lora["o"], keys["o"], y.reshape(b, n, d))
         y = norm(x, w["after"])
         return x + (nn.silu(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
