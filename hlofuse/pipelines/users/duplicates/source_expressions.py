@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.ages_of_program import is_made_by_pass
-from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
+from hlofuse.pipelines.calls_in_names import is_of_derivative, is_on_way_back, scope
 from hlofuse.pipelines.names import (
     is_of_older_release,
     is_of_program,
@@ -86,12 +86,7 @@ def readers_of_twin(x: Instruction) -> list[Instruction]:
     if within:
         return within  # which converts what it is given itself
     own = _users_of_expression(x, here, {u: _place_of(u, x, here) for u in x.users})
-    return [u for u in x.users if u not in own and not _is_on_way_back(u)] if own else []
-
-
-def _is_on_way_back(x: Instruction) -> bool:
-    """Is it of a derivative, rather than of what that computes again as the program has it?"""
-    return is_of_derivative(x) and "/rematted_computation/" not in (x.op_name or "")
+    return [u for u in x.users if u not in own and not is_on_way_back(u)] if own else []
 
 
 def _place_of(user: Instruction, x: Instruction, here: Extent) -> Extent | None:
@@ -116,14 +111,16 @@ def _is_converted_for_one(x: Instruction, users: list[Instruction]) -> bool:
     What is younger and stands in the same place is of another turn of it. Ids have to be XLA's.
     """
     place = stack_frame(x)
-    if not place or not _is_converted(x) or is_of_derivative(x):
+    if not place or not _is_converted(x) or is_on_way_back(x):
         return False
-    if not all(is_of_program(u) and stack_frame(u) for u in users):
+    readers = [_reader(u, x) for u in users]
+    # A reduction that a pass split or grouped has the place of the program's.
+    if not all((is_of_program(u) or u.opcode == "reduce") and stack_frame(u) for u in readers):
         return False
-    own = [u for u in users if stack_frame(u) == place]
+    own = [u for u in readers if stack_frame(u) == place]
     if any(u.id < x.id for u in own):
         return False
-    return any(not is_of_derivative(u) and operation(u) != operation(x) for u in own)
+    return any(not is_on_way_back(u) and operation(u) != operation(x) for u in own)
 
 
 def _is_part_of_operation(x: Instruction) -> bool:
@@ -144,13 +141,25 @@ def _by_place(x: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The `users` of each place together, those in that of `x` first."""
     rank = {stack_frame(x): -1}
     for k, user in enumerate(users):
-        rank.setdefault(stack_frame(user), k)
-    return sorted(users, key=lambda u: rank[stack_frame(u)])
+        rank.setdefault(stack_frame(_reader(user, x)), k)
+    return sorted(users, key=lambda u: rank[stack_frame(_reader(u, x))])
+
+
+def _reader(user: Instruction, x: Instruction) -> Instruction:
+    """What reads `x` through a reshape that a pass put in, such as ReductionDimensionGrouper."""
+    return user.users[0] if _is_put_in(user, x) and len(user.users) == 1 else user
+
+
+def _is_put_in(user: Instruction, x: Instruction) -> bool:
+    """Is it a reshape of a pass, which has a copy of the metadata of `x` or none?"""
+    if user.opcode != "bitcast":
+        return False
+    return not user.op_name or (stack_frame(user) == stack_frame(x) and user.op_name == x.op_name)
 
 
 def _is_operand_computed_before(user: Instruction, x: Instruction, here: Extent | None) -> bool:
     """Is the user within the expression that converts its operand to `x` when all in it is computed?"""
-    if here is None or not _is_converted(x) or is_of_derivative(x):
+    if here is None or not _is_converted(x) or is_on_way_back(x):
         return False
     while not user.op_name and user.opcode == "bitcast" and len(user.users) == 1:
         (user,) = user.users  # a pass reshapes for what was there

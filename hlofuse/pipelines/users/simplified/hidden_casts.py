@@ -8,7 +8,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.ages_of_program import is_made_by_pass
-from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
+from hlofuse.pipelines.calls_in_names import is_of_derivative, is_on_way_back, scope
 from hlofuse.pipelines.names import name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.extents import extent_of, extent_of_frame
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -18,14 +18,16 @@ from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
 from hlofuse.pipelines.users.simplified.split_reductions import is_split_reduction
 
 _NARROW = frozenset({"bf16", "f16"})
+_ANY = "any operation"
 
 
 def narrowed_places(computation: Computation) -> frozenset[Hashable]:
     """The places in the source of which a result is made narrow at once, in the same function, each with
-    whether it is in a derivative.
+    whether it is in a derivative and which operation it is.
 
-    A derivative has the place of what it is the derivative of. It was made wide again if others are, outside
-    of it: an optimizer converts every one.
+    A place may be that of many operations: all that `lax.associative_scan` slices and joins has that of its
+    call, of which the last alone is cast. A derivative has the place of what it is the derivative of, whatever
+    operation that is; what is computed again is none. It was made wide again if others are, outside of it: an optimizer converts every one.
     """
     found: set[Hashable] = set()
     is_any_wide = any(map(_is_made_wide_outside, computation))
@@ -35,10 +37,10 @@ def narrowed_places(computation: Computation) -> frozenset[Hashable]:
         (x,) = convert.operands
         place, there = extent_of(x), extent_of(convert)
         if place and there and place.function == there.function and x.users == [convert]:
-            found.update(
-                (place.function, place.start, place.end, y)
-                for y in (False, is_any_wide or is_of_derivative(x))
-            )
+            is_derived = is_on_way_back(x)
+            found.add((place.function, place.start, place.end, is_derived, operation(x)))
+            if is_derived or is_any_wide:
+                found.add((place.function, place.start, place.end, not is_derived, _ANY))
     return frozenset(found)
 
 
@@ -58,7 +60,10 @@ def was_cast(x: Instruction, places: frozenset[Hashable]) -> bool:
     if not places or x.shape.is_tuple or x.shape.element_type != "f32" or _is_made_wide(x):
         return False
     place = extent_of(x)
-    if place is None or (place.function, place.start, place.end, is_of_derivative(x)) not in places:
+    if place is None:
+        return False
+    there = place.function, place.start, place.end, is_on_way_back(x)
+    if (*there, operation(x)) not in places and (*there, _ANY) not in places:
         return False
     if any(u.opcode == "convert" and u.shape.element_type in _NARROW for u in x.users):
         return False
