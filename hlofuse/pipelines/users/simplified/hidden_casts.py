@@ -11,7 +11,7 @@ from hlofuse.pipelines.ages_of_program import is_made_by_pass
 from hlofuse.pipelines.calls_in_names import is_of_derivative, is_on_way_back, scope
 from hlofuse.pipelines.names import name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.extents import extent_of, extent_of_frame
-from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.holes import last_at, last_in_front
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
@@ -26,8 +26,9 @@ def narrowed_places(computation: Computation) -> frozenset[Hashable]:
     whether it is in a derivative and which operation it is.
 
     A place may be that of many operations: all that `lax.associative_scan` slices and joins has that of its
-    call, of which the last alone is cast. A derivative has the place of what it is the derivative of, whatever
-    operation that is; what is computed again is none. It was made wide again if others are, outside of it: an optimizer converts every one.
+    call, of which the last alone is cast. A derivative, other than what is computed again, has the place of
+    what it is the derivative of, whatever operation that is. It was made wide again if others are, outside of
+    it: an optimizer converts every one.
     """
     found: set[Hashable] = set()
     is_any_wide = any(map(_is_made_wide_outside, computation))
@@ -79,6 +80,29 @@ def _is_made_wide(x: Instruction) -> bool:
     while x.opcode == "slice":
         x = x.operands[0]
     return x.opcode == "convert" and x.operands[0].shape.element_type in _NARROW
+
+
+def with_last_in_place_of_cast_back(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of what was made narrow, where something had it wide again and reads the wide value since.
+
+    SimplifyFPConversions took that second convert away, and the last user took its place. What a pass had
+    put behind the second convert still has its op_name.
+    """
+    if producer.opcode != "convert" or producer.shape.element_type not in _NARROW or is_narrowing(producer):
+        return users
+    (wide,) = producer.operands
+    backs = [u for u in wide.users if _stood_behind_cast_back(u, producer)]
+    if len(backs) != 1:
+        return users
+    place = sum(order[u] < order[backs[0]] for u in users)
+    return last_at(users, place)
+
+
+def _stood_behind_cast_back(u: Instruction, narrow: Instruction) -> bool:
+    is_reshape = u.opcode == "bitcast" and operation(u) == "convert_element_type"
+    return is_reshape and u.op_name != narrow.op_name and u.shape.element_type == "f32"
 
 
 def with_last_in_place_of_pair(
