@@ -27,6 +27,7 @@ from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.grouping import is_grouped_reduction, is_reduced
 from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.keys import joins_words_of_computed_key
 from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
@@ -297,7 +298,7 @@ def _was_reshaped_once(
     if len(moved) == 1:
         if any(u.opcode == "reduce" and _was_argument_with(u, moved[0], passes) for u in others):
             return True
-        return all(is_inserted_convert(u) for u in others)
+        return joins_words_of_computed_key(moved[0]) or all(is_inserted_convert(u) for u in others)
     is_scalar = not x.shape.rank
     return not is_scalar and len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
 
