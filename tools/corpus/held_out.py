@@ -7,7 +7,6 @@ something, belongs there from then on.
 from held import (
     actions,
     attention,
-    backbones,
     decoding,
     few_bits,
     generation,
@@ -24,8 +23,6 @@ from held import (
     numerics,
     offers,
     points,
-    policies,
-    recurrence,
     science,
     sequences,
     speech,
@@ -57,12 +54,9 @@ PARTS = (
     hidden,
     points,
     actions,
-    backbones,
     generation,
     joint,
     media,
-    policies,
-    recurrence,
     tuning,
 )
 

@@ -1,11 +1,9 @@
-"""Programs on what fills space: a simulator of meshes, waves in the ground, a search for what is best."""
+"""Programs on what fills space: a simulator of meshes, waves in the ground."""
 
 import jax
 import jax.numpy as jnp
-from arguments import KEY, S, entering_when_asked, ints
+from arguments import S, entering_when_asked, ints
 from jax import lax, nn, random
-from jax.scipy.linalg import cho_solve, solve_triangular
-from jax.scipy.stats import norm as gauss
 from steps import haiku_train
 
 PROGRAMS = {}
@@ -157,88 +155,3 @@ def waves_through_ground_inversion_remat():
         ints(shots, heard, 2),
         S(shots, steps, heard),
     )
-
-
-@program
-def process_restarts_expected_improvement():
-    import optax
-
-    n, dims, restarts, rounds, tried, batch = 64, 5, 6, 40, 256, 3
-
-    def kernel(p, x, y):
-        x, y = x / nn.softplus(p["long"]), y / nn.softplus(p["long"])
-        far2 = jnp.sum((x[:, None] - y[None]) ** 2, -1)
-        far = jnp.sqrt(5 * far2 + 1e-10)
-        return nn.softplus(p["high"]) * (1 + far + far**2 / 3) * jnp.exp(-far)
-
-    def factored(p, x, y, real):
-        off = (y - p["mean"]) * real
-        both = real[:, None] * real
-        cov = kernel(p, x, x) * both + jnp.diag((nn.softplus(p["noise"]) + 1e-5) * real + (1 - real))
-        low = jnp.linalg.cholesky(cov)
-        return low, cho_solve((low, True), off), off
-
-    def unlikely(p, x, y, real):
-        low, alpha, off = factored(p, x, y, real)
-        prior = jnp.sum((p["long"] - 0.5) ** 2) + 0.5 * p["high"] ** 2 + 0.1 * (p["noise"] + 4) ** 2
-        return 0.5 * off @ alpha + jnp.sum(jnp.log(jnp.diagonal(low))) + prior
-
-    tx = optax.chain(optax.zero_nans(), optax.adam(0.05))
-
-    def fitted(p, x, y, real):
-        def one(carry, _):
-            p, state, best, least = carry
-            value, grads = jax.value_and_grad(unlikely)(p, x, y, real)
-            better = value < least
-            best = jax.tree.map(lambda a, b: jnp.where(better, a, b), p, best)
-            updates, state = tx.update(grads, state, p)
-            return (optax.apply_updates(p, updates), state, best, jnp.minimum(value, least)), value
-
-        (_, _, best, least), path = lax.scan(one, (p, tx.init(p), p, jnp.inf), None, rounds)
-        return best, least, path
-
-    def told(p, x, y, real, at):
-        low, alpha, _ = factored(p, x, y, real)
-        k = kernel(p, at, x) * real
-        half = solve_triangular(low, k.T, lower=True)
-        var = nn.softplus(p["high"]) - jnp.sum(half**2, 0)
-        return p["mean"] + k @ alpha, jnp.sqrt(jnp.maximum(var, 1e-9))
-
-    def gain(p, x, y, real, at):
-        mean, sd = told(p, x, y, real, at)
-        best = jnp.min(jnp.where(real > 0, y, jnp.inf))
-        z = (best - mean - 0.01) / sd
-        return sd * (z * gauss.cdf(z) + gauss.pdf(z))
-
-    def propose(key, x, y, real):
-        k1, k2 = random.split(key)
-        count = real.sum()
-        mean = jnp.sum(y * real) / count
-        sd = jnp.sqrt(jnp.sum((y - mean) ** 2 * real) / count) + 1e-6
-        y = (y - mean) / sd * real
-        starts = {"long": random.normal(k1, (restarts, dims)), "high": jnp.zeros(restarts)}
-        starts |= {"noise": jnp.full(restarts, -4.0), "mean": jnp.zeros(restarts)}
-        many, least, paths = jax.vmap(fitted, (0, None, None, None))(starts, x, y, real)
-        p = jax.tree.map(lambda v: v[jnp.nanargmin(least)], many)
-
-        def one(carry, key):
-            x, y, real, i = carry
-            at = random.uniform(key, (tried, dims))
-            better = jax.grad(lambda at: gain(p, x, y, real, at).sum())
-
-            def climb(_, at):
-                g = better(at)
-                return jnp.clip(at + 0.02 * g / (jnp.linalg.norm(g, axis=-1, keepdims=True) + 1e-9), 0, 1)
-
-            at = lax.fori_loop(0, 10, climb, at)
-            values = gain(p, x, y, real, at)
-            new = at[values.argmax()]
-            guess = told(p, x, y, real, new[None])[0][0]
-            x, y, real = x.at[i].set(new), y.at[i].set(guess), real.at[i].set(1.0)
-            return (x, y, real, i + 1), (new, values.max())
-
-        start = x, y, real, count.astype(jnp.int32)
-        _, (points, gains) = lax.scan(one, start, random.split(k2, batch))
-        return points, gains, p, paths, least
-
-    return propose, (KEY, S(n, dims), S(n), S(n))
