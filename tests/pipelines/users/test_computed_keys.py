@@ -29,7 +29,7 @@ def test_what_joins_the_words_of_a_computed_key_takes_the_place_of_a_reshape(
 
 def test_two_calls_in_one_function_that_compute_the_same_read_it_alike() -> None:
     """CSE gave the users in the second to the first, behind its own."""
-    own, other = "body/Dropout_0/jit(fold_in)", "body/Dropout_1/jit(fold_in)"
+    own, other = (f"while/body/eval_jaxpr/Dropout_{k}/jit(fold_in)" for k in (0, 1))
     body = f"""  %p = u32[2]{{0}} parameter(0)
   %q = u32[2]{{0}} parameter(1)
   %xor.1 = u32[2]{{0}} xor(%p, %q){named(f"{own}/xor", frame=1)}
@@ -37,5 +37,6 @@ def test_two_calls_in_one_function_that_compute_the_same_read_it_alike() -> None
   %add.2 = u32[2]{{0}} add(%xor.1, %q){named(f"{own}/add", frame=1)}
   %add.3 = u32[2]{{0}} add(%xor.1, %add.1){named(f"{other}/add", frame=1)}
   %add.4 = u32[2]{{0}} add(%xor.1, %add.2){named(f"{other}/add", frame=1)}
-  ROOT %r = (u32[2]{{0}}, u32[2]{{0}}) tuple(%add.3, %add.4)"""
+  %not.1 = u32[2]{{0}} not(%add.2){named("while/body/eval_jaxpr/not", frame=2)}
+  ROOT %r = (u32[2]{{0}}, u32[2]{{0}}, u32[2]{{0}}) tuple(%add.3, %add.4, %not.1)"""
     assert users_of("xor.1", body, tables=_PLACES) == ["add.1", "add.2", "add.3", "add.4"]
