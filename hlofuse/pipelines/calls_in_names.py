@@ -45,6 +45,11 @@ def is_of_derivative(x: Instruction) -> bool:
     return "transpose(" in (x.op_name or "")
 
 
+def is_on_way_back(x: Instruction) -> bool:
+    """Is it of a derivative, rather than of what that computes again as the program has it?"""
+    return is_of_derivative(x) and "/rematted_computation/" not in (x.op_name or "")
+
+
 def scope(x: Instruction) -> str | None:
     """The call the instruction was inlined from, as its op_name tells: `jvp(jit(silu))`; "" for none.
 

@@ -9,14 +9,17 @@ from held import (
     attention,
     decoding,
     few_bits,
+    generation,
     grids,
     hidden,
     images,
     inverse,
+    joint,
     keras_and_linen,
     learning,
     libraries,
     matter,
+    media,
     numerics,
     offers,
     points,
@@ -25,6 +28,7 @@ from held import (
     speech,
     stateful,
     tokens,
+    tuning,
     vision,
 )
 
@@ -50,6 +54,10 @@ PARTS = (
     hidden,
     points,
     actions,
+    generation,
+    joint,
+    media,
+    tuning,
 )
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}

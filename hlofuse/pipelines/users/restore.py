@@ -84,6 +84,7 @@ from hlofuse.pipelines.users.simplified.dropped_roundings import (
 )
 from hlofuse.pipelines.users.simplified.hidden_casts import (
     with_last_in_place_of_cast,
+    with_last_in_place_of_cast_back,
     with_last_in_place_of_pair,
 )
 from hlofuse.pipelines.users.simplified.inverted_quotients import restore_around_quotients
@@ -142,6 +143,7 @@ def _restore(
             if ids_known and listed == users:
                 listed = with_last_in_place_of_pair(instruction, users, gone, clues.ages.numbers)
             users = listed
+        users = with_last_in_place_of_cast_back(instruction, users, clues.order)
         users = with_last_in_place_of_rounding(instruction, users, rounded)
         users = with_last_part_of_product_in_front(instruction, users)
         users = with_own_user_first(instruction, users)

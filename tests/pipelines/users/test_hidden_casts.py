@@ -148,3 +148,55 @@ def test_a_place_that_was_a_concatenate_s_which_became_reductions_of_its_parts_i
   ROOT %r = (f32[], f32[32]{{0}}) tuple(%reduce_sum.0, %exp.1)"""
     age = "p.1 q.1 sin.1 exp.1 c r reduce.2 reduce.1 reduce_sum.0"
     assert users_of("sin.1", body, ids=age, tables=_GAP) == ["reduce.2", "exp.1"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "listed"), [("add", ["two.1", "one.1"]), ("slice", ["one.1", "two.1"])]
+)
+def test_of_what_one_call_computes_only_the_like_of_what_is_made_narrow_was(
+    operation: str, listed: list[str]
+) -> None:
+    """`lax.associative_scan(f, x).astype(bf16)`: all that it slices and joins has the place of the call."""
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %add.1 = f32[32]{{0}} add(%p, %p){named("jvp()/add", frame=1)}
+  %narrow.1 = bf16[32]{{0}} convert(%add.1){named("jvp()/convert_element_type", frame=2)}
+  %part.1 = f32[32]{{0}} subtract(%p, %p){named(f"jvp()/{operation}", frame=1)}
+  %one.1 = f32[32]{{0}} negate(%part.1){named("one", frame=3)}
+  %two.1 = f32[32]{{0}} exponential(%part.1){named("two", frame=3)}
+  ROOT %r = (f32[32]{{0}}, bf16[32]{{0}}, f32[32]{{0}}) tuple(%one.1, %narrow.1, %two.1)"""
+    assert users_as_guessed("part.1", body, tables=_PLACES) == listed
+
+
+@pytest.mark.parametrize(
+    ("again", "listed"),
+    [("rematted_computation/", ["one.1", "two.1"]), ("", ["two.1", "one.1"])],
+)
+def test_what_is_computed_again_is_no_derivative_of_that_place(again: str, listed: list[str]) -> None:
+    """Where a derivative is made narrow, what it derives was, whatever operation that is."""
+    narrow = f"transpose(jvp())/checkpoint/{again}"
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %add.1 = f32[32]{{0}} add(%p, %p){named(f"{narrow}add", frame=1)}
+  %narrow.1 = bf16[32]{{0}} convert(%add.1){named(f"{narrow}convert_element_type", frame=2)}
+  %part.1 = f32[32]{{0}} subtract(%p, %p){named("jvp()/slice", frame=1)}
+  %one.1 = f32[32]{{0}} negate(%part.1){named("one", frame=3)}
+  %two.1 = f32[32]{{0}} exponential(%part.1){named("two", frame=3)}
+  ROOT %r = (f32[32]{{0}}, bf16[32]{{0}}, f32[32]{{0}}) tuple(%one.1, %narrow.1, %two.1)"""
+    assert users_as_guessed("part.1", body, tables=_PLACES) == listed
+
+
+@pytest.mark.parametrize(
+    ("reshaped", "listed"),
+    [("mean/convert_element_type", ["back.1", "mul.1"]), ("mean/reshape", ["mul.1", "back.1"])],
+)
+def test_the_last_takes_the_place_of_a_convert_back(reshaped: str, listed: list[str]) -> None:
+    """`y = x.astype(bf16)`, then `y.mean()`, which makes `y` wide: the sum reads `x` since."""
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %q = bf16[8,4]{{1,0}} parameter(1)
+  %x.1 = f32[8,4]{{1,0}} add(%p, %p){named("norm/add", frame=1)}
+  %narrow.1 = bf16[8,4]{{1,0}} convert(%x.1){named("norm/convert_element_type", frame=2)}
+  %flat.1 = f32[32]{{0}} bitcast(%x.1){named(reshaped, frame=3)}
+  %sum.1 = f32[32]{{0}} sine(%flat.1){named("mean/reduce_sum", frame=3)}
+  %mul.1 = bf16[8,4]{{1,0}} multiply(%narrow.1, %q){named("jvp()/mul", frame=3)}
+  %back.1 = bf16[8,4]{{1,0}} negate(%narrow.1){named("transpose(jvp())/mul", frame=3)}
+  ROOT %r = (f32[32], bf16[8,4], bf16[8,4]) tuple(%sum.1, %mul.1, %back.1)"""
+    assert users_as_guessed("narrow.1", body, tables=_PLACES) == listed

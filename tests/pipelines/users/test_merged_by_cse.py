@@ -170,6 +170,7 @@ def test_the_sum_of_a_function_takes_the_place_of_the_like_outside(read: str, us
     assert users_of("x.1", body, ids=ids) == users
 
 
+@pytest.mark.parametrize("around", ["", "while/body/eval_jaxpr/"])
 @pytest.mark.parametrize(
     ("second", "users"),
     [
@@ -178,18 +179,18 @@ def test_the_sum_of_a_function_takes_the_place_of_the_like_outside(read: str, us
     ],
 )
 def test_a_quotient_and_a_remainder_are_two_functions_with_one_remainder(
-    second: str, users: list[str]
+    around: str, second: str, users: list[str]
 ) -> None:
     """Both compared it with zero; where the second comparison had been the last user stands."""
     body = f"""  %p = s32[8]{{0}} parameter(0)
   %q = s32[8]{{0}} parameter(1)
-  %rem.1 = s32[8]{{0}} remainder(%p, %q){named("jit(floor_divide)/rem")}
-  %ne.1 = pred[8]{{0}} compare(%rem.1, %q), direction=NE{named("jit(floor_divide)/ne")}
-  %quotient.1 = s32[8]{{0}} select(%ne.1, %p, %q){named("jit(floor_divide)/select_n")}
-  %lt.1 = pred[8]{{0}} compare(%rem.1, %q), direction=LT{named(f"{second}/lt")}
-  %and.1 = pred[8]{{0}} and(%lt.1, %ne.1){named(f"{second}/and")}
-  %add.1 = s32[8]{{0}} add(%rem.1, %q){named(f"{second}/add")}
-  %choice.1 = s32[8]{{0}} select(%and.1, %add.1, %rem.1){named(f"{second}/select_n")}
+  %rem.1 = s32[8]{{0}} remainder(%p, %q){named(f"{around}jit(floor_divide)/rem")}
+  %ne.1 = pred[8]{{0}} compare(%rem.1, %q), direction=NE{named(f"{around}jit(floor_divide)/ne")}
+  %quotient.1 = s32[8]{{0}} select(%ne.1, %p, %q){named(f"{around}jit(floor_divide)/select_n")}
+  %lt.1 = pred[8]{{0}} compare(%rem.1, %q), direction=LT{named(f"{around}{second}/lt")}
+  %and.1 = pred[8]{{0}} and(%lt.1, %ne.1){named(f"{around}{second}/and")}
+  %add.1 = s32[8]{{0}} add(%rem.1, %q){named(f"{around}{second}/add")}
+  %choice.1 = s32[8]{{0}} select(%and.1, %add.1, %rem.1){named(f"{around}{second}/select_n")}
   %o.1 = s32[8]{{0}} add(%choice.1, %quotient.1){named("o")}
   ROOT %r = (s32[8]{{0}}) tuple(%o.1)"""
     ids = "p q o.1 r rem.1 ne.1 quotient.1 lt.1 and.1 add.1 choice.1"

@@ -159,6 +159,20 @@ def test_so_does_the_copy_of_what_was_computed_in_front_of_it(operand: str, user
     assert users_of("convert.1", body, ids="p convert.1 mul.1 transpose.1 x.1 r") == users
 
 
+def test_nor_does_that_of_a_part_of_what_a_library_gives() -> None:
+    """cuDNN gives the gradient of a kernel beside what it worked in."""
+    name = named("transpose(jvp())/convert_element_type")
+    body = f"""  %p = bf16[8,16]{{1,0}} parameter(0)
+  %conv.1 = (bf16[8,16]{{1,0}}, u8[0]{{0}}) custom-call(%p), custom_call_target="__cudnn$convForward"
+  %part.1 = bf16[8,16]{{1,0}} get-tuple-element(%conv.1), index=0
+  %convert.1 = f32[8,16]{{1,0}} convert(%part.1){name}
+  %mul.1 = f32[8,16]{{1,0}} multiply(%convert.1, %convert.1){named("square")}
+  %transpose.1 = f32[16,8]{{1,0}} transpose(%convert.1), dimensions={{1,0}}{name}
+  ROOT %r = (f32[8,16]{{1,0}}, f32[16,8]{{1,0}}) tuple(%mul.1, %transpose.1)"""
+    ids = "p conv.1 part.1 r convert.1 transpose.1 mul.1"
+    assert users_of("convert.1", body, ids=ids) == ["mul.1", "transpose.1"]
+
+
 @pytest.mark.parametrize(
     ("made_of", "users"),
     [

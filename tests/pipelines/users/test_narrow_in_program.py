@@ -639,7 +639,7 @@ def test_what_was_narrow_to_begin_with_was_not_cast(source: str, is_cast: bool) 
   %wide.1 = f32[8]{{0}} convert(%p)
   %mul.1 = f32[8]{{0}} multiply(%q, %q){named("mul", frame=1)}
   %convert_element_type.1 = bf16[8]{{0}} convert(%mul.1){named("convert_element_type", frame=1)}
-  %slice.1 = f32[4]{{0}} slice(%{source}), slice={{[0:4]}}{named("slice", frame=1)}
+  %slice.1 = f32[4]{{0}} slice(%{source}), slice={{[0:4]}}{named("mul", frame=1)}
   %sin.1 = f32[4]{{0}} sine(%slice.1){named("sin", frame=2)}
   ROOT %r = (bf16[8]{{0}}, f32[4]{{0}}, f32[8]{{0}}) tuple(%convert_element_type.1, %sin.1, %wide.1)"""
     entry = parse_module(f"HloModule m\n{tables}\nENTRY %main {{\n{body}\n}}\n").entry

@@ -7,8 +7,10 @@ second comparison goes in turn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.calls_in_names import outermost_call, scope
 from hlofuse.pipelines.users.common.holes import without
 
 
@@ -19,17 +21,37 @@ class Twin:
         self.reader = reader
 
 
-def merged_twins(inner: list[Instruction], outer: list[Instruction], function: str) -> list[Twin]:
+def merged_twins(
+    inner: list[Instruction],
+    outer: list[Instruction],
+    function: str,
+    function_of: Callable[[Instruction], str | None] = outermost_call,
+) -> list[Twin]:
     """What was merged with one of the users in the same `function`, `inner`, in the order it was made.
 
     A function reads what it was given or made itself. Where it reads a value of another function and what
     that one made of the value, it had both of its own. A derivative is given what the original made.
     """
-    others = {outermost_call(u) for u in outer}
+    others = {function_of(u) or "" for u in outer}
     if len(others) != 1 or not _differ(function, *others):
         return []
-    readers = (v for u in inner for v in u.users if outermost_call(v) in others)
+    readers = (v for u in inner for v in u.users if function_of(v) in others)
     return [Twin(v) for v in sorted(dict.fromkeys(readers), key=lambda v: v.id)]
+
+
+def merged_in_nested(source: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of `source`, of a function that another one calls; none if nothing went.
+
+    What is called in the body of a scan is.
+    """
+    function = scope(source) or ""
+    inner = [u for u in users if scope(u) == function]
+    outer = [u for u in users if scope(u) != function]
+    around = function.rpartition("/")[0]
+    if any((scope(u) or "").rpartition("/")[0] != around for u in outer):
+        return []  # that reads a result
+    twins = merged_twins([u for u in inner if u.opcode != "bitcast"], outer, function, scope)
+    return with_twins_users_merged(inner, outer, twins) if twins else []
 
 
 def with_twins_users_merged(

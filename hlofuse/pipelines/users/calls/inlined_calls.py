@@ -23,7 +23,7 @@ from hlofuse.pipelines.calls_in_names import (
 )
 from hlofuse.pipelines.names import name_before_renaming, operation
 from hlofuse.pipelines.users.calls.clones import is_cotangent, is_of_later_call, is_of_same_call
-from hlofuse.pipelines.users.calls.equal_calls import merged_twins, with_twins_users_merged
+from hlofuse.pipelines.users.calls.equal_calls import merged_in_nested, merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.calls.given_together import has_result_given_the_same
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
 from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it, as_nested_tuples_leave_it
@@ -96,6 +96,8 @@ def in_order_of_calls(
     twins = merged_twins(inner, outer, function)
     if twins:
         return with_twins_users_merged(inner, outer, twins)
+    if not outer and (listed := merged_in_nested(source, inner)):
+        return listed
     is_likely = inner and outer and not is_computed_of_nothing(source)
     if is_likely and all(_is_like_inner(u, inner, source) for u in outer):
         return [*inner, *outer]

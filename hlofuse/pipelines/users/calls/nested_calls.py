@@ -10,7 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.calls_in_names import scope
+from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
+from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.calls.clones import operands_of, readers_of, twins_of
 from hlofuse.pipelines.users.calls.results import (
     has_other_results,
@@ -31,7 +32,21 @@ def as_call_within_leaves_it(
     own = _ahead_of_tuple(result, users, function)
     if own is None:
         return users
-    return [*own, *last_in_front([u for u in users if u not in own])]
+    around = [u for u in users if u not in own]
+    if own and all(any(_is_like_in_other_call(u, v) for v in own) for u in around):
+        return users
+    return [*own, *last_in_front(around)]
+
+
+def _is_like_in_other_call(u: Instruction, v: Instruction) -> bool:
+    """Did another call of the function, in the same place, read a value of its own as `v` does?
+
+    HloCSE (`xla/service/hlo_cse.cc`) made one of the values, as where two calls mix a number with one key.
+    """
+    if is_of_derivative(u) or stack_frame(u) != stack_frame(v) or not stack_frame(u):
+        return False
+    calls = (scope(u) or "").rpartition("/"), (scope(v) or "").rpartition("/")
+    return u.opcode == v.opcode and calls[0] != calls[1] and calls[0][2] == calls[1][2]
 
 
 def as_nested_tuples_leave_it(

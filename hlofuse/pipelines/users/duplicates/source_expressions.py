@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.ages_of_program import is_made_by_pass
-from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
+from hlofuse.pipelines.calls_in_names import is_of_derivative, is_on_way_back, scope
 from hlofuse.pipelines.names import (
     is_of_older_release,
     is_of_program,
@@ -25,6 +25,12 @@ from hlofuse.pipelines.users.common.concatenates import is_of_merged
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.extents import Extent, extent_of, extent_of_frame, is_in_lambda
 from hlofuse.pipelines.users.duplicates.other_calls import users_in_other_calls
+from hlofuse.pipelines.users.duplicates.own_converts import (
+    by_place,
+    is_converted,
+    is_converted_for_one,
+    is_of_same_operation,
+)
 from hlofuse.pipelines.users.products.taken_prologues import leads_to_gemm_with_prologue
 
 
@@ -41,10 +47,10 @@ def with_twins_users_behind(
     """
     if is_made_of_nothing(producer) and scope(producer):
         return users  # every function has its own
-    if ids_known and _is_converted_for_one(producer, users):
-        return _by_place(producer, users)
+    if ids_known and is_converted_for_one(producer, users):
+        return by_place(producer, users)
     if _is_part_of_operation(producer):
-        return sorted(users, key=lambda u: not _is_of_same_operation(u, producer))
+        return sorted(users, key=lambda u: not is_of_same_operation(u, producer))
     if not _may_have_twin(producer, ids_known=ids_known):
         return users
     own: set[Instruction] = set()
@@ -74,7 +80,7 @@ def with_twins_users_behind(
     listed = sorted(users, key=rank)
     # Guessed ids tell no turns of an operation apart: it has to be first without them.
     is_first = stack_frame(listed[0]) == stack_frame(producer)
-    return _by_place(producer, users) if is_first and _is_converted_for_one(producer, users) else listed
+    return by_place(producer, users) if is_first and is_converted_for_one(producer, users) else listed
 
 
 def readers_of_twin(x: Instruction) -> list[Instruction]:
@@ -86,12 +92,7 @@ def readers_of_twin(x: Instruction) -> list[Instruction]:
     if within:
         return within  # which converts what it is given itself
     own = _users_of_expression(x, here, {u: _place_of(u, x, here) for u in x.users})
-    return [u for u in x.users if u not in own and not _is_on_way_back(u)] if own else []
-
-
-def _is_on_way_back(x: Instruction) -> bool:
-    """Is it of a derivative, rather than of what that computes again as the program has it?"""
-    return is_of_derivative(x) and "/rematted_computation/" not in (x.op_name or "")
+    return [u for u in x.users if u not in own and not is_on_way_back(u)] if own else []
 
 
 def _place_of(user: Instruction, x: Instruction, here: Extent) -> Extent | None:
@@ -110,47 +111,19 @@ def _place_of(user: Instruction, x: Instruction, here: Extent) -> Extent | None:
     return own
 
 
-def _is_converted_for_one(x: Instruction, users: list[Instruction]) -> bool:
-    """Did an operation convert its own operand to `x`? Nobody else reads that, but what derives it.
-
-    What is younger and stands in the same place is of another turn of it. Ids have to be XLA's.
-    """
-    place = stack_frame(x)
-    if not place or not _is_converted(x) or is_of_derivative(x):
-        return False
-    if not all(is_of_program(u) and stack_frame(u) for u in users):
-        return False
-    own = [u for u in users if stack_frame(u) == place]
-    if any(u.id < x.id for u in own):
-        return False
-    return any(not is_of_derivative(u) and operation(u) != operation(x) for u in own)
-
-
 def _is_part_of_operation(x: Instruction) -> bool:
     """Did one operation of the framework, such as a product, convert its operand to `x` itself?
 
     Who else reads `x` has written a convert, which has a name of its own.
     """
-    if x.opcode != "convert" or _is_converted(x) or not is_of_program(x) or is_of_derivative(x):
+    if x.opcode != "convert" or is_converted(x) or not is_of_program(x) or is_of_derivative(x):
         return False
-    return stack_frame(x) != 0 and any(_is_of_same_operation(u, x) for u in x.users)
-
-
-def _is_of_same_operation(u: Instruction, x: Instruction) -> bool:
-    return (stack_frame(u), u.op_name) == (stack_frame(x), x.op_name)
-
-
-def _by_place(x: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The `users` of each place together, those in that of `x` first."""
-    rank = {stack_frame(x): -1}
-    for k, user in enumerate(users):
-        rank.setdefault(stack_frame(user), k)
-    return sorted(users, key=lambda u: rank[stack_frame(u)])
+    return stack_frame(x) != 0 and any(is_of_same_operation(u, x) for u in x.users)
 
 
 def _is_operand_computed_before(user: Instruction, x: Instruction, here: Extent | None) -> bool:
     """Is the user within the expression that converts its operand to `x` when all in it is computed?"""
-    if here is None or not _is_converted(x) or is_of_derivative(x):
+    if here is None or not is_converted(x) or is_on_way_back(x):
         return False
     while not user.op_name and user.opcode == "bitcast" and len(user.users) == 1:
         (user,) = user.users  # a pass reshapes for what was there
@@ -162,7 +135,7 @@ def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
     """Is it as the framework made it? Of what a pass made the place says little."""
     if x.opcode == "fusion":
         return True
-    if _is_converted(x):
+    if is_converted(x):
         return True  # wherever it was moved since
     if ids_known and _is_reshaped_behind(x):
         # A broadcast is made anew when it takes a reshape in: what it read says nothing then.
@@ -299,7 +272,7 @@ def _users_in_function(
     All lambdas that are written in one function have the same name. On other lines it takes the place of a
     convert that is gone to tell that there was one.
     """
-    if not _is_converted(x):
+    if not is_converted(x):
         return set()
     near = {u: p for u, p in places.items() if p is not None}
     own = {u for u, p in near.items() if p.context == here.context and p.function == here.function}
@@ -310,7 +283,3 @@ def _users_in_function(
     if any(near[u] == here for u in own) or all(p.function == here.function for p in near.values()):
         return set()
     return own
-
-
-def _is_converted(x: Instruction) -> bool:
-    return x.opcode == "convert" and operation(x) == "convert_element_type"

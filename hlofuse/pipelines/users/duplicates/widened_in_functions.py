@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.calls_in_names import is_of_derivative
+from hlofuse.pipelines.calls_in_names import is_on_way_back
 from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.visits import Uses
@@ -26,13 +26,13 @@ def with_functions_as_met(
     it is one of was converted.
     """
     readers = [u for u in users if u not in wide and u.opcode != "convert"]
-    if len(readers) < 2 or is_of_derivative(producer):
+    if len(readers) < 2 or is_on_way_back(producer):
         return users
     if any(u.opcode == "complex" for u in readers):
         return users  # who asked for a part of the number reads the value itself, wherever that is
     met: dict[Context, int] = {}
     for user in readers:
-        if not is_of_derivative(user) and is_of_program(user):
+        if not is_on_way_back(user) and is_of_program(user):
             where = _context(user)
             met[where] = min(uses[producer, user], met.get(where, uses[producer, user]))
     if len(met) < 2 or None in met:

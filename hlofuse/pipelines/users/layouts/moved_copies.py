@@ -126,6 +126,8 @@ def _is_read_in_front(part: Instruction) -> bool:
     if part.opcode in ELEMENTWISE_OPCODES:
         is_alone = len(part.operands) == 1 and part.operands[0].opcode != "bitcast"
         is_copied_for_each = all(u.opcode == "transpose" for u in part.users)
+        if is_alone and is_given_by_library(part.operands[0], part.id):
+            return False
         return is_alone and not is_copied_for_each and not is_inserted_convert(part)
     if part.opcode == "bitcast":
         # A broadcast is left where it is, and may have read it ahead of the copy.

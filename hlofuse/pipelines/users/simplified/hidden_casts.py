@@ -8,24 +8,27 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.pipelines.ages_of_program import is_made_by_pass
-from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
+from hlofuse.pipelines.calls_in_names import is_of_derivative, is_on_way_back, scope
 from hlofuse.pipelines.names import name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.extents import extent_of, extent_of_frame
-from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.holes import last_at, last_in_front
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.duplicates.merged_reshapes import GonePlaces
 from hlofuse.pipelines.users.floats.inserted_converts import is_narrowing
 from hlofuse.pipelines.users.simplified.split_reductions import is_split_reduction
 
 _NARROW = frozenset({"bf16", "f16"})
+_ANY = "any operation"
 
 
 def narrowed_places(computation: Computation) -> frozenset[Hashable]:
     """The places in the source of which a result is made narrow at once, in the same function, each with
-    whether it is in a derivative.
+    whether it is in a derivative and which operation it is.
 
-    A derivative has the place of what it is the derivative of. It was made wide again if others are, outside
-    of it: an optimizer converts every one.
+    A place may be that of many operations: all that `lax.associative_scan` slices and joins has that of its
+    call, of which the last alone is cast. A derivative, other than what is computed again, has the place of
+    what it is the derivative of, whatever operation that is. It was made wide again if others are, outside of
+    it: an optimizer converts every one.
     """
     found: set[Hashable] = set()
     is_any_wide = any(map(_is_made_wide_outside, computation))
@@ -35,10 +38,10 @@ def narrowed_places(computation: Computation) -> frozenset[Hashable]:
         (x,) = convert.operands
         place, there = extent_of(x), extent_of(convert)
         if place and there and place.function == there.function and x.users == [convert]:
-            found.update(
-                (place.function, place.start, place.end, y)
-                for y in (False, is_any_wide or is_of_derivative(x))
-            )
+            is_derived = is_on_way_back(x)
+            found.add((place.function, place.start, place.end, is_derived, operation(x)))
+            if is_derived or is_any_wide:
+                found.add((place.function, place.start, place.end, not is_derived, _ANY))
     return frozenset(found)
 
 
@@ -58,7 +61,10 @@ def was_cast(x: Instruction, places: frozenset[Hashable]) -> bool:
     if not places or x.shape.is_tuple or x.shape.element_type != "f32" or _is_made_wide(x):
         return False
     place = extent_of(x)
-    if place is None or (place.function, place.start, place.end, is_of_derivative(x)) not in places:
+    if place is None:
+        return False
+    there = place.function, place.start, place.end, is_on_way_back(x)
+    if (*there, operation(x)) not in places and (*there, _ANY) not in places:
         return False
     if any(u.opcode == "convert" and u.shape.element_type in _NARROW for u in x.users):
         return False
@@ -74,6 +80,29 @@ def _is_made_wide(x: Instruction) -> bool:
     while x.opcode == "slice":
         x = x.operands[0]
     return x.opcode == "convert" and x.operands[0].shape.element_type in _NARROW
+
+
+def with_last_in_place_of_cast_back(
+    producer: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of what was made narrow, where something had it wide again and reads the wide value since.
+
+    SimplifyFPConversions took that second convert away, and the last user took its place. What a pass had
+    put behind the second convert still has its op_name.
+    """
+    if producer.opcode != "convert" or producer.shape.element_type not in _NARROW or is_narrowing(producer):
+        return users
+    (wide,) = producer.operands
+    backs = [u for u in wide.users if _stood_behind_cast_back(u, producer)]
+    if len(backs) != 1:
+        return users
+    place = sum(order[u] < order[backs[0]] for u in users)
+    return last_at(users, place)
+
+
+def _stood_behind_cast_back(u: Instruction, narrow: Instruction) -> bool:
+    is_reshape = u.opcode == "bitcast" and operation(u) == "convert_element_type"
+    return is_reshape and u.op_name != narrow.op_name and u.shape.element_type == "f32"
 
 
 def with_last_in_place_of_pair(

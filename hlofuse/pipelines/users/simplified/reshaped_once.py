@@ -8,6 +8,7 @@ from hlofuse.pipelines.calls_in_names import is_of_called, is_of_derivative, out
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.calls.clones import is_of_same_call
 from hlofuse.pipelines.users.common.extents import extent_of
+from hlofuse.pipelines.users.common.keys import joins_words_of_computed_key
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 _RESHAPED_FOR_EACH = ELEMENTWISE_OPCODES | {"dynamic-slice", "parameter", "slice"}
@@ -34,7 +35,7 @@ def was_reshaped_once(
     if len(moved) == 1:
         if any(u.opcode == "reduce" and _was_argument_with(u, moved[0], passes) for u in others):
             return True
-        return all(is_inserted_convert(u) for u in others)
+        return joins_words_of_computed_key(moved[0]) or all(is_inserted_convert(u) for u in others)
     is_scalar = not x.shape.rank
     return not is_scalar and len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
 
