@@ -53,6 +53,8 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
         return False
     if source.opcode == "get-tuple-element" and is_library_convolution(source.operands[0]):
         return True
+    if source.opcode == "transpose" and source.shape.dimensions[0] == 1 != source.operands[0].shape.dimensions[0]:
+        return True
     if source not in normalized:
         return False
     match source.opcode:
@@ -63,8 +65,10 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
             return is_told and source.shape.dimensions[0] != 1
         case "transpose":
             # Dimensions are joined or split in the default layout.
-            return source.shape.dimensions[0] == 1 and source.shape.true_dimensions == x.shape.true_dimensions
-    return source.shape.true_rank > 1 and source.shape.dimensions != (*x.shape.dimensions, 1)
+            return source.shape.dimensions[0] == 1
+    if source.shape.true_rank < 2:
+        return any(o.opcode == "bitcast" and only_changes_layout(o) for o in source.operands)
+    return source.shape.dimensions != (*x.shape.dimensions, 1)
 
 
 def is_merged_for_reduction(x: Instruction, reads_matmul: bool, normalized: frozenset[Instruction]) -> bool:

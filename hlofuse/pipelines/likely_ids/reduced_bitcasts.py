@@ -7,6 +7,7 @@ from math import prod
 from operator import mul
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming
 
 
 def last_in_a_row(numbered: list[Instruction]) -> list[Instruction]:
@@ -60,7 +61,12 @@ def reads_reduction(x: Instruction) -> bool:
 def reads_reduction_without_ones(x: Instruction) -> bool:
     """Had the reduction that it reads dimensions of size one, which ReductionDegenerateDimRemover took?"""
     read = _bitcast_reduced_for(x)
-    if read is None or x.shape.dimensions == (*x.operands[0].shape.dimensions, 1):
+    reduction = _reduction_read(x)
+    if read is None or reduction is None or name_before_renaming(reduction).root != reduction.opcode:
+        return False
+    if name_before_renaming(read).number < name_before_renaming(x).number:
+        return False
+    if reduction.shape.rank and x.shape.dimensions == (*reduction.shape.dimensions, 1):
         return False  # the program keeps the dimension so
     given = read.operands[0].shape
     return given.rank != read.shape.rank and given.true_dimensions == read.shape.true_dimensions
