@@ -161,7 +161,7 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], uses: Uses
         last_unrolled(computation) if ids_known else -1,
         anew,
         products,
-        made_again(products) if ids_known else frozenset(),
+        made_again(products),
         numbers,
         behind_moved_reshapes(computation),
         younger_than_results(computation) if ids_known else frozenset(),
@@ -169,5 +169,5 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], uses: Uses
         runs_of_calls(computation) if ids_known else {},
         readers_of_operations_on_equals(computation) if ids_known else {},
         rounds_of(computation, passes) if ids_known else {},
-        repeated_in(computation, uses, numbers, passes) if ids_known else {},
+        repeated_in(computation, uses, numbers, passes),
     )
