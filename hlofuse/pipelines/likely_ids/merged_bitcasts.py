@@ -57,7 +57,7 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
         return True
     if is_inserted_convert(source):
         source = source.operands[0]
-    if source.opcode == "transpose" and source.shape.dimensions[0] == 1 != source.operands[0].shape.dimensions[0]:
+    if _moves_one_in_front(source):
         return True
     if source not in normalized:
         return False
@@ -69,10 +69,18 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
             return is_told and source.shape.dimensions[0] != 1
         case "transpose":
             # Dimensions are joined or split in the default layout.
-            return source.shape.dimensions[0] == 1
+            return source.shape.dimensions[0] == 1 and source.shape.true_dimensions == x.shape.true_dimensions
     if source.shape.true_rank < 2:
         return any(o.opcode == "bitcast" and only_changes_layout(o) for o in source.operands)
     return source.shape.dimensions != (*x.shape.dimensions, 1)
+
+
+def _moves_one_in_front(x: Instruction) -> bool:
+    """Is it a transposition of the program that was laid out with a dimension of size one as the outermost?
+
+    Where that stands makes no difference in memory: LayoutNormalization makes it the first one.
+    """
+    return x.opcode == "transpose" and x.shape.dimensions[0] == 1 != x.operands[0].shape.dimensions[0]
 
 
 def is_merged_for_reduction(x: Instruction, reads_matmul: bool, normalized: frozenset[Instruction]) -> bool:

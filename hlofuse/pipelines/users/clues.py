@@ -161,7 +161,7 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], uses: Uses
         last_unrolled(computation) if ids_known else -1,
         anew,
         products,
-        made_again(products),
+        made_again(products) if ids_known else frozenset(),
         numbers,
         behind_moved_reshapes(computation),
         younger_than_results(computation) if ids_known else frozenset(),
