@@ -59,7 +59,7 @@ def as_age_tells(producer: Instruction, users: list[Instruction], clues: Clues) 
     if (sunk := in_order_of_sunk(producer, users)) is not None:
         return sunk
     ages = clues.ages
-    if (sunk := with_sunk_as_made(producer, users, ages.moved)) is not None:
+    if clues.ids_known and (sunk := with_sunk_as_made(producer, users, ages.moved)) is not None:
         return sunk
     listed = _as_passes_leave_it(producer, users, clues)
     if not is_merged_literal(producer):

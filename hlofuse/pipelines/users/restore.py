@@ -187,7 +187,8 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     users = with_last_in_place_of_copied_ones(producer, users, clues.order)
     users = with_reshaped_behind(producer, users)
     users = with_later_reshaped_in_front(producer, users, clues.ages.numbers)
-    users = with_merged_bitcasts_behind(producer, users)
+    if clues.ids_known:
+        users = with_merged_bitcasts_behind(producer, users)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
     aged = with_last_in_place_of_bitcasts(producer, aged)
     aged = with_reshape_for_broadcasts_behind(producer, aged)

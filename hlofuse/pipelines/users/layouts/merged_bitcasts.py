@@ -9,7 +9,7 @@ from hlofuse.ir.instruction import Instruction
 
 
 def with_merged_bitcasts_behind(value: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of a `value` that is reshaped and nothing else, with such bitcasts behind.
+    """The users of a `value` that is reshaped and nothing else, with such bitcasts behind. Ids are XLA's.
 
     AlgebraicSimplifier (`HandleBitcast`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) appends
     the new bitcast to the users of what the inner one reads. Those that reshapes of the program became are
