@@ -9,7 +9,7 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.merged_bitcasts import in_order_of_old_text
-from hlofuse.pipelines.likely_ids.reduced_bitcasts import gives_back_ones_of, reads_reduction_without_ones
+from hlofuse.pipelines.likely_ids.reduced_bitcasts import gives_back_ones_of, had_ones_dropped_since
 from hlofuse.pipelines.likely_ids.windows_of_bitcasts import windows_of
 from hlofuse.pipelines.names import number_in_name
 
@@ -213,13 +213,32 @@ def test_a_reduction_that_keeps_its_dimension_gives_back_no_other() -> None:
     body = (
         """  %p = f32[2,4,1] parameter(0)
   %zero = f32[] constant(0)
-  %bitcast.1.0 = f32[2,4] bitcast(%p)
+  %bitcast.3.0 = f32[2,4] bitcast(%p)
 """
-        + reduce("reduce.1.0", "2", "bitcast.1.0", "1")
+        + reduce("reduce.1.0", "2", "bitcast.3.0", "1")
         + "  ROOT %bitcast.2.0 = f32[2,1] bitcast(%reduce.1.0)"
     )
     entry = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n").entry
-    assert not reads_reduction_without_ones(entry.root)
+    assert not had_ones_dropped_since(entry.root)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "read", "is_late"),
+    [("reduce.1.0", "3", True), ("reduce_sum.1.0", "3", False), ("reduce.1.0", "1", False)],
+    ids=["made anew", "of the program", "behind a reshape of the program"],
+)
+def test_a_reduction_without_its_ones_was_made_anew(reduction: str, read: str, is_late: bool) -> None:
+    """The program's bears its name, and what the program drops is there before what is behind it."""
+    body = (
+        f"""  %p = f32[4,1,1] parameter(0)
+  %zero = f32[] constant(0)
+  %bitcast.{read}.0 = f32[4] bitcast(%p)
+"""
+        + reduce(reduction, "", f"bitcast.{read}.0", "0")
+        + f"  ROOT %bitcast.2.0 = f32[1] bitcast(%{reduction})"
+    )
+    entry = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n").entry
+    assert had_ones_dropped_since(entry.root) == is_late
 
 
 @pytest.mark.parametrize(("number", "order"), [("90", ["1", "40", "90"]), ("30", ["1", "30", "40"])])

@@ -35,11 +35,11 @@ from hlofuse.pipelines.likely_ids.merged_bitcasts import (
 from hlofuse.pipelines.likely_ids.order_of_pass import in_order_of_pass
 from hlofuse.pipelines.likely_ids.reduced_bitcasts import (
     gives_back_ones_of,
+    had_ones_dropped_since,
     is_only_reduced,
     is_reduced,
     last_in_a_row,
     reads_reduction,
-    reads_reduction_without_ones,
     was_two,
 )
 from hlofuse.pipelines.likely_ids.windows_of_bitcasts import Windows, windows_of
@@ -71,7 +71,7 @@ def in_order_of_making(
     order: list[Instruction] = []
     if made:
         windows = windows_of(made, number)
-        late = {x for x in made if number[x] < windows.normalization and reads_reduction_without_ones(x)}
+        late = {x for x in made if number[x] < windows.normalization and had_ones_dropped_since(x)}
         merged |= late
         order += _before_reductions([x for x in made if x not in late], number, windows, normalized)
     order += [x for x in without_ones if x not in merged_last]

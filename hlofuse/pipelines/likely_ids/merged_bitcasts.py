@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hlofuse.analysis.custom_calls import is_library_convolution
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.pipelines.likely_ids.reduced_bitcasts import is_only_reduced, splits
+from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 
 
 def only_changes_layout(x: Instruction) -> bool:
@@ -53,6 +55,10 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
         return False
     if source.opcode == "get-tuple-element" and is_library_convolution(source.operands[0]):
         return True
+    if is_inserted_convert(source):
+        source = source.operands[0]
+    if _moves_one_in_front(source):
+        return True
     if source not in normalized:
         return False
     match source.opcode:
@@ -64,7 +70,17 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
         case "transpose":
             # Dimensions are joined or split in the default layout.
             return source.shape.dimensions[0] == 1 and source.shape.true_dimensions == x.shape.true_dimensions
-    return source.shape.true_rank > 1 and source.shape.dimensions != (*x.shape.dimensions, 1)
+    if source.shape.true_rank < 2:
+        return any(o.opcode == "bitcast" and only_changes_layout(o) for o in source.operands)
+    return source.shape.dimensions != (*x.shape.dimensions, 1)
+
+
+def _moves_one_in_front(x: Instruction) -> bool:
+    """Is it a transposition of the program that was laid out with a dimension of size one as the outermost?
+
+    Where that stands makes no difference in memory: LayoutNormalization makes it the first one.
+    """
+    return x.opcode == "transpose" and x.shape.dimensions[0] == 1 != x.operands[0].shape.dimensions[0]
 
 
 def is_merged_for_reduction(x: Instruction, reads_matmul: bool, normalized: frozenset[Instruction]) -> bool:
@@ -73,7 +89,18 @@ def is_merged_for_reduction(x: Instruction, reads_matmul: bool, normalized: froz
     if reads_normalized(x, normalized) or (reads_matmul and x.shape.rank < source.shape.rank):
         return True
     is_other = not x.op_name and source.shape.true_dimensions != x.shape.true_dimensions
-    return is_other and (is_only_reduced(x) or splits(x))
+    return is_other and (is_only_reduced(x) or splits(x)) and not _is_narrow_between(x)
+
+
+def _is_narrow_between(x: Instruction) -> bool:
+    """Does it take apart what was computed wide and was made narrow again, and is widened to be reduced?
+
+    What it reads was of one layout with the rest: only a product that was widened has a bitcast of its own in
+    front of the convert.
+    """
+    source = x.operands[0]
+    is_narrowed = is_inserted_convert(source) and source.operands[0].opcode in ELEMENTWISE_OPCODES
+    return is_narrowed and splits(x) and all(u.opcode == "convert" for u in x.users)
 
 
 def is_merged_again(x: Instruction, number: Mapping[Instruction, int]) -> bool:

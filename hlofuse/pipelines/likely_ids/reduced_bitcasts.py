@@ -7,6 +7,7 @@ from math import prod
 from operator import mul
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import name_before_renaming
 
 
 def last_in_a_row(numbered: list[Instruction]) -> list[Instruction]:
@@ -57,10 +58,26 @@ def reads_reduction(x: Instruction) -> bool:
     return _reduction_read(x) is not None
 
 
-def reads_reduction_without_ones(x: Instruction) -> bool:
-    """Had the reduction that it reads dimensions of size one, which ReductionDegenerateDimRemover took?"""
+def had_ones_dropped_since(x: Instruction) -> bool:
+    """Were the dimensions of size one taken behind the reduction that it reads when it was there already?"""
     read = _bitcast_reduced_for(x)
-    if read is None or x.shape.dimensions == (*x.operands[0].shape.dimensions, 1):
+    return (
+        read is not None
+        and _reads_reduction_without_ones(x)
+        and name_before_renaming(read).number > name_before_renaming(x).number
+    )
+
+
+def _reads_reduction_without_ones(x: Instruction) -> bool:
+    """Had the reduction that it reads dimensions of size one, which ReductionDegenerateDimRemover took?
+
+    That puts a bitcast in the place of the reduction, so that the new one is called after its opcode
+    (`xla/backends/gpu/transforms/reduction_degenerate_dim_remover.cc`).
+    """
+    read, reduction = _bitcast_reduced_for(x), _reduction_read(x)
+    if read is None or reduction is None or name_before_renaming(reduction).root != reduction.opcode:
+        return False
+    if reduction.shape.dimensions and x.shape.dimensions == (*reduction.shape.dimensions, 1):
         return False  # the program keeps the dimension so
     given = read.operands[0].shape
     return given.rank != read.shape.rank and given.true_dimensions == read.shape.true_dimensions
@@ -68,7 +85,7 @@ def reads_reduction_without_ones(x: Instruction) -> bool:
 
 def gives_back_ones_of(x: Instruction, merged: set[Instruction]) -> bool:
     """Does it read a reduction of what one of these drops dimensions from, which were elsewhere before?"""
-    return reads_reduction_without_ones(x) and _bitcast_reduced_for(x) in merged
+    return _reads_reduction_without_ones(x) and _bitcast_reduced_for(x) in merged
 
 
 def _bitcast_reduced_for(x: Instruction) -> Instruction | None:

@@ -75,8 +75,7 @@ def as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> 
     users = with_ways_back_behind(producer, users)
     users = with_last_in_place_of_twins(producer, users, clues.uses)
     users = with_readers_of_twin_behind(producer, users, clues.uses)
-    if clues.ids_known:
-        users = with_last_in_place_of_merged_expressions(producer, users, clues.uses)
+    users = with_last_in_place_of_merged_expressions(producer, users, clues.uses)
     users = with_own_reader_first(producer, users)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_bounds_around_reshapes(producer, users, clues.order)

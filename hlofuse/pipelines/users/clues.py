@@ -170,10 +170,12 @@ def _ages_of(computation: Computation, order: dict[Instruction, int], uses: Uses
         runs_of_calls(computation) if ids_known else {},
         readers_of_operations_on_equals(computation) if ids_known else {},
         rounds_of(computation, passes) if ids_known else {},
-        _repeated_in(computation, uses, numbers, passes) if ids_known else {},
+        _repeated_in(computation, uses, numbers, passes, ids_known=ids_known),
     )
 
 
-def _repeated_in(computation: Computation, uses: Uses, numbers: Numbers, passes: int) -> Repeated:
+def _repeated_in(
+    computation: Computation, uses: Uses, numbers: Numbers, passes: int, *, ids_known: bool
+) -> Repeated:
     made_first = repeated_in(computation, uses, numbers, passes)
-    return met_first_in(computation, uses, numbers, passes) | made_first
+    return met_first_in(computation, uses, numbers, passes) | made_first if ids_known else made_first

@@ -31,11 +31,12 @@ def test_the_last_takes_the_place_of_the_broadcast_made_with_the_scalar(
     assert users_of("mul", body, ids=age) == users
 
 
+@pytest.mark.parametrize("ids_known", [True, False])
 @pytest.mark.parametrize(
     ("shape", "users"), [("f32[]", ["div.1", "broadcast.9"]), ("f32[4]", ["broadcast.9", "div.1"])]
 )
 def test_a_reshaped_broadcast_of_a_scalar_comes_behind_that_of_the_program(
-    shape: str, users: list[str]
+    shape: str, users: list[str], ids_known: bool
 ) -> None:
     read = "{}" if shape == "f32[]" else "{0}"
     body = f"""  %p = {shape} parameter(0)
@@ -43,7 +44,8 @@ def test_a_reshaped_broadcast_of_a_scalar_comes_behind_that_of_the_program(
   %broadcast.9 = f32[4,8]{{1,0}} broadcast(%sub.1), dimensions={read}{named("div")}
   %div.1 = f32[4,4,2]{{2,1,0}} broadcast(%sub.1), dimensions={read}{named("div")}
   ROOT %r = (f32[4,8]{{1,0}}, f32[4,4,2]{{2,1,0}}) tuple(%broadcast.9, %div.1)"""
-    assert users_of("sub.1", body, ids="p sub.1 div.1 r broadcast.9") == users
+    age = "p sub.1 div.1 r broadcast.9"
+    assert users_of("sub.1", body, ids=age, ids_known=ids_known) == users
 
 
 @pytest.mark.parametrize(

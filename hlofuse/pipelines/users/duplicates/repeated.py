@@ -3,8 +3,7 @@
 The framework numbers operations of one name as it makes them, operands first, and HloCSE
 (`xla/service/hlo_cse.cc`) keeps the first of those that are equal: where another reader of it was made, one
 number of its name is missing. The one that went leaves the lists of its operands, and the last user there
-takes its place. Of products that are derived the way back tells instead (`products_derived`). Ids have to be
-XLA's.
+takes its place. Of products that are derived the way back tells instead (`products_derived`).
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def _may_have_twin(x: Instruction, *, ids_known: bool) -> bool:
         return True
     if is_converted(x):
         return True  # wherever it was moved since
-    if ids_known and _is_reshaped_behind(x):
+    if _is_reshaped_behind(x):
         # A broadcast is made anew when it takes a reshape in: what it read says nothing then.
         return all(u.id < x.id and u.opcode != "broadcast" for u in x.users)
     if not is_of_program(x) or is_of_merged(x):

@@ -14,7 +14,7 @@ from hlofuse.pipelines.users.common.holes import last_at
 def with_last_in_place_of_copied_ones(
     bitcast: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
-    """The users of a `bitcast` beside which there is the one that its copy became; ids have to be XLA's."""
+    """The users of a `bitcast` beside which there is the one that its copy became."""
     if bitcast.opcode != "bitcast" or len(users) < 2:
         return users
     copies = [u for u in bitcast.operands[0].users if _is_copy(u, bitcast)]

@@ -21,7 +21,7 @@ def with_negated_exponents_behind(users: list[Instruction]) -> list[Instruction]
 def with_made_for_quotients_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The same of an exponent of e, with what passes made behind the rest, by age.
 
-    The power itself is still read: were it gone, the last user had taken its place. Ids have to be XLA's.
+    The power itself is still read: were it gone, the last user had taken its place.
     """
     if any(u.id < producer.id for u in users) or not any(map(_is_made_for_quotient, users)):
         return users

@@ -8,7 +8,7 @@ from hlofuse.pipelines.ages_of_program import is_made_by_pass
 
 
 def with_merged_scalars_behind(scalar: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of such a `scalar`, with products that a pass made behind what is older. Ids are XLA's.
+    """The users of such a `scalar`, with products that a pass made behind what is older.
 
     AlgebraicSimplifier (`HandleMultiply`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes
     `x * (c * d)` of `(x * c) * d`, appended to the users of `x`, where `x * c` has other readers and stays.

@@ -12,7 +12,7 @@ from hlofuse.pipelines.users.common.numbers import Numbers
 
 
 def with_reshaped_behind(scalar: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of a `scalar` where both broadcasts, and nothing else, read it. Ids have to be XLA's.
+    """The users of a `scalar` where both broadcasts, and nothing else, read it.
 
     A number made wider or narrower for its readers was given to them anew, and is left alone.
     """

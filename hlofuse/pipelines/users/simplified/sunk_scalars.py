@@ -23,7 +23,7 @@ def with_last_in_place_of_sunk(
 ) -> list[Instruction]:
     """The users of a number that is `spread`, given what had been there until less was computed.
 
-    What has an id from `passes` on was made later, or is what is computed instead. Ids have to be XLA's.
+    What has an id from `passes` on was made later, or is what is computed instead.
     """
     if not is_broadcast_of_constant(spread) or not spread.shape.rank or spread.op_name:
         return users
