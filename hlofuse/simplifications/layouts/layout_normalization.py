@@ -12,11 +12,14 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
+from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.layout_shapes import physical
 from hlofuse.simplifications.common.literals import values_of
-from hlofuse.simplifications.common.make import added, bitcast, derived, numbers
+from hlofuse.simplifications.common.make import added, bitcast, copy_of, derived, numbers
+from hlofuse.simplifications.common.reading import labels_of
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import permute
 from hlofuse.simplifications.layouts.layout_normalization_scatter import normalized_scatter
@@ -85,6 +88,7 @@ class _Visitor:
             "copy": self._copy,
             "reverse": self._reverse,
             "pad": self._pad,
+            "convolution": self._convolution,
             "custom-call": self._custom_call,
         }
 
@@ -231,6 +235,14 @@ class _Visitor:
         each = (hlo.attributes.raw("padding") or "").split("x")
         padding = "x".join(each[d] for d in to_memory(hlo.shape))
         new = derived(hlo, "pad", physical(hlo.shape), [normal_input(operand), value], padding=padding)
+        return self._done(hlo, new)
+
+    def _convolution(self, hlo: Instruction) -> bool:
+        new = copy_of(hlo, [normal_input(o) for o in hlo.operands], physical(hlo.shape))
+        labels = labels_of(hlo)
+        arrays = zip((labels.lhs, labels.rhs, labels.output), (*hlo.operands, hlo), strict=True)
+        moved = ["".join(text[d] for d in to_memory(x.shape)) for text, x in arrays]
+        set_attribute(new, "dim_labels", str(ConvolutionDimensionNumbers(*moved)))
         return self._done(hlo, new)
 
     def _custom_call(self, hlo: Instruction) -> bool:
