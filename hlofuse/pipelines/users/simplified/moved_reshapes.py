@@ -227,11 +227,16 @@ def _with_broadcasts_of_reshape(
     broadcasts = [u for u in users if u.opcode == "broadcast"]
     if len(moved) > 1 or not broadcasts:
         return None
-    if any(u.id < passes or not u.op_name for u in broadcasts):
+    if any(u.id < passes or not _was_broadcast_of_program(u) for u in broadcasts):
         return None
     place = min(users.index(u) for u in (*moved, *broadcasts))
     others = [u for u in users if u not in moved and u not in broadcasts]
     return [*others[:place], *moved, *others[place:], *broadcasts]
+
+
+def _was_broadcast_of_program(x: Instruction) -> bool:
+    """Layouts may have been normalized since. The broadcast in a product that became a sum is none."""
+    return is_of_program(x) or (bool(x.op_name) and operation(x) != "dot_general")
 
 
 def _with_each_place_moved(
