@@ -17,13 +17,14 @@ def test_what_joins_the_words_of_a_computed_key_takes_the_place_of_a_reshape(
     body = f"""  %p = u32[2,1]{{1,0}} parameter(0)
   %q = u32[2,1]{{1,0}} parameter(1)
   %add.1 = u32[2,1]{{1,0}} add(%p, %q){named("jit(fold_in)/add", frame=1)}
-  %add.2 = u32[2,1]{{1,0}} add(%q, %q){named("jit(fold_in)/add", frame=1)}
+  %t = u32[2,1]{{1,0}} parameter(2)
+  %add.2 = u32[2,1]{{1,0}} add(%t, %t){named("jit(fold_in)/add", frame=1)}
   %bitcast.1 = u32[2]{{0}} bitcast(%add.1){named("jit(fold_in)/add", frame=1)}
   %add.3 = u32[2,8]{{1,0}} broadcast(%bitcast.1), dimensions={{0}}{named("jit(bits)/add", frame=2)}
   %xor.1 = u32[2,1]{{1,0}} xor(%add.1, %add.2){named("jit(bits)/xor", frame=frame)}
   %mul.9 = u32[2,1]{{1,0}} multiply(%xor.1, %xor.1){named("mul")}
   ROOT %r = (u32[2,8]{{1,0}}, u32[2,1]{{1,0}}) tuple(%add.3, %mul.9)"""
-    ids = "p q add.1 add.2 add.3 r mul.9 xor.1 bitcast.1"
+    ids = "p q t add.1 add.2 add.3 r mul.9 xor.1 bitcast.1"
     assert users_of("add.1", body, ids=ids, tables=_PLACES) == users
 
 
