@@ -63,9 +63,9 @@ def _is_known(operand: Instruction) -> bool:
 
 
 def _with_same_elements(i: Instruction) -> Instruction | None:
-    """A reshape of a constant whose elements the dump leaves out is another such constant."""
+    """A constant whose elements the dump leaves out is another such one reshaped, or out of a tuple."""
     source = i.operands[0]
-    if i.opcode == "get-tuple-element":
+    if i.opcode == "get-tuple-element" and source.opcode == "tuple":
         source = source.operands[i.tuple_index]
     elif i.opcode != "reshape":
         return None

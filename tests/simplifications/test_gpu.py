@@ -17,6 +17,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification
+from hlofuse.simplifications.constant_folding import HloConstantFolding
 from hlofuse.simplifications.gpu.host_offloader import HostOffloader
 from hlofuse.simplifications.registry import pipelines_of
 from hlofuse.simplifications.running import prepare
@@ -115,3 +116,18 @@ ENTRY %main {
     )
     assert HostOffloader().run(module)
     assert [x.name for x in module.entry.root.operands] == ["sine.1", "sine.1"]
+
+
+def test_an_element_of_a_tuple_that_is_itself_a_constant_stays() -> None:
+    """Only what a tuple was put together from is looked into."""
+    module = parse_module(
+        """HloModule m
+
+ENTRY %main {
+  %t = (s32[], s32[]) constant((1, 2))
+  ROOT %e = s32[] get-tuple-element(%t), index=1
+}
+"""
+    )
+    assert not HloConstantFolding().run(module)
+    assert module.entry.root.opcode == "get-tuple-element"

@@ -13,6 +13,7 @@ from hlofuse.simplifications.algebraic.functions import is_of_parameters
 from hlofuse.simplifications.algebraic.reordered_contraction import reorder_contraction
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.dots import DotDimensions, new_dot
+from hlofuse.simplifications.common.reducers import reducer
 from hlofuse.simplifications.common.shapes import array, is_sorted, permuted, without_ones
 
 _SUPPORTED = (None, "dot_f32_f32_f32")
@@ -111,27 +112,19 @@ def _as_reduction(c: Context, dot: Instruction) -> None:
         summed = "f32"
     product = make.convert(dot, make.binary(dot, "multiply", left, right), summed)
     zero = make.scalar(dot, summed, 0)
-    function = scalar_addition(computation_of(dot), summed)
+    function = _scalar_addition(dot, summed)
     total = make.reduce(dot, product, zero, range(batch + outer, batch + outer + contracting), function)
     c.replace(dot, make.convert(dot, total, element_type))
 
 
-def scalar_addition(computation: Computation, element_type: str) -> Computation:
+def _scalar_addition(at: Instruction, element_type: str) -> Computation:
     """A computation that adds two scalars, one that is there if any (`GetOrCreateScalarAddComputation`)."""
-    module = module_of(computation)
     shape = array(element_type)
-    for known in module.computations:
+    for known in module_of(computation_of(at)).computations:
         plain = len(known) == 3 and known.root.shape.key == shape.key
         if plain and known.name.startswith("scalar_add_computation") and is_of_parameters(known, "add"):
             return known
-    body = Computation("scalar_add_computation")
-    body.module = module
-    lhs = body.add_instruction(Instruction("scalar_lhs", shape, "parameter", payload="0"))
-    rhs = body.add_instruction(Instruction("scalar_rhs", shape, "parameter", payload="1"))
-    body.root = body.add_instruction(Instruction("add", shape, "add", [lhs, rhs]))
-    body.name = module.computation_names.unique(body.name)
-    module.computations.append(body)
-    return body
+    return reducer(at, "scalar_add_computation", "add", element_type, ("scalar_lhs", "scalar_rhs"))
 
 
 def _drop_ones(c: Context, dot: Instruction) -> bool:

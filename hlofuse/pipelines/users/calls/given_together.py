@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.calls.clones import readers_of
@@ -72,7 +71,7 @@ def _is_in_row(x: Instruction, other: Instruction, call: str, call_of: CallOf) -
         return True
     if call_of(other) != call or x.computation is None:
         return False
-    made = _by_age(x.computation.root)
+    made = x.computation.instructions
     first, last = sorted((x.id, other.id))
     between = made[bisect_left(made, first, key=_id) : bisect_right(made, last, key=_id)]
     return all(not y.op_name or call_of(y) == call for y in between)
@@ -80,8 +79,3 @@ def _is_in_row(x: Instruction, other: Instruction, call: str, call_of: CallOf) -
 
 def _id(x: Instruction) -> int:
     return x.id
-
-
-@lru_cache(maxsize=2)  # asked for one computation after the other
-def _by_age(root: Instruction) -> list[Instruction]:
-    return sorted(root.computation or (), key=_id)

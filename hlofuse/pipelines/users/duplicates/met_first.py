@@ -15,16 +15,19 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import name_before_renaming
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
-from hlofuse.pipelines.users.duplicates.repeated import Gaps, Place, Repeated, is_numbered
+from hlofuse.pipelines.users.duplicates.repeated import (
+    Place,
+    Repeated,
+    gaps_between,
+    is_numbered,
+    numbered_in,
+)
 
 
 def met_first_in(computation: Computation, uses: Uses, numbers: Numbers, passes: int) -> Repeated:
     """Those of a `computation`; `passes` is the first id that a pass gave."""
-    made = sorted((x for x in computation if is_numbered(x, passes)), key=lambda x: x.id)
-    gaps: dict[str, Gaps] = {}
-    for x in made:
-        root, number = name_before_renaming(x)
-        gaps.setdefault(root, Gaps(numbers[root])).add(x.id, number)
+    made = numbered_in(computation, passes)
+    gaps = gaps_between(made, numbers)
     found: Repeated = defaultdict(list)
     for x in made:
         root = name_before_renaming(x).root

@@ -42,11 +42,8 @@ Repeated: TypeAlias = "dict[Instruction, list[Place]]"
 
 def repeated_in(computation: Computation, uses: Uses, numbers: Numbers, passes: int) -> Repeated:
     """Those of a `computation`; `passes` is the first id that a pass gave."""
-    made = sorted((x for x in computation if is_numbered(x, passes)), key=lambda x: x.id)
-    gaps: dict[str, Gaps] = {}
-    for x in made:
-        root, number = name_before_renaming(x)
-        gaps.setdefault(root, Gaps(numbers[root])).add(x.id, number)
+    made = numbered_in(computation, passes)
+    gaps = gaps_between(made, numbers)
     found: Repeated = {}
     for x, count in derived_again(computation).items():
         readers = sorted((u for u in x.users if not is_of_derivative(u)), key=lambda u: u.id)
@@ -62,6 +59,11 @@ def repeated_in(computation: Computation, uses: Uses, numbers: Numbers, passes: 
         if there := [place for place in places if gaps[root].take(place.ahead_of)]:
             found[x] = there
     return found
+
+
+def numbered_in(computation: Computation, passes: int) -> list[Instruction]:
+    """All such instructions, the oldest first."""
+    return sorted((x for x in computation if is_numbered(x, passes)), key=lambda x: x.id)
 
 
 def is_numbered(x: Instruction, passes: int) -> bool:
@@ -101,6 +103,15 @@ class Gaps:
             return False
         self._taken[at] = taken + 1
         return True
+
+
+def gaps_between(made: list[Instruction], numbers: Numbers) -> dict[str, Gaps]:
+    """By name what is missing between these, none of it taken yet."""
+    gaps: dict[str, Gaps] = {}
+    for x in made:
+        root, number = name_before_renaming(x)
+        gaps.setdefault(root, Gaps(numbers[root])).add(x.id, number)
+    return gaps
 
 
 def _ahead_of(x: Instruction, reader: Instruction) -> int:

@@ -111,8 +111,7 @@ def users_of_widening(
     a convert in front of each operand, too, which ConvertMover
     (`xla/hlo/transforms/simplifiers/convert_mover.cc`) moved in front of reshapes.
     """
-    spread = spread_for_widened(convert.users, wide)
-    others = [u for u in convert.users if u not in spread]
+    spread, others = _split_off_spread(convert.users, wide)
     own = {u for u in others if u in wide or _is_for_product(u)}
     shared = min((uses[convert, u] for u in others if u not in own), default=0)
     others.sort(key=lambda u: (uses[convert, u], 0) if u in own else (shared, place[u]))
@@ -125,20 +124,22 @@ def with_spread_as_met(
     """The users of what widens a narrow value, with broadcasts of it that are read instead of narrow ones.
 
     AlgebraicSimplifier made those, each of a convert of its own, where a convert had been put in behind a
-    broadcast, by when HloCSE (`xla/service/hlo_cse.cc`) had made the others one. Of all these it kept, the
-    next time, the one that it met first.
+    broadcast, by when HloCSE (`xla/service/hlo_cse.cc`) had made the others one, as HostOffloader's last step.
+    Of all these it kept, the next time, the one that it met first.
     """
-    spread = spread_for_widened(users, wide)
-    others = [u for u in users if u not in spread]
+    spread, others = _split_off_spread(users, wide)
     if not spread or not others or not is_narrow(convert.operands[0]):
         return users
     met = min(uses[convert, u] for u in others)
     return sorted([*others, *spread], key=lambda u: uses[convert, u] if u in spread else met)
 
 
-def spread_for_widened(users: list[Instruction], wide: frozenset[Instruction]) -> list[Instruction]:
-    """The broadcasts among `users` that only what was widened reads."""
-    return [u for u in users if u.opcode == "broadcast" and u.users and wide.issuperset(u.users)]
+def _split_off_spread(
+    users: list[Instruction], wide: frozenset[Instruction]
+) -> tuple[list[Instruction], list[Instruction]]:
+    """The broadcasts that only what was widened reads, and the others."""
+    spread = [u for u in users if u.opcode == "broadcast" and u.users and wide.issuperset(u.users)]
+    return spread, [u for u in users if u not in spread]
 
 
 def _is_for_product(user: Instruction) -> bool:
