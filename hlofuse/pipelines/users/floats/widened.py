@@ -124,7 +124,7 @@ def with_spread_as_met(
     """The users of what widens a narrow value, with broadcasts of it that are read instead of narrow ones.
 
     AlgebraicSimplifier made those, each of a convert of its own, where a convert had been put in behind a
-    broadcast, by when HloCSE (`xla/service/hlo_cse.cc`) had made the others one, as HostOffloader's last step.
+    broadcast, by when HloCSE (`xla/service/hlo_cse.cc`), HostOffloader's last step, had made the others one.
     Of all these it kept, the next time, the one that it met first.
     """
     spread, others = _split_off_spread(users, wide)
