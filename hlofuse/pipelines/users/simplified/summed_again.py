@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import TypeAlias
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
 from hlofuse.pipelines.calls_in_names import is_of_derivative
 from hlofuse.pipelines.names import Name, is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_in_front
@@ -40,7 +38,7 @@ def with_last_in_place_of_sum(
     root, number = name_before_renaming(producer)
     if (root, number + 1) in reductions or not all(map(_is_told_by_place, users)):
         return users
-    if Name(root, number + 1) in _names_in_regions(producer):
+    if _is_in_region(Name(root, number + 1), producer):
         return users
     before = reductions.get(Name(root, number - 1))
     if before is not None and (before.op_name, before.shape) == (producer.op_name, producer.shape):
@@ -51,19 +49,14 @@ def with_last_in_place_of_sum(
     return users if is_last and not _are_others_summed_again(producer, reductions) else last_in_front(users)
 
 
-def _names_in_regions(reduction: Instruction) -> frozenset[Name]:
-    """The names in what the reductions of a module compute: they are counted with those of the operations."""
-    computation = reduction.computation
-    if computation is None or computation.module is None:
-        return frozenset()
-    return _of_regions(computation.module)
-
-
-@lru_cache(maxsize=1)  # asked for one module after the other
-def _of_regions(module: Module) -> frozenset[Name]:
-    callers = ((c, c.first_caller) for c in module.computations)
-    regions = [c for c, caller in callers if caller is not None and caller.opcode == "reduce"]
-    return frozenset(name_before_renaming(x) for region in regions for x in region)
+def _is_in_region(name: Name, reduction: Instruction) -> bool:
+    """Is something that reductions of the module compute called so? It is numbered with the operations."""
+    module = reduction.computation.module if reduction.computation is not None else None
+    for region in module.computations if module is not None else ():
+        caller = region.first_caller
+        if caller is not None and caller.opcode == "reduce" and name in map(name_before_renaming, region):
+            return True
+    return False
 
 
 def _is_told_by_place(user: Instruction) -> bool:
