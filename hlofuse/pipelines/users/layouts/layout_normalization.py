@@ -37,6 +37,7 @@ from hlofuse.pipelines.users.layouts.converts_apart import (
     widened_for_others,
 )
 from hlofuse.pipelines.users.layouts.copied_results import put_results_together
+from hlofuse.pipelines.users.layouts.merged_copies import users_of_merged_copies
 from hlofuse.pipelines.users.layouts.narrow_readers import is_convert_back, read_past, read_through
 from hlofuse.pipelines.users.layouts.normalized_graph import Normalization
 from hlofuse.pipelines.users.layouts.other_layouts import (
@@ -111,7 +112,11 @@ def restore_normalized_users(
             continue
         if is_widening(x):
             continue
-        if was_copied_for_each(x) or was_broadcast_for_each(x):
+        if was_copied_for_each(x):
+            reorder_users(x, users_of_merged_copies(x, uses))
+            found.add(x)
+            continue
+        if was_broadcast_for_each(x):
             # Each use had one of its own; CSE made them one, in the order of the walk.
             x.users.sort(key=lambda user: uses[x, user])
             found.add(x)

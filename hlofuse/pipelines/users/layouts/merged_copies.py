@@ -1,0 +1,28 @@
+"""Copies of a value in another layout, one for each use, which CSE made one.
+
+Layout assignment makes a copy for every use. CSE comes along them in the order of the walk and gives the
+first what read the others. cuDNN's convolutions are made anew last time before that, each with a bitcast of its
+operand in front that names nothing (`UpdateLayoutForCudnnConvolution`,
+`xla/service/gpu/conv_layout_normalization.cc`) and is read by nobody: such a bitcast goes along with the
+convolution. CSE makes those one as well, and AlgebraicSimplifier takes away the one that is left.
+"""
+
+from __future__ import annotations
+
+from hlofuse.analysis.custom_calls import is_library_convolution
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.visits import Uses
+
+
+def users_of_merged_copies(copy: Instruction, uses: Uses) -> list[Instruction]:
+    """The users of the `copy` that is left; `uses` tells the order in which a walk comes along each use."""
+    listed: list[Instruction | int] = []
+    bitcasts: list[Instruction | int] = []
+    for user in sorted(copy.users, key=lambda user: uses[copy, user]):
+        listed.append(user)
+        if is_library_convolution(user):
+            bitcasts.append(len(bitcasts))
+            listed.append(bitcasts[-1])
+    left = without(without(listed, bitcasts[1:]), bitcasts[:1])
+    return [user for user in left if isinstance(user, Instruction)]
