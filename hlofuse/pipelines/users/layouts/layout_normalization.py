@@ -89,7 +89,7 @@ def restore_normalized_users(
         graph, anew, other, copied, frozenset([*converts.values(), *narrowed]), frozenset(widened)
     )
     normalization.run()
-    simplification = Simplification(graph, other, copied, uses)
+    simplification = Simplification(graph, anew, other, copied, uses)
     simplification.run()
     for node in accumulating:  # GemmRewriter made the addend the last operand
         node.operands.append(node.operands.pop(0))
