@@ -39,6 +39,23 @@ def test_a_reduction_that_read_the_transpose_comes_behind_it() -> None:
     assert users_of("exp.1", body, ids="p zero exp.1 r reduce.1 bitcast.1 sine.1") == ["sine.1", "reduce.1"]
 
 
+def _spread(small: str, unread: str = "") -> str:
+    spread = "f32[4,8,16]{2,1,0}"
+    return f"""  %p = f32[1,8,16]{{2,1,0}} parameter(0)
+  %turned = f32[8,16,1]{{1,0,2}} parameter(1)
+  %q = {spread} parameter(2)
+  %bitcast.1 = f32[8,16]{{1,0}} bitcast({small})
+  %broadcast.1 = {spread} broadcast(%bitcast.1), dimensions={{1,2}}{named("mul")}
+  %sine.1 = {spread} sine(%q){named("sin")}
+  %multiply.1 = {spread} multiply(%sine.1, %broadcast.1){named("mul")}
+  %cosine.1 = {spread} cosine(%q){named("cos")}
+  %multiply.2 = {spread} multiply(%cosine.1, %broadcast.1){named("mul")}
+{unread}  ROOT %r = ({spread}, {spread}) tuple(%multiply.1, %multiply.2)"""
+
+
+_AGES = "p turned q r bitcast.1 sine.1 broadcast.1 multiply.1 cosine.1 multiply.2"
+
+
 @pytest.mark.parametrize(
     ("small", "users"),
     [("%p", ["multiply.1", "multiply.2"]), ("%turned", ["multiply.2", "multiply.1"])],
@@ -48,16 +65,18 @@ def test_a_broadcast_becomes_no_other_if_what_it_spreads_had_another_layout(
     small: str, users: list[str]
 ) -> None:
     """Its dimensions would have to change places: the bitcast behind it stays, until that goes as a whole."""
-    spread = "f32[4,8,16]{2,1,0}"
-    body = f"""  %p = f32[1,8,16]{{2,1,0}} parameter(0)
-  %turned = f32[8,16,1]{{1,0,2}} parameter(1)
-  %q = {spread} parameter(2)
-  %bitcast.1 = f32[8,16]{{1,0}} bitcast({small})
-  %broadcast.1 = {spread} broadcast(%bitcast.1), dimensions={{1,2}}{named("mul")}
-  %sine.1 = {spread} sine(%q){named("sin")}
-  %multiply.1 = {spread} multiply(%sine.1, %broadcast.1){named("mul")}
-  %cosine.1 = {spread} cosine(%q){named("cos")}
-  %multiply.2 = {spread} multiply(%cosine.1, %broadcast.1){named("mul")}
-  ROOT %r = ({spread}, {spread}) tuple(%multiply.1, %multiply.2)"""
-    ids = "p turned q r bitcast.1 sine.1 broadcast.1 multiply.1 cosine.1 multiply.2"
-    assert users_of("broadcast.1", body, ids=ids) == users
+    assert users_of("broadcast.1", _spread(small), ids=_AGES) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        (f"{_AGES} convolution.1", ["multiply.1", "multiply.2"]),
+        (_AGES.replace("r bit", "convolution.1 r bit"), ["multiply.2", "multiply.1"]),
+    ],
+    ids=["younger than the root", "older"],
+)
+def test_the_walk_starts_from_what_nobody_reads_in_the_order_of_age(ids: str, users: list[str]) -> None:
+    """Which of two equal broadcasts stays is whichever CSE meets first."""
+    unread = "  %convolution.1 = f32[4,8,16]{2,1,0} negate(%multiply.2)\n"
+    assert users_of("broadcast.1", _spread("%p", unread), ids=ids) == users

@@ -38,6 +38,7 @@ from hlofuse.pipelines.users.layouts.converts_apart import (
 )
 from hlofuse.pipelines.users.layouts.copied_results import put_results_together
 from hlofuse.pipelines.users.layouts.narrow_readers import is_convert_back, read_past, read_through
+from hlofuse.pipelines.users.layouts.normalized_convolutions import with_last_behind_bitcast
 from hlofuse.pipelines.users.layouts.normalized_graph import Normalization
 from hlofuse.pipelines.users.layouts.other_layouts import (
     in_other_layout,
@@ -113,7 +114,8 @@ def restore_normalized_users(
             continue
         if was_copied_for_each(x) or was_broadcast_for_each(x):
             # Each use had one of its own; CSE made them one, in the order of the walk.
-            x.users.sort(key=lambda user: uses[x, user])
+            users = sorted(x.users, key=lambda user: uses[x, user])
+            reorder_users(x, with_last_behind_bitcast(users))
             found.add(x)
             continue
         if len(x.users) < 2:

@@ -162,7 +162,8 @@ class Simplification:
         graph = self._graph
         count = Counter(node.source for node in graph.nodes if not node.dead and _is_broadcast(node))
         kept: dict[Instruction | None, Node] = {}
-        for node in graph.in_order_of_visit(lambda node: count[node.source] > 1):
+        several = {source for source, nodes in count.items() if nodes > 1}
+        for node in [x for x in graph.post_order() if x.source in several] if several else []:
             first = kept.setdefault(node.source, node)
             if first is not node:
                 graph.replace(node, first)
