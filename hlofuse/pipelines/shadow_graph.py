@@ -184,9 +184,14 @@ class ShadowGraph:
         return found
 
     def post_order(self) -> list[Node]:
-        """Operands before users, from what has no users in the order of age (`MakeInstructionPostOrder`)."""
+        """Operands before users, from what has no users in the order of age (`MakeInstructionPostOrder`).
+
+        What a rewrite put in is youngest.
+        """
         order: list[Node] = []
-        self._walk([x for x in self.nodes if not x.dead and not x.users], order.append)
+        starts = [x for x in self.nodes if not x.dead and not x.users]
+        starts.sort(key=lambda x: len(self.nodes) if x.source is None else x.source.id)
+        self._walk(starts, order.append)
         return order
 
     def _walk(self, starts: list[Node], action: Callable[[Node], None]) -> None:

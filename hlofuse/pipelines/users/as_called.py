@@ -83,7 +83,7 @@ def as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         users = with_those_of_program(without(called, sliced) + own, merged, clues.order)
         if clues.ids_known:
             users = with_ties_merged(producer, users, clues.order)
-            users = in_order_of_meeting(producer, users, clues.uses)
+            users = in_order_of_meeting(producer, users, clues.at_cse.of(producer))
         users = with_concatenates_merged(producer, users, clues.order)
         users = with_last_in_place_of_callers_sum(producer, users, clues.order)
         users = with_tests_where_met(producer, users, clues.uses)

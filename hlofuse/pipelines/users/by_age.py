@@ -13,7 +13,10 @@ from hlofuse.pipelines.users.duplicates.first_elements import (
 from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
 from hlofuse.pipelines.users.duplicates.moved_readers import in_order_of_rounds
-from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_moved_behind
+from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import (
+    with_last_in_place_of_moved,
+    with_moved_behind,
+)
 from hlofuse.pipelines.users.duplicates.shared_indices import (
     in_order_of_own_indices,
     with_reshapes_of_indices_merged,
@@ -32,10 +35,7 @@ from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
 from hlofuse.pipelines.users.simplified.inverted_powers import with_made_for_quotients_behind
 from hlofuse.pipelines.users.simplified.moved_operations import with_last_in_place_of_reshape
-from hlofuse.pipelines.users.simplified.moved_reshapes import (
-    with_last_in_place_of_moved,
-    with_moved_in_front,
-)
+from hlofuse.pipelines.users.simplified.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.narrowed_concatenates import with_narrowed_behind
 from hlofuse.pipelines.users.simplified.operations_on_equals import with_last_in_place_of_equals
@@ -97,7 +97,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         if is_first_of_scan_from_it(producer, passes):
             return in_order_of_elements(users)
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses, clues.wide)
-    users = with_last_in_place_of_moved(producer, users)
+    users = with_last_in_place_of_moved(producer, users, clues.order)
     users = with_reads_behind_reshape(producer, users, ages.passes)
     users = with_last_in_place_of_reshaped_again(producer, users, clues.uses)
     users = with_made_for_quotients_behind(producer, users)

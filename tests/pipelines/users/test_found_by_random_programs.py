@@ -62,7 +62,8 @@ def test_either_side_of_an_outer_product_was_reshaped(dimension: int, users: lis
   %mul.1 = f32[8,16]{{1,0}} multiply(%p, %q){named("mul")}
   ROOT %r = (f32[128,128]{{1,0}}, f32[8,16]{{1,0}}, f32[8,16]{{1,0}}, f32[8,16]{{1,0}}) \
 tuple(%outer.3, %tanh.1, %sin.1, %mul.1)"""
-    assert users_of("p", body) == users
+    ids = "p q tanh.1 sin.1 mul.1 r bitcast.1 outer.1 outer.2 outer.3"
+    assert users_of("p", body, ids=ids) == users
 
 
 @pytest.mark.parametrize(

@@ -26,3 +26,28 @@ def test_pads_by_the_name_of_what_a_call_gave_are_not_of_the_call(target: str, u
   ROOT %r = (((f32[4]{{0}}, u8[0]{{0}}), (f32[4]{{0}}, u8[0]{{0}})), f32[8]{{0}}) tuple(%both, %back.1)"""
     ids = "p zero conv.1 conv.2 back.1 both r tanh.1 mul.1 pad.1 pad.2"
     assert users_of("mul.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("target", "users"),
+    [
+        ("__cudnn$convForward", ["bitcast.1", "subtract.1", "multiply.1", "multiply.2"]),
+        ("other", ["bitcast.1", "multiply.1", "multiply.2", "subtract.1"]),
+    ],
+)
+def test_the_last_that_had_a_copy_of_its_own_is_behind_what_a_convolution_reads(
+    target: str, users: list[str]
+) -> None:
+    """Behind that was a bitcast which layout normalization made again, for nobody."""
+    matrix, convolved = "f32[4,8]{1,0}", "(f32[4]{0}, u8[0]{0})"
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %q = {matrix} parameter(1)
+  %transpose.1 = {matrix} transpose(%p), dimensions={{1,0}}
+  %bitcast.1 = f32[4,8,1]{{2,1,0}} bitcast(%transpose.1)
+  %conv.1 = {convolved} custom-call(%bitcast.1, %q), custom_call_target="{target}"{named("conv")}
+  %multiply.1 = {matrix} multiply(%transpose.1, %q){named("mul")}
+  %multiply.2 = {matrix} multiply(%multiply.1, %transpose.1){named("mul")}
+  %subtract.1 = {matrix} subtract(%multiply.2, %transpose.1){named("sub")}
+  ROOT %r = ({convolved}, {matrix}) tuple(%conv.1, %subtract.1)"""
+    ids = "p q conv.1 r transpose.1 bitcast.1 multiply.1 multiply.2 subtract.1"
+    assert users_of("transpose.1", body, ids=ids) == users

@@ -779,6 +779,27 @@ def test_calls_have_what_each_computed_of_nothing_in_the_order_in_which_the_walk
     assert users_of("counter.2", body, ids=kept_of_first) == ["add.1", "add.2"]
 
 
+@pytest.mark.parametrize(
+    ("name", "users"), [("negate.1", ["add.1", "add.3", "add.2"]), ("neg.1", ["add.1", "add.2", "add.3"])]
+)
+def test_the_walk_that_merged_what_calls_computed_of_nothing_started_from_a_dead_negation(
+    name: str, users: list[str]
+) -> None:
+    """That had been there until its sum was made one of what had been negated."""
+    body = f"""  %p = u32[2]{{0}} parameter(0)
+  %zero = u32[] constant(0)
+  %i = s32[2]{{0}} iota(), iota_dimension=0
+  %counter.1 = u32[2]{{0}} convert(%i){named("jit(split)/counter")}
+  %add.3 = u32[2]{{0}} add(%counter.1, %p){named("jit(split)/add")}
+  %add.2 = u32[2]{{0}} add(%counter.1, %p){named("jit(split)/add")}
+  %add.1 = u32[2]{{0}} add(%counter.1, %p){named("jit(split)/add")}
+  %reduce_sum.1 = u32[] reduce(%add.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %{name} = u32[] negate(%reduce_sum.1){named("neg")}
+  ROOT %r = (u32[2]{{0}}, u32[2]{{0}}, u32[]) tuple(%add.3, %add.2, %{name})"""
+    ids = f"p zero r i counter.1 add.1 add.2 add.3 reduce_sum.1 {name}"
+    assert users_of("counter.1", body, ids=ids) == users
+
+
 def test_of_sums_that_share_a_product_the_second_had_one_of_its_own_where_its_number_is_missing() -> None:
     """Two parameters with one gradient: `mul.3` stood in front of the other factor, as `mul.1` does."""
     body = f"""  %p = f32[8]{{0}} parameter(0)

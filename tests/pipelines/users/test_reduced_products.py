@@ -278,7 +278,8 @@ def test_the_last_is_in_the_place_of_a_sum_behind_a_librarys_product_of_the_same
   %abs.1 = f32[1,8,8]{{2,1,0}} abs(%p){named("abs")}
   ROOT %r = (f32[8,8]{{1,0}}, f32[1,8,8]{{2,1,0}}, f32[1,8,8]{{2,1,0}}, f32[1,8,8]{{2,1,0}},\
  f32[1,8,8]{{2,1,0}}) tuple(%product.1, %neg.1, %sum.1, %sin.1, %abs.1)"""
-    assert users_of("p", body) == users
+    ids = "p q zero neg.1 sin.1 abs.1 r bitcast.1 bitcast.2 product.1 reduce.1 sum.1"
+    assert users_of("p", body, ids=ids) == users
 
 
 @pytest.mark.parametrize(("summed", "users"), [(0, ["flat.1", "reduce.1"]), (1, ["reduce.1", "flat.1"])])

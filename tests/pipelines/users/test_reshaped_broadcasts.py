@@ -146,3 +146,35 @@ def test_the_last_takes_the_place_of_what_read_the_reshaped_broadcast_of_a_const
     )
     ids = "p q c broadcast.1 mul.1 - mul.3 - mul.5 r broadcast.9.0 mul.2.0 bitcast.1.0 mul.4.0 bitcast.2.0"
     assert users_of("broadcast.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("shape", "users"),
+    [
+        ("f32[1,8]{1,0}", ["mul.30.0", "mul.10.0", "mul.24.0", "mul.20.0"]),
+        ("f32[9]{0}", ["mul.30.0", "mul.10.0", "mul.20.0", "mul.24.0"]),
+    ],
+    ids=["in another way", "not at all"],
+)
+def test_the_one_before_the_last_takes_the_place_of_what_was_reshaped_in_another_way(
+    shape: str, users: list[str]
+) -> None:
+    """Parameters with dimensions of one are scaled by the number as well; operations on them were moved."""
+    other = shape.partition("{")[0]
+    body = f"""  %p = f32[] parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %a = f32[1,1,8]{{2,1,0}} parameter(2)
+  %b = {shape} parameter(3)
+  %sqrt.1 = f32[] sqrt(%p){named("sqrt")}
+  %broadcast.1 = f32[1,1,8]{{2,1,0}} broadcast(%sqrt.1), dimensions={{}}{named("mul")}
+  %mul.90.0 = f32[1,1,8]{{2,1,0}} multiply(%a, %broadcast.1){named("mul")}
+  %mul.1.0 = f32[8]{{0}} broadcast(%sqrt.1), dimensions={{}}{named("mul")}
+  %mul.10.0 = f32[8]{{0}} multiply(%q, %mul.1.0){named("mul")}
+  %broadcast.2 = {shape} broadcast(%sqrt.1), dimensions={{}}{named("mul")}
+  %mul.91.0 = {shape} multiply(%b, %broadcast.2){named("mul")}
+  %mul.20.0 = f32[8]{{0}} multiply(%q, %mul.1.0){named("mul")}
+  %mul.24.0 = f32[8]{{0}} multiply(%q, %mul.1.0){named("mul")}
+  %mul.30.0 = f32[8]{{0}} multiply(%q, %mul.1.0){named("mul")}
+  ROOT %r = (f32[1,1,8], f32[8], {other}, f32[8], f32[8], f32[8]) \
+tuple(%mul.90.0, %mul.10.0, %mul.91.0, %mul.20.0, %mul.24.0, %mul.30.0)"""
+    assert users_of("mul.1.0", body) == users

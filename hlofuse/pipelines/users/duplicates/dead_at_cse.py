@@ -28,6 +28,8 @@ class UsesAtCse:
         negations = [x for x in computation if x.opcode == "negate" and x.operands[0].shape.is_array]
         read = {(x.op_name, _summed(x)) for x in negations if is_of_program(x)}
         negated = [x for x in negations if was_sum_of_negated(x) and (x.op_name, _summed(x)) not in read]
+        if not computation.is_entry:  # a loop has been simplified before, and what was dead in it went
+            negated = []
         starts = sorted((_summed(x) for x in negated if not outermost_call(x)), key=lambda x: x.id)
         apart = operands_before_merger(computation, operands_before_gemms(computation))
         adding = (x for x in computation if x not in apart and has_side_input(x))

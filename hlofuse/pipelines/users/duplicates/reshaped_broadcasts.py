@@ -9,9 +9,9 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.ages_of_program import is_made_by_pass
-from hlofuse.pipelines.calls_in_names import is_cloned_whole
+from hlofuse.pipelines.calls_in_names import is_cloned_whole, is_of_called
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
-from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.common.holes import last_in_front, without
 
 Reshaped: TypeAlias = "dict[Instruction, list[Instruction]]"
 _BOUNDS = frozenset({"ge", "le"})
@@ -82,6 +82,35 @@ def with_last_in_place_of_reshapes(
     return without(sorted([*users, first, *others], key=order.__getitem__), [*others, first])
 
 
+def with_last_in_place_of_moved(
+    broadcast: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of a `broadcast` that was made for an operation which ReshapeMover moved since.
+
+    The framework spreads a scalar for every operation and numbers it right behind the broadcast. CSE gave the
+    first of equal ones the users of the others; the reshape that the one moved had left, of the broadcast as
+    well, went after that, and the last took its place. So did the one before it in the place of a reshape to
+    other dimensions of one, which stood where CSE's walk (post-`order`) came to what reads it.
+    """
+    if broadcast.opcode != "broadcast" or not is_of_program(broadcast) or is_of_called(broadcast):
+        return users
+    root, number = name_before_renaming(broadcast)
+    spread = broadcast.operands[0]
+    if spread.shape.rank or is_constant(broadcast) or operation(broadcast) == "broadcast_in_dim":
+        return users
+    names = [name_before_renaming(u) for u in users if is_of_program(u)]
+    if len(names) < len(users) or any(n.root != root or n.number in (0, number + 1) for n in names):
+        return users
+    ahead = last_in_front(users)
+    if users != sorted(users, key=order.__getitem__):
+        return ahead
+    made = [u for u in spread.users if u.opcode == "broadcast" and _adds_dimensions(u, broadcast) and u.users]
+    read = sorted((min(b.users, key=order.__getitem__) for b in made), key=order.__getitem__)
+    if not read or order[read[0]] > order[users[0]]:
+        return ahead
+    return without(sorted([*users, *read], key=order.__getitem__), read)
+
+
 def with_last_in_place_of_moved_in_clone(
     broadcast: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:
@@ -127,6 +156,13 @@ def _is_reshape_of(made: Instruction, broadcast: Instruction) -> bool:
         return False
     dimensions = list(made.shape.dimensions)
     return len(dimensions) < broadcast.shape.rank and dimensions == broadcast.shape.true_dimensions
+
+
+def _adds_dimensions(made: Instruction, broadcast: Instruction) -> bool:
+    """Was it made of a reshape of the `broadcast` to further dimensions of one?"""
+    if is_of_program(made) or _place(made) != _place(broadcast) or made.shape.rank <= broadcast.shape.rank:
+        return False
+    return made.shape.true_dimensions == [*broadcast.shape.dimensions]
 
 
 def _place(broadcast: Instruction) -> tuple[str | None, int]:

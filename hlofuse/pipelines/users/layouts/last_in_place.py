@@ -7,7 +7,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.common.copies import was_copy
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
-from hlofuse.pipelines.users.layouts.other_layouts import is_transposed_of_product, was_read_transposed
+from hlofuse.pipelines.users.layouts.transposed_in_place import is_transposed_of_product, was_read_transposed
 
 
 def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
 from hlofuse.pipelines.users.layouts.copied_results import Element
-from hlofuse.pipelines.users.layouts.other_layouts import is_of_product, was_transposed_in_place
+from hlofuse.pipelines.users.layouts.other_layouts import is_of_product
+from hlofuse.pipelines.users.layouts.transposed_in_place import read_transposed, was_transposed_in_place
 
 ROW_MAJOR, OTHER = 0, 1
 """The two shapes of a node."""
@@ -29,6 +30,8 @@ class Normalization:
         self._copied = copied
         self._converts = converts
         self._widened = widened
+        self._transposes: set[Node] = set()
+        """Those of the program that move nothing: what reads them was made anew, what they read was not."""
         self.anew_of: dict[Node, Node] = {}
         """By convert that was `widened`, the one made anew."""
 
@@ -37,11 +40,36 @@ class Normalization:
             told = node.value if isinstance(node, Element) else node
             is_other = told.source in self._other or node in self._widened
             node.shape = OTHER if is_other else ROW_MAJOR
+        for x in self._other - self._anew:
+            if readers := read_transposed(x, self._anew):
+                self._put_transpose_behind(self._graph.of[x], [self._graph.of[u] for u in readers])
         self._graph.visit(self._handle)
+
+    def _put_transpose_behind(self, node: Node, readers: list[Node]) -> None:
+        """The `readers` read the `node`, row-major, through a transpose in the place of their first.
+
+        Reductions read that as well, until AlgebraicSimplifier had them read the node itself (`HandleReduce`,
+        `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): they were appended.
+        """
+        readers = [reader for reader in readers if reader in node.users]
+        node.shape = ROW_MAJOR
+        if not readers:
+            return
+        transpose = self._graph.add(Node(None, OTHER, []))
+        self._transposes.add(transpose)
+        place = min(k for k, u in enumerate(node.users) if u in readers or _is_reduced(u))
+        node.users.insert(place, transpose)
+        node.users = [u for u in node.users if u not in readers]
+        transpose.operands, transpose.users = [node], readers
+        for reader in readers:
+            reader.operands = [transpose if o is node else o for o in reader.operands]
 
     def _handle(self, node: Node) -> None:
         source = node.source
         graph = self._graph
+        if node in self._transposes:
+            graph.replace(node, graph.add(Node(None, OTHER, list(node.operands), is_bitcast=True)))
+            return
         if node not in self._widened and (source is None or source not in self._anew):
             if source is not None and is_of_product(source):
                 self._read_row_major(node)
@@ -68,6 +96,12 @@ class Normalization:
         for operand in dict.fromkeys(filter(is_shadow, node.operands)):
             if operand.operands[0].source in self._copied:
                 operand.give_user(node, operand.operands[0])
+
+
+def _is_reduced(node: Node) -> bool:
+    """Is it a reduction, or what ReductionDimensionGrouper made for one to read?"""
+    readers = node.users if node.is_bitcast else [node]
+    return bool(readers) and all(u.source is not None and u.source.opcode == "reduce" for u in readers)
 
 
 def is_shadow(node: Node) -> bool:

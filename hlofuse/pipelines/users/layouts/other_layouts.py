@@ -21,14 +21,14 @@ from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied, was_copy
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.layouts.made_by_others import is_made_by_others, opcodes_of_normalization
-from hlofuse.pipelines.users.products.reshaped_products import computed_by, is_product, is_sum_of_split
+from hlofuse.pipelines.users.products.reshaped_products import computed_by, is_sum_of_split
 
-_AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
+AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
 )
 _GIVEN_BY_LIBRARY = frozenset({"custom-call", "get-tuple-element"})
 _GIVEN = _GIVEN_BY_LIBRARY | {"dot", "fusion"}
-_MADE_ANEW = _AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
+_MADE_ANEW = AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
 
 
 def made_anew(
@@ -102,7 +102,7 @@ def _is_of_moved_converts(x: Instruction) -> bool:
 def _anew_of(group: list[Instruction], likely: set[Instruction]) -> list[Instruction]:
     for x in group:
         if x.opcode == "parameter" or (
-            x.opcode in _AS_THEIR_OPERANDS and x not in likely and not is_inserted_convert(x)
+            x.opcode in AS_THEIR_OPERANDS and x not in likely and not is_inserted_convert(x)
         ):
             return []
     return [x for x in group if x in likely and not is_inserted_convert(x)]
@@ -121,14 +121,14 @@ def _of_one_layout(computation: Computation, likely: set[Instruction] | None) ->
         return x
 
     for x in computation:
-        if _may_have_layouts(x):
+        if may_have_layouts(x):
             find(x)
             for user in x.users:
                 if likely is not None and (
                     _is_transposed_between(user, x, likely) or _was_equal_in_either(user, x, likely)
                 ):
                     continue
-                if _shares_layout(user, x):
+                if shares_layout(user, x):
                     leader[find(user)] = find(x)
     groups: dict[Instruction, list[Instruction]] = {}
     for x in leader:
@@ -138,11 +138,15 @@ def _of_one_layout(computation: Computation, likely: set[Instruction] | None) ->
 
 def _is_transposed_between(user: Instruction, x: Instruction, likely: set[Instruction]) -> bool:
     """Was a transpose between the two that moved nothing? One was made anew then, the other row-major."""
-    if x.opcode == "transpose" and not x.op_name:
+    if x.opcode == "transpose":
         return x in likely and user not in likely
-    if is_inserted_convert(x) or is_inserted_convert(user) or x.opcode not in _AS_THEIR_OPERANDS:
+    if x.opcode == "parameter":
+        return user in likely
+    if x.opcode == "bitcast":
+        return user in likely and any(u not in likely and shares_layout(u, x) for u in x.users)
+    if is_inserted_convert(x) or is_inserted_convert(user) or x.opcode not in AS_THEIR_OPERANDS:
         return False
-    if is_of_product(x) or is_of_product(user):
+    if is_of_product(user) or (is_of_product(x) and (x.opcode != "slice" or x in likely)):
         return False
     return (x in likely) != (user in likely)
 
@@ -165,31 +169,31 @@ def is_of_product(x: Instruction) -> bool:
     return operation(x) == "dot_general" or (x.opcode == "convert" and operation(x) != "convert_element_type")
 
 
-def _may_have_layouts(x: Instruction) -> bool:
+def may_have_layouts(x: Instruction) -> bool:
     return x.shape.is_array and x.shape.rank > 1 and x.opcode != "constant"
 
 
-def _shares_layout(user: Instruction, x: Instruction) -> bool:
-    return user.opcode in _AS_THEIR_OPERANDS and _may_have_layouts(user) and user.shape.rank == x.shape.rank
+def shares_layout(user: Instruction, x: Instruction) -> bool:
+    return user.opcode in AS_THEIR_OPERANDS and may_have_layouts(user) and user.shape.rank == x.shape.rank
 
 
 def in_other_layout(order: Iterable[Instruction], anew: frozenset[Instruction]) -> frozenset[Instruction]:
     """What is not row-major; `order` is the post-order, `anew` what layout normalization made."""
     other: set[Instruction] = set()
     for x in order:
-        if _may_have_layouts(x) and _had_other_layout(x, anew, other):
+        if may_have_layouts(x) and _had_other_layout(x, anew, other):
             other.add(x)
     return frozenset(other)
 
 
 def _had_other_layout(x: Instruction, anew: frozenset[Instruction], other: set[Instruction]) -> bool:
-    if x in anew and x.opcode in _AS_THEIR_OPERANDS:
+    if x in anew and x.opcode in AS_THEIR_OPERANDS:
         return True
-    if x.opcode in _AS_THEIR_OPERANDS and any(map(_was_copied, x.users)):
+    if x.opcode in AS_THEIR_OPERANDS and any(map(_was_copied, x.users)):
         return False  # it would have been made anew
     if was_bitcast_copied(x) and not anew.isdisjoint(x.users):
         return False
-    same = [u for u in x.users if _shares_layout(u, x) and not is_inserted_convert(u)]
+    same = [u for u in x.users if shares_layout(u, x) and not is_inserted_convert(u)]
     if same:
         if x.opcode == "bitcast" and any(is_inserted_convert(u) and u not in anew for u in x.users):
             return False  # CSE made one of two bitcasts of different layouts
@@ -208,7 +212,7 @@ def _was_copied(x: Instruction) -> bool:
     if x.opcode != "transpose":
         return False
     (source,) = x.operands
-    if source.opcode != "parameter" and (source.opcode not in _AS_THEIR_OPERANDS or is_of_product(source)):
+    if source.opcode != "parameter" and (source.opcode not in AS_THEIR_OPERANDS or is_of_product(source)):
         return False
     return was_copy(x) and x.op_name == source.op_name
 
@@ -245,61 +249,3 @@ def _behind_younger_bitcasts(x: Instruction, number: int) -> Instruction:
     while x.opcode == "bitcast" and x.id > number:
         x = x.operands[0]
     return x
-
-
-def was_transposed_in_place(x: Instruction) -> bool:
-    """Is it what a matrix product gives, row-major, which was read through a transpose?
-
-    The transpose moved nothing, so that a bitcast is all that became of it. A bitcast that bears the name of
-    the product is of DotDimensionMerger, which came later. The slices that DotMerger cut of it do so, too.
-    """
-    names = set()
-    users = x.users
-    while x.opcode == "bitcast":
-        names.add(x.op_name)
-        x = x.operands[0]
-    made = x.operands[0] if x.opcode == "get-tuple-element" else x
-    if any(u.opcode == "slice" and u.op_name == made.op_name for u in users):
-        return False
-    return is_product(x) and names <= {made.op_name}
-
-
-def was_read_transposed(x: Instruction) -> bool:
-    """Is it a cumulative sum along another dimension than the last, transposed back?
-
-    ReduceWindowRewriter (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`) puts the dimension last
-    and takes it apart; what it puts together in the end is a reshape in the layout in which the transpose
-    behind it moves nothing.
-    """
-    if x.opcode != "bitcast" or x.op_name or x.shape.rank < 2 or not x.shape.is_row_major:
-        return False
-    (source,) = x.operands
-    return source.opcode in ELEMENTWISE_OPCODES and any(map(_is_part_of_window, source.operands))
-
-
-def is_transposed_of_product(x: Instruction) -> bool:
-    """Is it what a product gives in another layout, with dimensions told apart, and transposed in place?
-
-    The gradient by a kernel of several dimensions is. ReshapeMover
-    (`xla/hlo/transforms/simplifiers/reshape_mover.cc`) may have moved both behind an operation.
-    """
-    if x.opcode != "bitcast" or not x.shape.is_row_major or x.shape.rank < 3:
-        return False
-    (source,) = x.operands
-    if source.shape.rank >= x.shape.rank:
-        return False
-    if source.opcode in ELEMENTWISE_OPCODES and source.op_name == x.op_name:
-        source = next((o for o in source.operands if o.opcode in {"bitcast", "slice"}), source)
-        while source.opcode in {"bitcast", "slice"}:
-            source = source.operands[0]
-    elif operation(x) != "transpose":
-        return False
-    if source.opcode != "get-tuple-element" or source.shape.is_row_major:
-        return False
-    return is_product(source)
-
-
-def _is_part_of_window(x: Instruction) -> bool:
-    while x.opcode in {"convert", "transpose"}:
-        x = x.operands[0]
-    return x.opcode == "reduce-window"

@@ -28,11 +28,13 @@ class Simplification:
     def __init__(
         self,
         graph: ShadowGraph,
+        anew: frozenset[Instruction],
         other: frozenset[Instruction],
         copied: frozenset[Instruction],
         uses: Uses,
     ) -> None:
         self._graph = graph
+        self._anew = anew
         self._other = other
         self._copied = copied
         self._uses = uses
@@ -123,7 +125,7 @@ class Simplification:
             operand = bitcast.operands[0]
             if operand.shape == bitcast.shape:
                 graph.replace(bitcast, operand)
-            elif _is_broadcast(operand) and _behind_bitcasts(operand.operands[0]) not in self._other:
+            elif _is_broadcast(operand) and not self._had_other_layout(operand.operands[0]):
                 # Where the operand had another layout as well the broadcast would be a transpose, too.
                 anew = Node(operand.source, bitcast.shape, list(operand.operands))
                 graph.replace(bitcast, graph.add(anew))
@@ -138,12 +140,30 @@ class Simplification:
         (operand,) = node.operands
         return is_shadow(operand) and operand.operands[0].source in self._copied
 
+    def _had_other_layout(self, node: Node) -> bool:
+        """Had it, whatever became of the bitcasts behind it, or is it a copy to another layout?
+
+        Dimensions of one that are last where it was made anew, as behind a convolution, are all that moved.
+        """
+        is_reshaped = node.source is not None and node.is_bitcast
+        while node.is_bitcast:
+            (node,) = node.operands
+        x = node.source
+        if x is None:
+            return False
+        if x in self._other:
+            return not (is_reshaped and x.shape.dimensions[-1] == 1)
+        if x.opcode == "transpose":
+            return x in self._anew and x.operands[0] not in self._other
+        return x.shape.is_array and not x.shape.is_row_major
+
     def _merge_broadcasts(self) -> None:
         """`HloCSE`: of the broadcasts that bitcasts became, the one met first stays."""
         graph = self._graph
         count = Counter(node.source for node in graph.nodes if not node.dead and _is_broadcast(node))
         kept: dict[Instruction | None, Node] = {}
-        for node in graph.in_order_of_visit(lambda node: count[node.source] > 1):
+        several = {source for source, nodes in count.items() if nodes > 1}
+        for node in [x for x in graph.post_order() if x.source in several] if several else []:
             first = kept.setdefault(node.source, node)
             if first is not node:
                 graph.replace(node, first)
@@ -152,12 +172,6 @@ class Simplification:
 def _is_reduction_anew(node: Node) -> bool:
     """Did ReductionLayoutNormalizer make it, which names nothing?"""
     return node.source is not None and node.source.opcode == "reduce" and not node.source.op_name
-
-
-def _behind_bitcasts(node: Node) -> Instruction | None:
-    while is_shadow(node):
-        node = node.operands[0]
-    return node.source
 
 
 def _is_broadcast(node: Node) -> bool:

@@ -16,7 +16,7 @@ from hlofuse.pipelines.calls_in_names import (
     is_of_derivative,
     outermost_call,
 )
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
+from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.calls.clones import is_of_same_call
 from hlofuse.pipelines.users.common.ages import (
     Calls,
@@ -115,28 +115,6 @@ def with_moved_in_front(
     in_front = [u for u in in_front if u.opcode != "gather"]
     place = sum((u.id < passes and not is_made_by_pass(u)) or _is_reshaped_on(u) for u in in_front)
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
-
-
-def with_last_in_place_of_moved(broadcast: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of a `broadcast` that was made for an operation which ReshapeMover moved since.
-
-    The framework spreads a scalar for every operation and numbers it right behind the broadcast. CSE gave the
-    first of equal ones the users of the others; the reshape that the one moved had left, of the broadcast as
-    well, went after that, and the last took its place.
-    """
-    if broadcast.opcode != "broadcast" or not is_of_program(broadcast) or is_of_called(broadcast):
-        return users
-    root, number = name_before_renaming(broadcast)
-    if (
-        broadcast.operands[0].shape.rank
-        or is_constant(broadcast)
-        or operation(broadcast) == "broadcast_in_dim"
-    ):
-        return users
-    names = [name_before_renaming(u) for u in users if is_of_program(u)]
-    if len(names) < len(users) or any(n.root != root or n.number in (0, number + 1) for n in names):
-        return users
-    return last_in_front(users)
 
 
 def _without_merged_numbers(moved: list[Instruction], others: list[Instruction]) -> list[Instruction]:
