@@ -39,7 +39,6 @@ from hlofuse.pipelines.users.layouts.converts_apart import (
 from hlofuse.pipelines.users.layouts.copied_results import put_results_together
 from hlofuse.pipelines.users.layouts.merged_copies import users_of_merged_copies
 from hlofuse.pipelines.users.layouts.narrow_readers import is_convert_back, read_past, read_through
-from hlofuse.pipelines.users.layouts.normalized_convolutions import with_last_behind_bitcast
 from hlofuse.pipelines.users.layouts.normalized_graph import Normalization
 from hlofuse.pipelines.users.layouts.other_layouts import (
     in_other_layout,
@@ -119,8 +118,7 @@ def restore_normalized_users(
             continue
         if was_broadcast_for_each(x):
             # Each use had one of its own; CSE made them one, in the order of the walk.
-            users = sorted(x.users, key=lambda user: uses[x, user])
-            reorder_users(x, with_last_behind_bitcast(users))
+            x.users.sort(key=lambda user: uses[x, user])
             found.add(x)
             continue
         if len(x.users) < 2:

@@ -1,10 +1,10 @@
 """Copies of a value in another layout, one for each use, which CSE made one.
 
 Layout assignment makes a copy for every use. CSE comes along them in the order of the walk and gives the
-first what read the others. cuDNN's convolutions are made anew last time before that, each with a bitcast of its
-operand in front that names nothing (`UpdateLayoutForCudnnConvolution`,
-`xla/service/gpu/conv_layout_normalization.cc`) and is read by nobody: such a bitcast goes along with the
-convolution. CSE makes those one as well, and AlgebraicSimplifier takes away the one that is left.
+first what read the others (`xla/service/hlo_cse.cc`). Every run of the normalization ahead of that puts a
+bitcast behind the copy that a cuDNN convolution reads, be it reshaped, for a call that stays as it is
+(`UpdateLayoutForCudnnConvolution`, `xla/service/gpu/conv_layout_normalization.cc`). Nobody reads it. CSE makes
+those one as well, and AlgebraicSimplifier takes away the one that is left.
 """
 
 from __future__ import annotations
@@ -21,8 +21,13 @@ def users_of_merged_copies(copy: Instruction, uses: Uses) -> list[Instruction]:
     bitcasts: list[Instruction | int] = []
     for user in sorted(copy.users, key=lambda user: uses[copy, user]):
         listed.append(user)
-        if is_library_convolution(user):
+        if _is_for_convolution(user):
             bitcasts.append(len(bitcasts))
             listed.append(bitcasts[-1])
     left = without(without(listed, bitcasts[1:]), bitcasts[:1])
     return [user for user in left if isinstance(user, Instruction)]
+
+
+def _is_for_convolution(user: Instruction) -> bool:
+    read_by = user.users if user.opcode == "bitcast" else [user]
+    return any(map(is_library_convolution, read_by))

@@ -42,17 +42,5 @@ def users_of_normalized(users: list[Instruction]) -> list[Instruction]:
     return last_in_front(users)
 
 
-def with_last_behind_bitcast(users: list[Instruction]) -> list[Instruction]:
-    """The users of a copy that each had one of its own, the first for a convolution, through a bitcast.
-
-    Every run of the normalization puts a bitcast behind that one again, for a call that stays as it is.
-    Nobody reads it; AlgebraicSimplifier has it read the copy. The users of the other copies came behind it
-    when HloCSE (`xla/service/hlo_cse.cc`) made all of them one, and it went in the end.
-    """
-    if len(users) < 3 or users[0].opcode != "bitcast" or not any(map(is_library_convolution, users[0].users)):
-        return users
-    return [users[0], *last_in_front(users[1:])]
-
-
 def _is_result(x: Instruction) -> bool:
     return x.opcode == "get-tuple-element" and x.tuple_index == _RESULT
