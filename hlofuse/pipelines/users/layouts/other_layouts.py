@@ -28,6 +28,7 @@ AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
 )
 _GIVEN_BY_LIBRARY = frozenset({"custom-call", "get-tuple-element"})
 _GIVEN = _GIVEN_BY_LIBRARY | {"dot", "fusion"}
+_OF_MATRIX = 2
 _MADE_ANEW = AS_THEIR_OPERANDS | {"broadcast", "iota", "reduce-window", "transpose"}
 
 
@@ -140,8 +141,8 @@ def _is_transposed_between(user: Instruction, x: Instruction, likely: set[Instru
     """Was a transpose between the two that moved nothing? One was made anew then, the other row-major."""
     if x.opcode == "transpose":
         return x in likely and user not in likely
-    if x.opcode == "parameter":
-        return user in likely
+    if x.opcode == "parameter":  # more dimensions have what convolutions read, in the layouts they ask for
+        return user in likely and x.shape.rank == _OF_MATRIX
     if x.opcode == "bitcast":
         return user in likely and any(u not in likely and shares_layout(u, x) for u in x.users)
     if is_inserted_convert(x) or is_inserted_convert(user) or x.opcode not in AS_THEIR_OPERANDS:
