@@ -43,7 +43,8 @@ def _spread(small: str, unread: str = "") -> str:
     spread = "f32[4,8,16]{2,1,0}"
     return f"""  %p = f32[1,8,16]{{2,1,0}} parameter(0)
   %turned = f32[8,16,1]{{1,0,2}} parameter(1)
-  %q = {spread} parameter(2)
+  %given = {spread} parameter(2)
+  %q = {spread} negate(%given){named("neg")}
   %bitcast.1 = f32[8,16]{{1,0}} bitcast({small})
   %broadcast.1 = {spread} broadcast(%bitcast.1), dimensions={{1,2}}{named("mul")}
   %sine.1 = {spread} sine(%q){named("sin")}
@@ -53,7 +54,7 @@ def _spread(small: str, unread: str = "") -> str:
 {unread}  ROOT %r = ({spread}, {spread}) tuple(%multiply.1, %multiply.2)"""
 
 
-_AGES = "p turned q r bitcast.1 sine.1 broadcast.1 multiply.1 cosine.1 multiply.2"
+_AGES = "p turned given q r bitcast.1 sine.1 broadcast.1 multiply.1 cosine.1 multiply.2"
 
 
 @pytest.mark.parametrize(
