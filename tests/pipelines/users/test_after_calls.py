@@ -739,22 +739,3 @@ def test_a_branch_that_was_inlined_brought_in_its_calls_as_one() -> None:
   ROOT %add.1 = s32[8]{{0}} add(%rem.1, %neg.1){named("cond/branch_0_fun/add")}"""
     assert users_of("neg.1", body) == ["sign.1", "rem.1", "add.1"]
     assert users_of("neg.1", body.replace("/branch_0_fun", "")) == ["rem.1", "add.1", "sign.1"]
-
-
-@pytest.mark.parametrize(("operation", "users"), [("mul", ["mul.1", "mul.2"]), ("div", ["mul.2", "mul.1"])])
-def test_what_the_derivative_computes_alike_in_one_place_is_of_two_calls(
-    operation: str, users: list[str]
-) -> None:
-    """Each call had a tuple, with one user behind it; what is not alike may be of one."""
-    back = "transpose(jvp(jit(softplus)))"
-    body = f"""  %p = f32[8]{{0}} parameter(0)
-  %q = f32[8]{{0}} parameter(1)
-  %exp.1 = f32[8]{{0}} exponential(%p){named("jvp(jit(softplus))/exp", frame=1)}
-  %tanh.1 = f32[8]{{0}} tanh(%p){named("jvp(jit(softplus))/tanh", frame=1)}
-  %neg.1 = f32[8]{{0}} negate(%tanh.1){named("neg", frame=2)}
-  %mul.1 = f32[8]{{0}} multiply(%exp.1, %p){named(f"{back}/mul", frame=3)}
-  %mul.2 = f32[8]{{0}} multiply(%exp.1, %q){named(f"{back}/{operation}", frame=3)}
-  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%neg.1, %mul.1, %mul.2)"""
-    tables = places_in_source(*[("loss", line, 1, 9) for line in (5, 7, 5)])
-    ids = "p q neg.1 r exp.1 tanh.1 mul.1 mul.2"
-    assert users_of("exp.1", body, ids=ids, tables=tables) == users

@@ -48,7 +48,7 @@ from hlofuse.pipelines.users.common.ages import (
 )
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
-from hlofuse.pipelines.users.common.extents import Extent, extent_of
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 from hlofuse.pipelines.users.common.windows import is_cut_from_windows
 from hlofuse.pipelines.users.duplicates.merged_constants import in_order_of_merging
@@ -206,8 +206,6 @@ def _by_place_of_call(
     """
     here = extent_of(source)
     extents = {u: extent_of(served_by(u)) for u in (*inner, *outer)}
-    if not inner and len(outer) > 1 and _is_one_for_each(outer, extents):
-        return outer[:1], [[u] for u in outer[1:]]
     derived = [u for u in outer if extents[u] == here]
     others = [u for u in outer if u not in derived]
     if here is not None and derived and not inner and {scope(u) for u in others} == {scope(derived[0])}:
@@ -226,14 +224,6 @@ def _by_place_of_call(
         if u not in own:
             groups.setdefault(places[u], []).append(u)
     return own, list(groups.values())
-
-
-def _is_one_for_each(outer: list[Instruction], extents: dict[Instruction, Extent | None]) -> bool:
-    """Are they the same operation of the derivative, in one place in the source? Each is of another call."""
-    places = {extents[u] for u in outer}
-    if None in places or len({extent[1:] for extent in places if extent is not None}) > 1:
-        return False
-    return all(map(is_of_derivative, outer)) and len({(u.opcode, u.op_name) for u in outer}) == 1
 
 
 def _with_other_calls_merged(
