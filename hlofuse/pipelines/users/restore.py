@@ -66,7 +66,7 @@ from hlofuse.pipelines.users.layouts.moved_copies import (
     with_last_part_of_product_in_front,
     with_older_behind,
 )
-from hlofuse.pipelines.users.layouts.turned_broadcasts import in_order_of_turning, with_turned_behind
+from hlofuse.pipelines.users.layouts.turned_broadcasts import with_turned_behind
 from hlofuse.pipelines.users.operands_as_written import Program, as_written, is_made_for_each
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
@@ -166,7 +166,7 @@ def _put_in_order_of_program(computation: Computation) -> Program:
 
 def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]:
     """The users of a value that layout normalization made anew, and whether they tell of a cast already."""
-    users = in_order_of_turning(producer, with_last_in_place_of_bitcast(producer, producer.users), clues.uses)
+    users = with_last_in_place_of_bitcast(producer, producer.users)
     users = with_grouped_where_met(producer, users, clues.uses)
     place = {u: k for k, u in enumerate(users)}
     behind = reductions_but_last(users, clues.order) if producer in clues.wide else []

@@ -81,3 +81,24 @@ def test_the_walk_starts_from_what_nobody_reads_in_the_order_of_age(ids: str, us
     """Which of two equal broadcasts stays is whichever CSE meets first."""
     unread = "  %convolution.1 = f32[4,8,16]{2,1,0} negate(%multiply.2)\n"
     assert users_of("broadcast.1", _spread("%p", unread), ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("copied", "users"),
+    [("exponential.1", ["sin.1", "cos.1"]), ("exp.1", ["cos.1", "sin.1"])],
+    ids=["for each that reads it row-major", "once, for a transpose that moves nothing"],
+)
+def test_what_had_another_layout_was_copied_for_each(copied: str, users: list[str]) -> None:
+    """Of the readers of one copy the last takes the place of the bitcast back to its layout."""
+    name = named("exp")
+    body = f"""  %p = {_MATRIX} parameter(0)
+  %exp.1 = {_MATRIX} exponential(%p){name}
+  %bitcast.1 = f32[128]{{0}} bitcast(%p)
+  %exponential.1 = {_MATRIX} exponential(%p){name}
+  %transpose.1 = f32[16,8]{{1,0}} transpose(%{copied}), dimensions={{1,0}}{name}
+  %sin.1 = f32[16,8]{{1,0}} sine(%transpose.1){named("sin")}
+  %cos.1 = f32[16,8]{{1,0}} cosine(%transpose.1){named("cos")}
+  ROOT %r = (f32[128]{{0}}, {_MATRIX}, {_MATRIX}, f32[16,8]{{1,0}}, f32[16,8]{{1,0}}) \
+tuple(%bitcast.1, %exp.1, %exponential.1, %sin.1, %cos.1)"""
+    ids = "p exp.1 sin.1 cos.1 r bitcast.1 exponential.1 transpose.1"
+    assert users_of("transpose.1", body, ids=ids) == users

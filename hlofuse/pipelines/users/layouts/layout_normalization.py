@@ -19,6 +19,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.reordering import reorder_users
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph, give_order_of
+from hlofuse.pipelines.users.common.copies import was_copy
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.distributed_factors import merged_beside_sum
@@ -125,11 +126,26 @@ def restore_normalized_users(
             continue
         if give_order_as_swapped(node, swapped[x]) if x in swapped else give_order_of(node, x):
             found.add(x)
+    for copy in order:
+        if len(copy.users) > 1 and copy not in other and _is_copied_back(copy, anew, other):
+            reorder_users(copy, sorted(copy.users, key=lambda user: uses[copy, user]))
+            found.add(copy)
     for total in filter(is_sum_in_call, order):
         if len(total.users) > 1 and all(_is_elementwise_of(u, other) for u in total.users):
             reorder_users(total, last_in_front(total.users))  # it had been made anew, a bitcast behind it
             found.add(total)
     return frozenset(found)
+
+
+def _is_copied_back(x: Instruction, anew: frozenset[Instruction], other: frozenset[Instruction]) -> bool:
+    """Is it a copy of what had another layout, row-major for what reads it?
+
+    LayoutAssignment (`CopyOperandIfLayoutsDiffer`, `xla/service/layout_assignment.cc`) made one for each use.
+    """
+    if x not in anew or not was_copy(x) or not anew.isdisjoint(x.users):
+        return False
+    (source,) = x.operands
+    return source in anew and source in other
 
 
 def _is_elementwise_of(x: Instruction, other: frozenset[Instruction]) -> bool:

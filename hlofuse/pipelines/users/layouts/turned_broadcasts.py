@@ -8,19 +8,6 @@ transpose or a bitcast behind it for whoever reads it otherwise. `SimplifyTransp
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.users.common.visits import Uses
-
-
-def in_order_of_turning(broadcast: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
-    """The users of one without a name: each had one of its own, which CSE made one in the order of its walk.
-
-    A scalar was spread for each place in the program before. A convert is younger than that.
-    """
-    if broadcast.opcode != "broadcast" or broadcast.op_name or not broadcast.operands[0].shape.rank:
-        return users
-    if any(u.opcode == "convert" for u in users):
-        return users
-    return sorted(users, key=lambda u: uses[broadcast, u])
 
 
 def with_turned_behind(value: Instruction, users: list[Instruction], passes: int) -> list[Instruction]:
