@@ -125,9 +125,13 @@ def test_a_choice_that_was_a_product_with_a_predicate_is_of_the_first_round(
     assert [u.name for u in listed] == users.split()
 
 
-@pytest.mark.parametrize(("operation", "users"), [("div", [1, 0, 2]), ("mul", [1, 2, 0])])
+@pytest.mark.parametrize(
+    ("operation", "made", "users"),
+    [("div", [2, 1], [1, 0, 2]), ("mul", [2, 1], [1, 2, 0]), ("mul", [1, 2], [1, 0, 2])],
+    ids=["a division", "a product", "a product, right behind what was made for it"],
+)
 def test_what_was_a_division_read_a_reciprocal_of_its_own_in_any_round(
-    operation: str, users: list[int]
+    operation: str, made: list[int], users: list[int]
 ) -> None:
     """HloCSE merged those in the order of its walk, whichever are older than the one that is kept."""
     lines = [f"%multiply.{k} = f32[8]{{0}} multiply(%p, %half.1){named(operation)}" for k in range(3)]
@@ -135,7 +139,7 @@ def test_what_was_a_division_read_a_reciprocal_of_its_own_in_any_round(
     text = "\n  ".join(["%p = f32[8]{0} parameter(0)", "%c = f32[] constant(0.5)", half, *lines])
     entry = parse_module(f"HloModule m\n\nENTRY %main {{\n  {text}\n}}\n").entry
     by_name = {x.name: x for x in entry}
-    ids = ["p", "c", "multiply.0", "half.1", "multiply.1", "multiply.2"]
+    ids = ["p", "c", "multiply.0", "half.1", *(f"multiply.{k}" for k in made)]
     entry.reorder([by_name[name] for name in ids])
     products = [by_name[f"multiply.{k}"] for k in range(3)]
     walked = [products[1], products[0], products[2]]

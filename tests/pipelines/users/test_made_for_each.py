@@ -92,17 +92,18 @@ def test_where_all_is_numbered_in_one_go_missing_numbers_tell_of_no_scalar(
 
 
 @pytest.mark.parametrize(
-    ("numbers", "users"),
+    ("numbers", "other", "users"),
     [
-        ((1, 2, 4, 6, 8), ["mul.1", "mul.2", "mul.3"]),
-        ((1, 2, 3, 4, 5), ["mul.1", "mul.3", "mul.2"]),
-        ((1, 2, 4, 5, 6), ["mul.1", "mul.3", "mul.2"]),
-        ((1, 2, 3, 5, 6), ["mul.1", "mul.3", "mul.2"]),
+        ((1, 2, 4, 6, 8), "div", ["mul.1", "mul.2", "mul.3"]),
+        ((1, 2, 3, 4, 5), "div", ["mul.1", "mul.3", "mul.2"]),
+        ((1, 2, 4, 5, 6), "div", ["mul.1", "mul.3", "mul.2"]),
+        ((1, 2, 3, 5, 6), "div", ["mul.1", "mul.3", "mul.2"]),
+        ((1, 2, 3, 5, 6), "loss/div", ["mul.1", "mul.2", "mul.3"]),
     ],
-    ids=["each time", "never", "once", "the number of what has another name now"],
+    ids=["each time", "never", "once", "what has another name now", "that is elsewhere in the program"],
 )
 def test_a_scalar_of_which_one_more_is_missing_from_use_to_use_was_made_for_each(
-    numbers: tuple[int, ...], users: list[str]
+    numbers: tuple[int, ...], other: str, users: list[str]
 ) -> None:
     """An optimizer's step of two arguments, which Keras computes anew for each array of a tree."""
     divide, *divisions = (f"div.{number}.0" for number in numbers)
@@ -122,7 +123,7 @@ def test_a_scalar_of_which_one_more_is_missing_from_use_to_use_was_made_for_each
   %{third} = f32[4]{{0}} divide(%t, %mul.2){named("div")}
   %mul.3 = f32[2]{{0}} broadcast(%{divide}), dimensions={{}}{named("mul")}
   %{last} = f32[2]{{0}} divide(%v, %mul.3){named("div")}
-  %divide.9 = f32[8]{{0}} divide(%q, %q){named("div")}
+  %divide.9 = f32[8]{{0}} divide(%q, %q){named(other)}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}, f32[4]{{0}}, f32[2]{{0}}, f32[8]{{0}})\
  tuple(%{first}, %{second}, %{third}, %{last}, %divide.9)"""
     assert users_of(divide, body) == users

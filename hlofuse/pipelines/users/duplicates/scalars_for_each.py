@@ -23,7 +23,6 @@ from hlofuse.pipelines.names import (
     is_of_older_release,
     is_of_program,
     name_before_renaming,
-    operation,
     stack_frame,
 )
 from hlofuse.pipelines.users.common.extents import extent_of, extents_apart, is_in_lambda
@@ -64,13 +63,14 @@ def _missing_ahead_of_each(computation: Computation, numbers: dict[str, set[int]
             named.setdefault(name.root, []).append((x.id, name.number))
     for by_age in named.values():
         by_age.sort()
-    renamed = Counter(operation(x) for x in computation if x.shape.rank and not is_of_program(x))
+    arrays = (x for x in computation if x.shape.rank and x.opcode in ELEMENTWISE_OPCODES)
+    renamed = Counter(x.op_name for x in arrays if not is_of_program(x))
 
     def are_missing(x: Instruction, it: Instruction) -> bool:
         root = name_before_renaming(it).root
         made = [it, *(u for u in x.users if u.opcode != "broadcast")]
         count = sum(name_before_renaming(of).root == root for of in made)
-        return _are_missing_each_time(count, x, named[root], numbers[root], renamed[root])
+        return _are_missing_each_time(count, x, named[root], numbers[root], renamed[it.op_name])
 
     spread = filter(_may_be_spread_for_each, computation)
     return frozenset(x for x in spread if any(are_missing(x, it) for it in _computed_for(x)))
@@ -127,7 +127,7 @@ def _are_missing_each_time(
 ) -> bool:
     """Are so many `named` alike missing from each use to the next, where others of that name are?
 
-    Passes may have given another name to as many as are `renamed`.
+    Passes may have given another name to as many as are `renamed`, of the same part of the program.
     """
     spread = sorted(u.id for u in x.users if u.opcode == "broadcast" and is_of_program(u))
     missing: set[int] = set()

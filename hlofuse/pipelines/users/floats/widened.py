@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from hlofuse.analysis.custom_calls import is_library_convolution, is_library_matmul
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
@@ -162,8 +164,8 @@ def users_of_widened(
     users of that read the producer at once, and it went. Those that had been widened as well got a convert
     to f32 each, until pairs of converts were removed, in the order of the walk. The convert back went when
     nobody used it any more (`xla/hlo/transforms/simplifiers/float_normalization.cc` and
-    `simplify_fp_conversions.cc`). A convert of the program to f16 was made anew, of the producer. `place`
-    tells where each user stood before, by default the post-order.
+    `simplify_fp_conversions.cc`), those of the program before it, the last one first. One to f16 was made
+    anew, of the producer. `place` tells where each user stood before, by default the post-order.
     """
     back = next((u for u in users if is_narrowing(u)), producer)
     half = _convert_to_half(producer, users)
@@ -172,19 +174,26 @@ def users_of_widened(
     later = [u for u in users if u in wide or u.opcode == "is-finite" or _is_swapped_broadcast(u)]
     at_once = [u for u in users if u not in later and u is not back]
     narrow = back.users if back is not producer else []
-    of_program = [*dict.fromkeys(None if u in at_once else u for u in (*at_once, *later, *narrow))]
+    converts = {u: _convert_read_by(u) for u in at_once}
+    of_program: list[Hashable] = [*dict.fromkeys(converts.get(u, u) for u in (*at_once, *later, *narrow))]
     place = {u: place[u if u in place else back] for u in (*users, *narrow)}
-    convert = min((place[u] for u in at_once), default=-1)
-    of_program.sort(key=lambda u: convert if u is None else place[u])
-    listed: list[Instruction | None] = without([*of_program, back], [u for u in of_program if u is not None])
+    met = {it: min(place[u] for u in at_once if converts[u] == it) for it in converts.values()}
+    of_program.sort(key=lambda u: place[u] if isinstance(u, Instruction) else met[u])
+    listed: list[Hashable] = [*of_program, back]
+    listed = without(listed, [u for u in of_program if isinstance(u, Instruction)])
     listed += at_once
     if not all(map(_is_shortened, at_once)):
-        listed = without(listed, [None])
+        listed = without(listed, [u for u in reversed(of_program) if u in met])
     later.sort(key=lambda user: uses[producer, user])
     listed += later
     if back is producer:
         listed = without(listed, [back])
-    return [u for u in listed if u is not None]
+    return [u for u in listed if isinstance(u, Instruction)]
+
+
+def _convert_read_by(user: Instruction) -> Hashable:
+    """Which convert of the program it read: matrix products that read it in two layouts had one in each."""
+    return user.opcode if user.opcode in {"bitcast", "transpose"} and _is_for_product(user) else ""
 
 
 def _is_shortened(x: Instruction) -> bool:

@@ -22,6 +22,8 @@ def with_those_of_its_round_in_front(
     """
     if constant.id < passes or not users or any(map(was_division, users)):
         return users
+    if users[0].id == constant.id + 1 and not has_merged_factor(users[0]):
+        return users  # the first simplification made it for what it made next
     if is_sign_of_remainder(users[0], constant):  # made in the round of the others like it
         return users
     is_factor = any(u.id == constant.id + 1 and has_merged_factor(u) for u in users)
