@@ -330,3 +330,17 @@ ENTRY %main {{
     computation = next(c for c in module.computations if c.name == name)
     makers = makers_in_turn(computation, frozenset()).makers
     assert {m for x, m in makers.items() if x.name == "iota.90.0"} == {made}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("jit(h)/mul", Maker.SIMPLIFIER), ("jit(g)/mul", Maker.INLINER)]
+)
+def test_a_number_of_a_call_that_only_others_read_as_it_was_is_of_a_pass(path: str, expected: Maker) -> None:
+    """CSE gave the product of another call the number that a pass spread for a sum."""
+    lines = (
+        f"%constant.9.0 = f32[] constant(-1), {op('jit(g)')}",
+        f"%broadcast.9.0 = f32[8]{{0}} broadcast(%constant.9.0), dimensions={{}}, {op('jit(g)')}",
+        f"%add.8.0 = f32[8]{{0}} add(%p, %broadcast.9.0), {op('jit(g)/sub')}",
+        f"%mul.9.0 = f32[8]{{0}} multiply(%add.8.0, %broadcast.9.0), {op(path)}",
+    )
+    assert maker("broadcast.9.0", MUL, *lines) == expected
