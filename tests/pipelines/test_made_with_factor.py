@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.made_with_factor import behind_factors, made_with_factor
 from hlofuse.pipelines.likely_ids.maker import Maker
@@ -76,6 +78,21 @@ def test_what_only_got_a_wide_number_is_no_younger() -> None:
         f"%mul.3.0 = f32[8,4]{{1,0}} multiply(%p, %broadcast.6.0), {_OF}",
     )
     assert _made("broadcast.6.0", *lines, later=Maker.SIMPLIFIER_LAST) == {}
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_the_last_time_around_two_factors_become_one_before_they_are_spread(is_wide: bool) -> None:
+    factor = "%broadcast.5.0" if not is_wide else "%convert.5.0"
+    lines = (
+        f"%broadcast.5.0 = f32[8]{{0}} broadcast(%constant.1.0), dimensions={{}}, {_OF}",
+        "%convert.5.0 = f32[8]{0} convert(%broadcast.5.0)",
+        f"%multiply.7.0 = f32[8]{{0}} multiply(%q, {factor}), {_OF}",
+        f"%broadcast.6.0 = f32[8,4]{{1,0}} broadcast(%multiply.7.0), dimensions={{0}}, {_OF}",
+        f"%mul.3.0 = f32[8,4]{{1,0}} multiply(%p, %broadcast.6.0), {_OF}",
+    )
+    made = _made("broadcast.6.0", *lines, later=Maker.SIMPLIFIER_LAST)
+    last = dict.fromkeys(("mul.3.0", "multiply.7.0"), Maker.SIMPLIFIER_LAST)
+    assert made == ({} if is_wide else last)
 
 
 def test_it_stands_right_behind_the_number() -> None:

@@ -29,7 +29,11 @@ def made_with_factor(
     """
     found: dict[Instruction, Maker] = {}
     for factor, maker in makers.items():
-        if maker in _LATER and told[factor] == Maker.SIMPLIFIER and _is_new(factor):
+        if maker not in _LATER or not _is_new(factor):
+            continue
+        if maker == Maker.SIMPLIFIER_LAST and _is_product(factor.operands[0]):
+            found.update(dict.fromkeys(_merged_last(factor), maker))
+        elif told[factor] == Maker.SIMPLIFIER:
             may_be_of_program = is_broadcast_of_constant(factor) and maker != Maker.LAYOUT_NORMALIZATION
             readers = [
                 u
@@ -54,6 +58,21 @@ def _is_new(x: Instruction) -> bool:
         and name_before_renaming(x).root == x.opcode
         and x.operands[0].opcode != "convert"
     )
+
+
+def _is_product(x: Instruction) -> bool:
+    """Is it a product that no program has, of two factors that were spread one after the other?
+
+    What float normalization made wide was there before: a convert went through what spreads that.
+    """
+    is_new = x.opcode == "multiply" and not is_told_of_program(x) and name_before_renaming(x).root == x.opcode
+    return is_new and not any(n.opcode == "convert" for n in (*x.operands, *x.users))
+
+
+def _merged_last(factor: Instruction) -> list[Instruction]:
+    """The product that was made with two factors that became one, and that of the factors."""
+    of_both = [u for u in factor.users if u.opcode == "multiply" and u.op_name == factor.op_name]
+    return [*of_both, factor.operands[0]] if of_both else []
 
 
 def behind_factors(order: list[Instruction], with_factor: Collection[Instruction]) -> list[Instruction]:
