@@ -34,7 +34,7 @@ ENTRY %{computation} {{
     if matrices:
         text = re.sub(r"\[(\d)\]\{0\}", r"[\1,6]{1,0}", text).replace("={[0:4]}", "={[0:4], [0:6]}")
     module = parse_module(text)
-    makers = makers_in_turn(module.entry, named_by_front_end(module))
+    makers = makers_in_turn(module.entry, named_by_front_end(module)).makers
     return next(found for x, found in makers.items() if x.name == name)
 
 

@@ -64,7 +64,7 @@ ENTRY %main {{
 """
     module = parse_module(loop)
     body = next(c for c in module.computations if c is not module.entry)
-    assert makers_in_turn(body, named_by_front_end(module))[body.root] == Maker.FRONT_END
+    assert makers_in_turn(body, named_by_front_end(module)).makers[body.root] == Maker.FRONT_END
 
 
 def test_what_the_entry_has_of_a_branch_was_inlined() -> None:
@@ -210,7 +210,7 @@ def test_a_computation_of_mostly_other_numbers_was_cloned_whole() -> None:
     text += "  ROOT %two = f32[8]{0} call(%one), to_apply=%other\n}\n"
     module = parse_module(text)
     body = next(c for c in module.computations if c.name == "body")
-    makers = makers_in_turn(body, named_by_front_end(module))
+    makers = makers_in_turn(body, named_by_front_end(module)).makers
     assert {x.name: made for x, made in makers.items()} == {
         "sin.2.0": Maker.FRONT_END,
         "tanh.2.0": Maker.FRONT_END,
@@ -243,7 +243,7 @@ ENTRY %main {{
 """
     module = parse_module(text)
     body = next(c for c in module.computations if c is not module.entry)
-    made = {x.name: maker for x, maker in makers_in_turn(body, named_by_front_end(module)).items()}
+    made = {x.name: maker for x, maker in makers_in_turn(body, named_by_front_end(module)).makers.items()}
     assert [made[f"constant.{k}.0"] for k in (4, 5, 6)] == [*THREE]
     assert [made[f"broadcast.{k}.0"] for k in (6, 7, 8)] == [*THREE]
 
@@ -275,7 +275,7 @@ ENTRY %main {{
 """
     module = parse_module(text)
     body = next(c for c in module.computations if c.name == "body.clone")
-    makers = makers_in_turn(body, named_by_front_end(module))
+    makers = makers_in_turn(body, named_by_front_end(module)).makers
     assert next(found for x, found in makers.items() if x.name == "add.8.0") == made
 
 
@@ -301,7 +301,7 @@ def test_in_a_clone_gathers_that_were_called_are_made_simple_behind_the_calls(pa
     call = "ROOT %c = f32[8,1,1]{2,1,0} call(%a, %b), to_apply=%region_1.2.clone\n}\n"
     module = parse_module(f"HloModule m\n\n%region_1.2.clone {{\n{body}\n}}\n\n{entry}{call}")
     clone = next(c for c in module.computations if not c.is_entry)
-    assert makers_in_turn(clone, frozenset())[clone.root] == made
+    assert makers_in_turn(clone, frozenset()).makers[clone.root] == made
 
 
 @pytest.mark.parametrize(("path", "made"), [("while/body/iota", Maker.FRONT_END), ("iota", Maker.INLINER)])
@@ -328,5 +328,19 @@ ENTRY %main {{
         )
     module = parse_module(text)
     computation = next(c for c in module.computations if c.name == name)
-    makers = makers_in_turn(computation, frozenset())
+    makers = makers_in_turn(computation, frozenset()).makers
     assert {m for x, m in makers.items() if x.name == "iota.90.0"} == {made}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("jit(h)/mul", Maker.SIMPLIFIER), ("jit(g)/mul", Maker.INLINER)]
+)
+def test_a_number_of_a_call_that_only_others_read_as_it_was_is_of_a_pass(path: str, expected: Maker) -> None:
+    """CSE gave the product of another call the number that a pass spread for a sum."""
+    lines = (
+        f"%constant.9.0 = f32[] constant(-1), {op('jit(g)')}",
+        f"%broadcast.9.0 = f32[8]{{0}} broadcast(%constant.9.0), dimensions={{}}, {op('jit(g)')}",
+        f"%add.8.0 = f32[8]{{0}} add(%p, %broadcast.9.0), {op('jit(g)/sub')}",
+        f"%mul.9.0 = f32[8]{{0}} multiply(%add.8.0, %broadcast.9.0), {op(path)}",
+    )
+    assert maker("broadcast.9.0", MUL, *lines) == expected

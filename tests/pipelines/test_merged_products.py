@@ -34,7 +34,7 @@ metadata={{op_name="f/OPERATION"}}
 @pytest.mark.parametrize(("operation", "is_joined"), [("mul", True), ("concatenate", False)])
 def test_what_a_product_reads_was_joined_for_it(operation: str, is_joined: bool) -> None:
     module = parse_module(PROGRAM.replace("OPERATION", operation))
-    makers = makers_in_turn(module.entry, named_by_front_end(module))
+    makers = makers_in_turn(module.entry, named_by_front_end(module)).makers
     of_merger = sorted(x.name for x, maker in makers.items() if maker == Maker.DOT_MERGER)
     joined = ["concatenate.1.0", "concatenate.2.0", "slice.2.0", "slice.4.0"]
     assert (of_merger == joined) == is_joined

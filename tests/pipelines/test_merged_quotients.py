@@ -24,7 +24,7 @@ _OF_QUOTIENT = ', metadata={op_name="jit(f)/div"}'
 
 def _makers(number: str, spread_for: str = _OF_QUOTIENT) -> list[Maker]:
     text = _PRODUCT.format(number=number, spread_for=spread_for, of_quotient=_OF_QUOTIENT)
-    return [*makers_in_turn(parse_module(text).entry, frozenset()).values()][1:]
+    return [*makers_in_turn(parse_module(text).entry, frozenset()).makers.values()][1:]
 
 
 def test_what_is_no_inverse_of_a_number_was_made_of_two() -> None:
@@ -54,7 +54,7 @@ ENTRY %main {
 }
 """
     entry = parse_module(text).entry
-    assert makers_in_turn(entry, frozenset())[entry.root.operands[1]] == Maker.SIMPLIFIER_AGAIN
+    assert makers_in_turn(entry, frozenset()).makers[entry.root.operands[1]] == Maker.SIMPLIFIER_AGAIN
 
 
 def test_it_is_made_when_reshapes_have_been_moved_once() -> None:
@@ -82,7 +82,7 @@ ENTRY %main {{
 def test_the_derivative_of_a_mean_of_squares_had_a_quotient_first(number: str, made: Maker) -> None:
     """2 / 64, for each of 64, is no number that somebody wrote; 2 is."""
     entry = parse_module(_MEAN.format(number=number)).entry
-    makers = makers_in_turn(entry, frozenset())
+    makers = makers_in_turn(entry, frozenset()).makers
     assert [makers[x] for x in entry if x.opcode == "multiply"] == [made]
 
 

@@ -276,3 +276,16 @@ def test_sorts_of_indices_become_fusions_ahead_of_all_others() -> None:
     module.processing_order = likely_processing_order(module)
     assert SortIotaFusion().run(module, Recorder())
     assert [c.name for c in module.processing_order][-2:] == ["region_0.1", "main"]
+
+
+def test_loops_within_loops_may_be_many() -> None:
+    depth = 1500
+    bodies = [_body("region_0.0")]
+    for k in range(depth):
+        bodies.append(
+            f"%region_{k + 1}.{k + 1} (p: f32[8]) -> f32[8] {{\n  %b = f32[8]{{0}} parameter(0)\n"
+            f"  ROOT %w.b{k} = f32[8]{{0}} call(%b), to_apply=%region_{k}.{k}\n}}\n"
+        )
+    order = _order("".join(bodies) + _condition("cond.9"), (f"region_{depth}.{depth}", "cond.9"))
+    assert order[0] == "region_0.0"
+    assert order[-2:] == [f"region_{depth}.{depth}", "main"]

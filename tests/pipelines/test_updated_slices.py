@@ -30,7 +30,7 @@ metadata={op_name="jit(f)/OPERATION"}
 )
 def test_it_was_made_once_what_combines_the_two_was_inlined(operation: str, maker: Maker) -> None:
     module = parse_module(PROGRAM.replace("OPERATION", operation))
-    makers = makers_in_turn(module.entry, named_by_front_end(module))
+    makers = makers_in_turn(module.entry, named_by_front_end(module)).makers
     assert next(found for x, found in makers.items() if x.opcode == "slice") == maker
 
 
@@ -67,7 +67,7 @@ metadata={op_name="jit(f)/OPERATION"}
 def test_so_are_the_bounds_of_one_index(operation: str, maker: Maker) -> None:
     """Those of a vector of one element had been compared and reduced, `x.at[i].set(y)`."""
     module = parse_module(BOUNDS.replace("OPERATION", operation))
-    makers = makers_in_turn(module.entry, named_by_front_end(module))
+    makers = makers_in_turn(module.entry, named_by_front_end(module)).makers
     found = {x.opcode: who for x, who in makers.items()}
     assert found["compare"] == found["and"] == maker
     assert found["select"] == Maker.SIMPLIFIER

@@ -21,6 +21,7 @@ from hlofuse.pipelines.likely_ids.given_as_text import is_given_as_text
 from hlofuse.pipelines.likely_ids.inlined_branches import in_order_of_branches
 from hlofuse.pipelines.likely_ids.inlined_calls import in_order_of_cloning
 from hlofuse.pipelines.likely_ids.made_again import OF_PROGRAM, made_again_by_numbers
+from hlofuse.pipelines.likely_ids.made_with_factor import behind_factors
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_in_turn import add_moved, makers_in_turn
 from hlofuse.pipelines.likely_ids.merged_products import in_order_of_mergers
@@ -57,7 +58,7 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
         if computation.fusion is None:
             order = computation.instructions
             if is_older or any(is_told_of_program(x) for x in order):
-                makers = makers_in_turn(computation, named)
+                makers, with_factor = makers_in_turn(computation, named)
                 makers |= reductions_as_written(makers, named, written)
                 if is_older:
                     makers = with_older_makers(computation, makers, named)
@@ -68,7 +69,7 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
                         not_told = {x: maker for x, maker in makers.items() if maker not in OF_PROGRAM}
                         add_moved(not_told)
                         makers |= not_told
-                order = _by_age(computation, makers, named, is_older=is_older)
+                order = _by_age(computation, makers, named, with_factor, is_older=is_older)
                 guessed.update(makers)
             computation.reorder(with_callers_as_written(order, written))
     return guessed
@@ -78,6 +79,7 @@ def _by_age(
     computation: Computation,
     makers: Mapping[Instruction, Maker],
     named: frozenset[Instruction],
+    with_factor: frozenset[Instruction],
     *,
     is_older: bool,
 ) -> list[Instruction]:
@@ -111,7 +113,7 @@ def _by_age(
             turns.insert(
                 min(1, len(turns) - 1), in_order_of_branches(computation, made.get(Maker.CONDITIONALS, []))
             )
-            rounds = (x for turn in turns for x in turn)
+            rounds = behind_factors([x for turn in turns for x in turn], with_factor)
             order += with_slices_behind_parts([*rounds], named)
         else:
             copied: list[Instruction] = []

@@ -26,6 +26,7 @@ from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_by_name import LOWERED, MakersByName
 from hlofuse.pipelines.likely_ids.makers_of_broadcasts import MakersOfBroadcasts
 from hlofuse.pipelines.likely_ids.merged_products import is_joined_for_product, is_part_of_merged
+from hlofuse.pipelines.likely_ids.pads_of_one import pads_of_one
 from hlofuse.pipelines.likely_ids.signs_of_passes import (
     CALLS,
     is_moved_in_front_of_copies,
@@ -47,6 +48,7 @@ class Makers(MakersByName):
         super().__init__(computation, named)
         self._computation = computation
         self._cloned_constants = constants_of_clone(computation)
+        self._pads_of_one = pads_of_one(computation)
         self._broadcasts = MakersOfBroadcasts(computation, self, self.of)
 
     def of(self, x: Instruction) -> Maker:
@@ -86,6 +88,8 @@ class Makers(MakersByName):
                 return Maker.DOT_MERGER
             case "gather" | "scatter" if not self.all_cloned or self.by_name(x) == Maker.INLINER:
                 return Maker.GATHERS
+            case "pad" if x in self._pads_of_one:
+                return Maker.SIMPLIFIER
             case "transpose":
                 return self._of_transpose(x)
             case "tuple" if x is self._computation.root and name_before_renaming(x) != ("tuple", 0):

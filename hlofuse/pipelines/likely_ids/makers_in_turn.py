@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
@@ -10,6 +12,7 @@ from hlofuse.pipelines.calls_in_names import is_of_call
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.inlined_branches import of_inlined_branches
 from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
+from hlofuse.pipelines.likely_ids.made_with_factor import made_with_factor
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers import Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
@@ -53,14 +56,24 @@ _WEIGHTS = [3, 4, 4, 8, 8, 4, 8]
 """How surely neighbours tell it: what is converted there has a name of its own, what is called has not."""
 
 
-def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> dict[Instruction, Maker]:
-    """The last maker of each instruction but parameters.
+class Made(NamedTuple):
+    """What is told of the instructions of a computation."""
+
+    makers: dict[Instruction, Maker]
+    """The last one of each but parameters."""
+    with_factor: frozenset[Instruction]
+    """Products that were made right behind what was spread for them."""
+
+
+def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> Made:
+    """Who made the instructions last.
 
     `named` are those that still bear the front end's name. Of what passes named after one opcode the higher
     number was made later: where neighbours tell otherwise, as few as possible are given to another maker.
     """
     guess = Makers(computation, named)
     makers = {x: guess.of(x) for x in computation if x.opcode != "parameter"}
+    told = dict(makers)
     in_branches = of_inlined_branches(computation, makers, named)
     makers.update(dict.fromkeys(in_branches, Maker.CONDITIONALS))
     makers.update(_never_back_in_numbers(makers))
@@ -81,7 +94,10 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(_converted_before_spread(makers), Maker.SIMPLIFIER_LAST))
     makers.update(dict.fromkeys(_of_updates(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_moved_alone(makers), Maker.SIMPLIFIER_AGAIN))
-    makers.update(dict.fromkeys(spread_with_reader(makers), Maker.SIMPLIFIER))
+    with_reader = dict.fromkeys(spread_with_reader(makers), Maker.SIMPLIFIER)
+    makers.update(with_reader)
+    told.update(with_reader)
+
     makers.update(widened_for_products(makers))
     in_turn = _never_back_in_numbers(makers)
     makers.update((x, maker) for x, maker in in_turn.items() if x.opcode == "broadcast")
@@ -89,7 +105,9 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> d
     makers.update(dict.fromkeys(spread_of_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys((x for x in spread_as_written(makers) if x in named), Maker.FRONT_END))
-    return makers
+    with_factor = made_with_factor(makers, told)
+    makers.update(with_factor)
+    return Made(makers, frozenset(with_factor))
 
 
 def add_moved(makers: dict[Instruction, Maker]) -> None:

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.calls_in_names import is_of_call
+from hlofuse.pipelines.calls_in_names import is_of_call, scope
 from hlofuse.pipelines.likely_ids.front_end_names import constants_of_clone
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers_by_name import MakersByName
@@ -27,6 +27,7 @@ from hlofuse.pipelines.likely_ids.signs_of_passes import (
 )
 from hlofuse.pipelines.names import (
     Name,
+    is_of_several,
     is_told_of_program,
     is_without_op_name,
     name_before_renaming,
@@ -175,7 +176,7 @@ class MakersOfBroadcasts:
                 return Maker.INLINER
             if x in self._named or (is_told_of_program(x) and self._by_name.all_cloned):
                 return Maker.FRONT_END
-        elif is_of_call(x) and not all(self._is_made_with(x, u) for u in x.users):
+        elif is_of_call(x) and not all(self._is_made_with(x, u) for u in self._in_its_call(x)):
             return Maker.INLINER
         return Maker.LAYOUT_NORMALIZATION if self._by_name.is_normalized_for(x.users) else Maker.SIMPLIFIER
 
@@ -195,6 +196,11 @@ class MakersOfBroadcasts:
 
     def _is_new_in_call(self, x: Instruction) -> bool:
         return is_of_call(x) and not is_told_of_program(x) and self._by_name.by_name(x) == Maker.SIMPLIFIER
+
+    def _in_its_call(self, x: Instruction) -> list[Instruction]:
+        """The readers that are of the very call, if any are: others were given it by CSE."""
+        own = [u for u in x.users if scope(u) == scope(x)]
+        return x.users if is_of_several(x) else own or x.users
 
     def _is_made_with(self, x: Instruction, user: Instruction) -> bool:
         return operation(user) == operation(x) or self._by_name.by_name(user) in _NAMED_AFTER_OPCODE

@@ -81,20 +81,28 @@ def _before_flattening(
         there.setdefault(origins[computation], computation)
     written = {c: k for k, c in enumerate(module.computations)}
     repeated = repeated_calls(module)
+    called = {
+        x: {there[origins[c]] for i in x for c in i.called_computations if c not in later}
+        for x in there.values()
+    }
     since: dict[Computation, Time] = {}
-
-    def time_of(x: Computation) -> Time:
-        if x not in since:
-            called = {there[origins[c]] for i in x for c in i.called_computations if c not in later}
-            times = [_first_place(x, origins[x], written)]
-            times += [(*time, 0) for c in called if (time := time_of(c)) > _OF_PROGRAM]
-            if x in repeated:
-                times.append((0, 2, repeated[x]))
-            since[x] = max(times)
-        return since[x]
+    entered: set[Computation] = set()
+    pending = [*there.values()]
+    while pending:
+        x = pending[-1]
+        if x not in entered:
+            entered.add(x)
+            pending += called[x] - entered
+            continue
+        pending.pop()
+        times = [_first_place(x, origins[x], written)]
+        times += [(*since[c], 0) for c in called[x] if since.get(c, _OF_PROGRAM) > _OF_PROGRAM]
+        if x in repeated:
+            times.append((0, 2, repeated[x]))
+        since[x] = max(times)
 
     added = sorted(there.values(), key=lambda c: (_first_place(c, origins[c], written), written[c]))
-    order = sorted(added, key=lambda c: (c is module.entry, time_of(c), written[c]))
+    order = sorted(added, key=lambda c: (c is module.entry, since[c], written[c]))
     order = with_loops_cloned(order, added, origins)
     order.sort(key=lambda c: c is module.entry)
     return [origins[x] if x in clones else x for x in order]

@@ -18,6 +18,7 @@ from hlofuse.pipelines.likely_ids.call_sites import in_order_of_call_sites
 from hlofuse.pipelines.likely_ids.found_equal import found_equal, found_later
 from hlofuse.pipelines.likely_ids.numbers_of_program import in_order_of_first_use
 from hlofuse.pipelines.likely_ids.places_in_source import as_met
+from hlofuse.pipelines.likely_ids.ways_back import with_ways_back_behind
 from hlofuse.pipelines.names import name_before_renaming, stack_frame
 
 
@@ -114,6 +115,7 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     reads = {x: [*sources[x], lower[x]] if x in lower else [*sources[x]] for x in operations}
     order = in_order_of_first_use(backwards[::-1], chains.values(), sources)
     order = in_order_of_call_sites(as_met(order, reads), reads)
+    order = with_ways_back_behind(order, reads)
     return _with_choices_last(_with_root_last(order))
 
 
