@@ -35,6 +35,8 @@ def was_reshaped_once(
     if len(moved) == 1:
         if any(u.opcode == "reduce" and _was_argument_with(u, moved[0], passes) for u in others):
             return True
+        if any(_is_reduced_as_reshaped(u, moved[0]) for u in others):
+            return True
         return joins_words_of_computed_key(moved[0]) or all(is_inserted_convert(u) for u in others)
     is_scalar = not x.shape.rank
     return not is_scalar and len({(stack_frame(u), u.op_name and outermost_call(u)) for u in moved}) == 1
@@ -85,6 +87,15 @@ def _was_argument_with(reduction: Instruction, moved: Instruction, passes: int) 
     if reduction.id < passes or not function or not is_of_called(reduction):
         return False
     return stack_frame(reduction) == stack_frame(moved) and is_of_same_call(reduction, moved, function)
+
+
+def _is_reduced_as_reshaped(user: Instruction, moved: Instruction) -> bool:
+    """Is it what a reduction reads that summed the reshape as well, before the value itself?
+
+    AlgebraicSimplifier has it read the value (`HandleReduce`), ahead of ReshapeMover; in which shape was
+    settled after that.
+    """
+    return user.opcode == "bitcast" and user.id > moved.id and all(r.opcode == "reduce" for r in user.users)
 
 
 def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:
