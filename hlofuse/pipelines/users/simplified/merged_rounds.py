@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
-from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_division
+from hlofuse.pipelines.users.common.ages import is_sign_of_remainder, was_division, was_subtraction
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.simplified.merged_factors import has_merged_factor
 
@@ -22,7 +22,7 @@ def with_those_of_its_round_in_front(
     """
     if constant.id < passes or not users or any(map(was_division, users)):
         return users
-    if users[0].id == constant.id + 1 and not has_merged_factor(users[0]):
+    if users[0].id == constant.id + 1 and (was_subtraction(users[0]) or _chooses_product(users[0])):
         return users  # the first simplification made it for what it made next
     if is_sign_of_remainder(users[0], constant):  # made in the round of the others like it
         return users
@@ -43,4 +43,9 @@ def with_those_of_its_round_in_front(
 
 def _was_product_with_predicate(x: Instruction) -> bool:
     """Did the first simplification make it, of a predicate that was multiplied or divided by a number?"""
-    return x.opcode == "select" and operation(x) in {"div", "mul"} and not is_of_program(x)
+    return _chooses_product(x) and operation(x) in {"div", "mul"}
+
+
+def _chooses_product(x: Instruction) -> bool:
+    """The same, or was it of a matrix product that became one of elements before?"""
+    return x.opcode == "select" and operation(x) in {"div", "dot_general", "mul"} and not is_of_program(x)
