@@ -95,17 +95,21 @@ def test_the_last_time_around_two_factors_become_one_before_they_are_spread(is_w
     assert made == ({} if is_wide else last)
 
 
-def test_it_stands_right_behind_the_number() -> None:
+@pytest.mark.parametrize(("number", "path"), [("0.3", "mul"), ("0.0909090862", "div")])
+def test_it_stands_right_behind_the_number(number: str, path: str) -> None:
+    """So does a quotient, 0.1 / 1.1, that became a product when that had been folded."""
+    of = f'metadata={{op_name="jit(f)/{path}"}}'
     text = f"""HloModule m
 
 ENTRY %main {{
   %p = f32[8]{{0}} parameter(0)
-  %constant.1.0 = f32[] constant(0.3)
-  %broadcast.6.0 = f32[8]{{0}} broadcast(%constant.1.0), dimensions={{}}, {_OF}
-  %mul.3.0 = f32[8]{{0}} multiply(%p, %broadcast.6.0), {_OF}
-  ROOT %neg.1.0 = f32[8]{{0}} negate(%mul.3.0)
+  %constant.1.0 = f32[] constant({number})
+  %broadcast.6.0 = f32[8]{{0}} broadcast(%constant.1.0), dimensions={{}}, {of}
+  %multiply.3.0 = f32[8]{{0}} multiply(%p, %broadcast.6.0), {of}
+  ROOT %neg.1.0 = f32[8]{{0}} negate(%multiply.3.0)
 }}
 """
     *_, spread, product, root = parse_module(text).entry
     assert behind_factors([product, root, spread], {product}) == [root, spread, product]
-    assert behind_factors([product, root, spread], ()) == [product, root, spread]
+    behind = path == "div"
+    assert (behind_factors([product, root, spread], ()) == [root, spread, product]) == behind

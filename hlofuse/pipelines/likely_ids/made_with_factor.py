@@ -14,7 +14,9 @@ from collections.abc import Collection, Mapping
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.folded_numbers import is_variance
 from hlofuse.pipelines.likely_ids.maker import Maker
+from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming
 
 _LATER = (Maker.SIMPLIFIER_AGAIN, Maker.LAYOUT_NORMALIZATION, Maker.SIMPLIFIER_LAST)
@@ -76,13 +78,20 @@ def _merged_last(factor: Instruction) -> list[Instruction]:
 
 
 def behind_factors(order: list[Instruction], with_factor: Collection[Instruction]) -> list[Instruction]:
-    """The `order` with such products, and their sums, right behind what was spread for them last."""
+    """The `order` with such products, and their sums, right behind what was spread for them last.
+
+    So are quotients that became products when numbers had been folded: CSE may have kept for one of them what
+    was spread later for another one.
+    """
+    products = {x for x in order if x in with_factor or _is_of_folded(x)}
     key = {x: (k, 0) for k, x in enumerate(order)}
     for k, x in enumerate(order, 1):
-        if x in with_factor:
-            own = [
-                key[o] for o in x.operands if o in key and (is_broadcast_of_constant(o) or o in with_factor)
-            ]
+        if x in products:
+            own = [key[o] for o in x.operands if o in key and (is_broadcast_of_constant(o) or o in products)]
             if own:
                 key[x] = max(key[x], (max(own)[0], k))
     return sorted(order, key=key.__getitem__)
+
+
+def _is_of_folded(x: Instruction) -> bool:
+    return x.opcode == "multiply" and (is_of_merged_quotient(x) or is_variance(x))
