@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
 from hlofuse.pipelines.likely_ids.merged_bitcasts import is_merged_for_reduction, reads_normalized
 
 _NAMED = ', metadata={op_name="jit(f)/reshape"}'
@@ -17,22 +16,27 @@ _SUM = """%sum {
 
 
 @pytest.mark.parametrize(
-    ("given", "order"),
-    [("f32[4,2,1]", ["3", "2"]), ("f32[1,4,2]", ["2", "3"])],
-    ids=["moved", "there before"],
+    ("shape", "given", "is_merged"),
+    [
+        ("f32[4,2,1]", "bitcast", True),
+        ("f32[1,4,2]", "bitcast", False),
+        ("f32[4,2,1]", "parameter", False),
+        ("f32[4,2,1]", "negate", False),
+    ],
+    ids=["moved", "there before", "of an argument", "of what is computed"],
 )
-def test_a_one_moved_in_front_of_a_transposition_was_elsewhere_in_the_program(
-    given: str, order: list[str]
+def test_a_one_moved_in_front_of_what_was_reshaped_was_elsewhere_in_the_program(
+    shape: str, given: str, is_merged: bool
 ) -> None:
-    """So there was a bitcast behind it, with which the program's own was merged."""
-    body = f"""  %p = {given} parameter(0)
-  %transpose.1.0 = f32[1,2,4] transpose(%p), dimensions={{0,1,2}}
-  %bitcast.2.0 = f32[8] bitcast(%transpose.1.0){_NAMED}
-  %bitcast.3.0 = {given} bitcast(%p){_NAMED}
-  ROOT %tuple.1.0 = ({given}) tuple(%bitcast.3.0)"""
-    module = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n")
-    made = in_order_of_making([x for x in module.entry if x.opcode == "bitcast"])
-    assert [x.name[8] for x in made] == order
+    """So there was a bitcast behind the transposition, with which the program's own was merged."""
+    argument = {"bitcast": "f32[8]", "negate": shape, "parameter": shape}[given]
+    made = "" if given == "parameter" else f"%p.1 = {shape} {given}(%p)"
+    body = f"""  %p = {argument} parameter(0)
+  {made}
+  %transpose.1.0 = f32[1,2,4] transpose({"%p.1" if made else "%p"}), dimensions={{0,1,2}}
+  ROOT %bitcast.2.0 = f32[8] bitcast(%transpose.1.0){_NAMED}"""
+    root = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry.root
+    assert reads_normalized(root, frozenset()) == is_merged
 
 
 @pytest.mark.parametrize(

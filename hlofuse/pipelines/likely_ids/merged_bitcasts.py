@@ -76,11 +76,14 @@ def reads_normalized(x: Instruction, normalized: frozenset[Instruction]) -> bool
 
 
 def _moves_one_in_front(x: Instruction) -> bool:
-    """Is it a transposition of the program that was laid out with a dimension of size one as the outermost?
+    """Is it a transposition of what was reshaped, laid out with a dimension of size one as the outermost?
 
-    Where that stands makes no difference in memory: LayoutNormalization makes it the first one.
+    Where that stands makes no difference in memory: LayoutNormalization makes it the first one. An argument,
+    or what is computed without a reshape, is laid out as it comes.
     """
-    return x.opcode == "transpose" and x.shape.dimensions[0] == 1 != x.operands[0].shape.dimensions[0]
+    if x.opcode != "transpose" or x.operands[0].opcode != "bitcast":
+        return False
+    return x.shape.dimensions[0] == 1 != x.operands[0].shape.dimensions[0]
 
 
 def is_merged_for_reduction(x: Instruction, reads_matmul: bool, normalized: frozenset[Instruction]) -> bool:

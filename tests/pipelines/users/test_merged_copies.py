@@ -7,6 +7,7 @@ import pytest
 from .lists import named, users_of
 
 CONV = "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01, custom_call_target="
+FORWARD = f'custom-call(%x, %transpose.1), {CONV}"__cudnn$convForward"'
 
 
 def _weight_and(back: str) -> str:
@@ -15,7 +16,7 @@ def _weight_and(back: str) -> str:
   %x = f32[4,8,16,16]{{3,2,1,0}} parameter(1)
   %rate = f32[] constant(0.5)
   %transpose.1 = f32[8,8,3,3]{{3,2,1,0}} transpose(%w), dimensions={{3,2,0,1}}{named("w")}
-  %conv = (f32[4,8,16,16]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%x, %transpose.1), {CONV}"__cudnn$convForward"
+  %conv = (f32[4,8,16,16]{{3,2,1,0}}, u8[0]{{0}}) {FORWARD}
   %y = f32[4,8,16,16]{{3,2,1,0}} get-tuple-element(%conv), index=0
 {back}  %broadcast.1 = f32[8,8,3,3]{{3,2,1,0}} broadcast(%rate), dimensions={{}}{named("mul")}
   %multiply.1 = f32[8,8,3,3]{{3,2,1,0}} multiply(%transpose.1, %broadcast.1){named("mul")}
@@ -39,7 +40,8 @@ def test_the_last_takes_the_place_of_the_convolutions_bitcast() -> None:
 )
 def test_further_bitcasts_are_merged_first(target: str, users: list[str]) -> None:
     """The second convolution's goes when CSE made the two one, the first only after that."""
-    back = f"""  %back = (f32[4,8,16,16]{{3,2,1,0}}, u8[0]{{0}}) custom-call(%y, %transpose.1), {CONV}"{target}"
+    call = f'custom-call(%y, %transpose.1), {CONV}"{target}"'
+    back = f"""  %back = (f32[4,8,16,16]{{3,2,1,0}}, u8[0]{{0}}) {call}
   %z = f32[4,8,16,16]{{3,2,1,0}} get-tuple-element(%back), index=0
 """
     body = _weight_and(back) + "  ROOT %r = (f32[4,8,16,16], f32[8,8,3,3]) tuple(%z, %subtract.1)"

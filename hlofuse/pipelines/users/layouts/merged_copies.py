@@ -3,8 +3,8 @@
 Layout assignment makes a copy for every use. CSE comes along them in the order of the walk and gives the
 first what read the others (`xla/service/hlo_cse.cc`). Every run of the normalization ahead of that puts a
 bitcast behind the copy that a cuDNN convolution reads, be it reshaped, for a call that stays as it is
-(`UpdateLayoutForCudnnConvolution`, `xla/service/gpu/conv_layout_normalization.cc`). Nobody reads it. CSE makes
-those one as well, and AlgebraicSimplifier takes away the one that is left.
+(`UpdateLayoutForCudnnConvolution`, `xla/service/gpu/conv_layout_normalization.cc`). Nobody reads it. CSE
+makes those one as well, and AlgebraicSimplifier takes away the one that is left.
 """
 
 from __future__ import annotations
