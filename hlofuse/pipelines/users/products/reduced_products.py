@@ -18,7 +18,7 @@ from hlofuse.pipelines.users.products.reshaped_products import (
     is_bitcast_of_product,
     is_sum_of_products,
 )
-from hlofuse.pipelines.users.products.side_inputs import has_side_input
+from hlofuse.pipelines.users.products.side_inputs import has_bias, has_side_input
 
 
 def with_last_in_place_of_reduction(
@@ -186,6 +186,6 @@ def _is_named_after(x: Instruction, source: Instruction) -> bool:
 
 def _is_gemm_or_sum(x: Instruction) -> bool:
     """Is it a product that a fusion computes, or a sum with one, which a library call may have taken in?"""
-    if x.opcode == "get-tuple-element" and has_side_input(x.operands[0]):
+    if x.opcode == "get-tuple-element" and (has_side_input(x.operands[0]) or has_bias(x.operands[0])):
         return True
     return (x.opcode == "fusion" and has_dot(x)) or is_sum_of_products(x)

@@ -48,6 +48,11 @@ def has_side_input(x: Instruction) -> bool:
     return _side_input(x) is not None
 
 
+def has_bias(x: Instruction) -> bool:
+    """Is it a matrix product that adds a vector to each row of what it computes?"""
+    return _is_product(x) and '"epilogue":"BIAS' in (x.attributes.raw("backend_config") or "")
+
+
 def _side_input(x: Instruction) -> Instruction | None:
     side = None
     if _target(x) == "__cudnn$convBiasActivationForward" and len(x.operands) > _OF_CONVOLUTION:
