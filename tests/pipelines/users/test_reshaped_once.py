@@ -90,24 +90,25 @@ def test_what_is_taken_in_each_of_two_places_comes_to_its_own_reader_first(
 
 
 @pytest.mark.parametrize(
-    ("shape", "reader", "users"),
+    ("dimensions", "shape", "reader", "users"),
     [
-        ("f32[]", "reduce(%bitcast.1, %zero), dimensions={0}, to_apply=%sum", ["mul.1", "bitcast.1"]),
-        ("f32[8]", "exponential(%bitcast.1)", ["bitcast.1", "mul.1"]),
+        ("1,8", "f32[]", "reduce(%bitcast.1, %zero), dimensions={0}, to_apply=%sum", ["mul.1", "bitcast.1"]),
+        ("2,4", "f32[]", "reduce(%bitcast.1, %zero), dimensions={0}, to_apply=%sum", ["bitcast.1", "mul.1"]),
+        ("1,8", "f32[8]", "exponential(%bitcast.1)", ["bitcast.1", "mul.1"]),
     ],
-    ids=["summed", "read by what is no sum"],
+    ids=["summed", "grouped for the sum", "read by what is no sum"],
 )
 def test_what_is_summed_as_it_was_reshaped_read_the_same_reshape(
-    shape: str, reader: str, users: list[str]
+    dimensions: str, shape: str, reader: str, users: list[str]
 ) -> None:
     """`r = (x - y).reshape(8)`, `r.sum()` and `r * z`: the sum reads the difference before that is moved."""
-    body = f"""  %x = f32[1,8]{{1,0}} parameter(0)
+    body = f"""  %x = f32[{dimensions}]{{1,0}} parameter(0)
   %zero = f32[] constant(0)
-  %sub.1 = f32[1,8]{{1,0}} subtract(%x, %x){named("sub")}
+  %sub.1 = f32[{dimensions}]{{1,0}} subtract(%x, %x){named("sub")}
   %bitcast.1 = f32[8]{{0}} bitcast(%sub.1)
   %sum.1 = {shape} {reader}{named("reduce_sum")}
-  %mul.1 = f32[1,8]{{1,0}} multiply(%sub.1, %x){named("mul")}
-  %multiply.1 = f32[1,8]{{1,0}} multiply(%x, %x){named("div")}
-  ROOT %r = ({shape}, f32[1,8], f32[1,8]) tuple(%sum.1, %mul.1, %multiply.1)"""
+  %mul.1 = f32[{dimensions}]{{1,0}} multiply(%sub.1, %x){named("mul")}
+  %multiply.1 = f32[{dimensions}]{{1,0}} multiply(%x, %x){named("div")}
+  ROOT %r = ({shape}, f32[{dimensions}], f32[{dimensions}]) tuple(%sum.1, %mul.1, %multiply.1)"""
     ids = "x zero sub.1 sum.1 r multiply.1 mul.1 bitcast.1"
     assert users_of("sub.1", body, ids=ids) == users

@@ -30,4 +30,10 @@ def users_of_merged_copies(copy: Instruction, uses: Uses) -> list[Instruction]:
 
 def _is_for_convolution(user: Instruction) -> bool:
     read_by = user.users if user.opcode == "bitcast" else [user]
-    return any(map(is_library_convolution, read_by))
+    return any(is_library_convolution(v) and _has_features_first(v) for v in read_by)
+
+
+def _has_features_first(convolution: Instruction) -> bool:
+    """Is it laid out as on devices before Ampere? On others CSE made the copies one ahead of softmax fusion,
+    between two runs of the normalization."""
+    return (convolution.attributes.raw("dim_labels") or "").startswith("bf")

@@ -90,12 +90,14 @@ def _was_argument_with(reduction: Instruction, moved: Instruction, passes: int) 
 
 
 def _is_reduced_as_reshaped(user: Instruction, moved: Instruction) -> bool:
-    """Is it what a reduction reads that summed the reshape as well, before the value itself?
+    """Is it what a reduction reads that summed the reshape as well, without ones, before the value itself?
 
-    AlgebraicSimplifier has it read the value (`HandleReduce`), ahead of ReshapeMover; in which shape was
-    settled after that.
+    AlgebraicSimplifier has it read the value (`HandleReduce`), ahead of ReshapeMover. Of one that ever summed
+    the value ReductionDimensionGrouper makes such a bitcast where it joins dimensions.
     """
-    return user.opcode == "bitcast" and user.id > moved.id and all(r.opcode == "reduce" for r in user.users)
+    if user.opcode != "bitcast" or user.id < moved.id or any(r.opcode != "reduce" for r in user.users):
+        return False
+    return list(user.shape.dimensions) == user.operands[0].shape.true_dimensions
 
 
 def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:
