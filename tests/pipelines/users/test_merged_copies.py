@@ -49,7 +49,7 @@ def test_further_bitcasts_are_merged_first(target: str, users: list[str]) -> Non
 
 
 def test_copies_that_were_merged_before_the_last_normalization_stand_as_they_were_met() -> None:
-    """So they were on the devices where convolutions have features last: the bitcasts came behind them all."""
+    """So they were where convolutions have features last: the bitcasts came behind them all."""
     body = _weight_and("").replace("bf01_oi01->bf01", "b01f_o01i->b01f")
     body += "  ROOT %r = (f32[4,8,16,16], f32[8,8,3,3]) tuple(%y, %subtract.1)"
     assert users_of("transpose.1", body) == ["conv", "subtract.1", "multiply.1"]
