@@ -44,7 +44,8 @@ def test_the_last_that_had_a_copy_of_its_own_is_behind_what_a_convolution_reads(
   %q = {matrix} parameter(1)
   %transpose.1 = {matrix} transpose(%p), dimensions={{1,0}}
   %bitcast.1 = f32[4,8,1]{{2,1,0}} bitcast(%transpose.1)
-  %conv.1 = {convolved} custom-call(%bitcast.1, %q), custom_call_target="{target}"{named("conv")}
+  %conv.1 = {convolved} custom-call(%bitcast.1, %q), dim_labels=bf0_oi0->bf0, \
+custom_call_target="{target}"{named("conv")}
   %multiply.1 = {matrix} multiply(%transpose.1, %q){named("mul")}
   %multiply.2 = {matrix} multiply(%multiply.1, %transpose.1){named("mul")}
   %subtract.1 = {matrix} subtract(%multiply.2, %transpose.1){named("sub")}
