@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.front_end_names import named_by_front_end
@@ -14,11 +15,11 @@ PARAMETERS = """  %p = f32[8]{0} parameter(0)
   %zero = f32[] constant(0)"""
 
 
-def maker(name: str, *lines: str, computation: str = "main", matrices: bool = False) -> Maker:
-    """Who made it; with `matrices` in the place of what has one dimension."""
+def text_of(lines: Sequence[str], parameters: str = PARAMETERS, computation: str = "main") -> str:
+    """A module of these `lines`, of which the last is the root, behind its `parameters`."""
     *first, last = lines
     body = "\n".join([*(f"  {line}" for line in first), f"  ROOT {last}"])
-    text = f"""HloModule m
+    return f"""HloModule m
 
 %region {{
   %a = f32[] parameter(0)
@@ -27,10 +28,15 @@ def maker(name: str, *lines: str, computation: str = "main", matrices: bool = Fa
 }}
 
 ENTRY %{computation} {{
-{PARAMETERS}
+{parameters}
 {body}
 }}
 """
+
+
+def maker(name: str, *lines: str, computation: str = "main", matrices: bool = False) -> Maker:
+    """Who made it; with `matrices` in the place of what has one dimension."""
+    text = text_of(lines, computation=computation)
     if matrices:
         text = re.sub(r"\[(\d)\]\{0\}", r"[\1,6]{1,0}", text).replace("={[0:4]}", "={[0:4], [0:6]}")
     module = parse_module(text)

@@ -8,31 +8,19 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.likely_ids.made_with_factor import behind_factors, made_with_factor
 from hlofuse.pipelines.likely_ids.maker import Maker
 
+from .made import text_of
+
+_PARAMETERS = """  %p = f32[8,4]{1,0} parameter(0)
+  %q = f32[8]{0} parameter(1)
+  %n = f32[] parameter(2)
+  %constant.1.0 = f32[] constant(0.3)
+  %zero = f32[] constant(0)"""
 _OF = 'metadata={op_name="jit(f)/mul"}'
 
 
 def _made(factor: str, *lines: str, later: Maker = Maker.SIMPLIFIER_AGAIN) -> dict[str, Maker]:
     """Of what seems to be of the first turn, where numbers tell that the `factor` is `later`."""
-    *first, last = lines
-    body = "\n".join([*(f"  {line}" for line in first), f"  ROOT {last}"])
-    text = f"""HloModule m
-
-%region {{
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %sum = f32[] add(%a, %b)
-}}
-
-ENTRY %main {{
-  %p = f32[8,4]{{1,0}} parameter(0)
-  %q = f32[8]{{0}} parameter(1)
-  %n = f32[] parameter(2)
-  %constant.1.0 = f32[] constant(0.3)
-  %zero = f32[] constant(0)
-{body}
-}}
-"""
-    entry = parse_module(text).entry
+    entry = parse_module(text_of(lines, _PARAMETERS)).entry
     told = {x: Maker.SIMPLIFIER for x in entry if x.opcode != "parameter"}
     makers = {x: later if x.name == factor else maker for x, maker in told.items()}
     return {x.name: maker for x, maker in made_with_factor(makers, told).items()}

@@ -112,7 +112,9 @@ def in_order_of_calls(
     inner = as_call_within_leaves_it(source, in_call, function)
     if source.computation is not None and is_cloned_whole(source.computation):
         return [*inner, *outer]  # the tuples had gone by then
-    if outer and (_is_carried_and_stacked(outer) or (source.opcode == "bitcast" and not inner)):
+    if source.opcode == "bitcast" and not inner:
+        return outer  # it was put in front of what reads it: no tuple had it
+    if _is_carried_and_stacked(outer):
         return [*inner, *outer]
     if outer and _is_result_of_nested(source, function):
         return [outer[-1], *inner, *outer[:-1]]
@@ -138,13 +140,11 @@ def _is_carried_and_stacked(users: list[Instruction]) -> bool:
     """Does the body of a loop give the result to its next turn, and write it, reshaped, into an array?
 
     The tuple of the call had it twice: the elements found their users one after the other, what is carried
-    first. A bitcast of a result was not in a tuple at all: it was put in front of what reads it.
+    first.
     """
-    return {u.opcode for u in users} == {"bitcast", "tuple"} and any(u is _root_around(u) for u in users)
-
-
-def _root_around(x: Instruction) -> Instruction | None:
-    return x.computation.root if x.computation is not None else None
+    if {u.opcode for u in users} != {"bitcast", "tuple"}:
+        return False
+    return any(u.computation is not None and u is u.computation.root for u in users)
 
 
 def _ends_in_tuple(result: Instruction, function: str, *, ids_known: bool) -> bool:
