@@ -207,7 +207,12 @@ _PARTITIONER_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardTo
 
 
 def _unoptimized_sign(module: Module) -> str | None:
-    """Something XLA:CPU never leaves in a module that is about to be fused."""
+    """Something that XLA never leaves in a module that is about to be fused.
+
+    What may come back, as a pass that copies the body of a loop copies its constants, tells nothing beside a
+    bitcast, which passes make and no front end does.
+    """
+    likely, has_bitcast = None, False
     for computation in module.computations:
         if computation.fusion is not None:
             continue
@@ -222,13 +227,20 @@ def _unoptimized_sign(module: Module) -> str | None:
                 return f"it has a {opcode}, {printable(i.name)}, which is expanded earlier"
             if opcode == "custom-call" and i.attributes.get("custom_call_target") in _PARTITIONER_CALLS:
                 return f"it has sharding annotations such as {printable(i.name)}, which are removed earlier"
-            if opcode == "broadcast" and any(d == 1 for o in i.operands for d in o.shape.dimensions):
-                return (
-                    f"it broadcasts a dimension of size 1 ({printable(i.name)}), which is simplified earlier"
-                )
-            if opcode == "constant" and i.shape.is_effective_scalar:
-                other = scalars.setdefault((i.shape.key, i.payload), i.name)
-                if other != i.name:
-                    names = f"{printable(other)} and {printable(i.name)}"
-                    return f"it has {names}, equal constants, which are merged earlier"
+            if opcode == "bitcast":
+                has_bitcast = True
+            elif likely is None:
+                likely = _likely_sign(i, scalars)
+    return None if has_bitcast else likely
+
+
+def _likely_sign(i: Instruction, scalars: dict[object, str]) -> str | None:
+    """`scalars` are the names of the constants before it in its computation, by value."""
+    if i.opcode == "broadcast" and any(d == 1 for o in i.operands for d in o.shape.dimensions):
+        return f"it broadcasts a dimension of size 1 ({printable(i.name)}), which is simplified earlier"
+    if i.opcode == "constant" and i.shape.is_effective_scalar:
+        other = scalars.setdefault((i.shape.key, i.payload), i.name)
+        if other != i.name:
+            names = f"{printable(other)} and {printable(i.name)}"
+            return f"it has {names}, equal constants, which are merged earlier"
     return None

@@ -51,6 +51,14 @@ def stage(text: str) -> tuple[str, str | None]:
             module("  %c = f32[] constant(1)\n  %d = f32[] constant(1)\n  %e = f32[] add(%c, %d)\n" + NEGATE),
             (BEFORE, None),
         ),
+        # Passes that copy computations may leave equal constants, and only passes make bitcasts.
+        (
+            module(
+                "  %c = f32[] constant(1)\n  %d = f32[] constant(1)\n  %e = f32[] add(%c, %d)\n"
+                "  %b = f32[8]{0} bitcast(%p)\n  ROOT %n = f32[4,2]{1,0} bitcast(%b)"
+            ),
+            (INPUT, None),
+        ),
         (module('  ROOT %n = f32[4,2]{1,0} custom-call(%p), custom_call_target="Sharding"'), (BEFORE, None)),
         (
             module('  ROOT %n = f32[4,2]{1,0} custom-call(%p), custom_call_target="__cublas$gemm"'),
