@@ -78,7 +78,12 @@ def as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         called = left
         if not clues.ids_known or not had_each_its_own(producer, users):
             called = in_order_of_calls(
-                producer, left, clues.order, passes=clues.anew, guessed=clues.guessed_anew(producer)
+                producer,
+                left,
+                clues.order,
+                clues.results,
+                passes=clues.anew,
+                guessed=clues.guessed_anew(producer),
             )
         users = with_those_of_program(without(called, sliced) + own, merged, clues.order)
         if clues.ids_known:

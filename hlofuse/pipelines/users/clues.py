@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.calls.results import Results
 from hlofuse.pipelines.users.calls.selected_branches import Given, given_to_branches
 from hlofuse.pipelines.users.calls.unrolled_loops import last_unrolled
 from hlofuse.pipelines.users.common.ages import (
@@ -99,6 +100,7 @@ class Clues(NamedTuple):
     """What the branches of conditionals that became selects were given."""
     lower_bits: LowerBits
     """What drew the bits of random integers, where what had drawn more of them is gone."""
+    results: Results
     of_convolutions: frozenset[Instruction]
     """The results of convolutions that layout normalization made anew."""
     ages: Ages
@@ -143,6 +145,7 @@ def clues_of(computation: Computation, program: Program, gone: GonePlaces, *, id
         readers_in_gemms(order),
         given_to_branches(order),
         lower_bits(order),
+        Results(),
         results_of_normalized(computation),
         ages,
         gone,

@@ -34,7 +34,7 @@ from hlofuse.pipelines.users.calls.read_through_bitcasts import (
     is_read_row_major,
 )
 from hlofuse.pipelines.users.calls.results import (
-    has_other_results,
+    Results,
     is_computed_of_nothing,
     is_read_in_transpose,
     kind_of,
@@ -60,6 +60,7 @@ def in_order_of_calls(
     producer: Instruction,
     users: list[Instruction],
     order: dict[Instruction, int],
+    results: Results,
     *,
     passes: int | None,
     guessed: int | None = None,
@@ -109,7 +110,7 @@ def in_order_of_calls(
     elif guessed is not None and _are_in_one_run([served[u] for u in inner], function):
         inner = with_clones_by_age(inner, served, range(source.id, guessed))
     in_call = sorted(inner, key=is_stacked)
-    inner = as_call_within_leaves_it(source, in_call, function)
+    inner = as_call_within_leaves_it(source, in_call, function, results)
     if source.computation is not None and is_cloned_whole(source.computation):
         return [*inner, *outer]  # the tuples had gone by then
     if source.opcode == "bitcast" and not inner:
@@ -122,14 +123,14 @@ def in_order_of_calls(
         outer
         and not is_computed_of_nothing(source)
         and not (inner and is_cotangent(source, function))
-        and _ends_in_tuple(source, function, ids_known=passes is not None)
+        and _ends_in_tuple(source, function, results, ids_known=passes is not None)
     ):
         if is_loop_of_one_turn(source) and all(map(is_made_again, outer)):
             return [*inner, *outer]  # HloCSE gave it those of what was the same there: it is no result
         outer = with_branches_together(source, outer)
         outer = with_last_in_place_of_slice(source, outer, order)
         own, elsewhere = _by_place_of_call(source, inner, outer)
-        nested = as_nested_tuples_leave_it(source, in_call, own, function)
+        nested = as_nested_tuples_leave_it(source, in_call, own, function, results)
         listed = _without_tuples(inner, own) if nested is None else nested
         listed = _with_other_calls_merged(listed, elsewhere, len(inner))
         return last_in_front(listed) if is_stacked(source) else listed
@@ -147,9 +148,9 @@ def _is_carried_and_stacked(users: list[Instruction]) -> bool:
     return any(u.computation is not None and u is u.computation.root for u in users)
 
 
-def _ends_in_tuple(result: Instruction, function: str, *, ids_known: bool) -> bool:
+def _ends_in_tuple(result: Instruction, function: str, results: Results, *, ids_known: bool) -> bool:
     """Did the call that computed `result` have others, or was it a loop's body, which has?"""
-    if is_loop_of_one_turn(result) or has_other_results(result, function):
+    if is_loop_of_one_turn(result) or results.has_others(result, function):
         return True
     return ids_known and has_result_given_the_same(result, function, outermost_call)
 

@@ -7,14 +7,14 @@ the call itself and those around it, and the last of these takes its place when 
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_of_derivative, scope
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.calls.clones import operands_of, readers_of, twins_of
 from hlofuse.pipelines.users.calls.results import (
-    has_other_results,
+    Results,
     is_computed_of_nothing,
     is_of_next_call,
 )
@@ -23,13 +23,13 @@ from hlofuse.pipelines.users.floats.widened import served_by
 
 
 def as_call_within_leaves_it(
-    result: Instruction, users: list[Instruction], function: str
+    result: Instruction, users: list[Instruction], function: str, results: Results
 ) -> list[Instruction]:
     """The users in `function` of what a call in that computed, and another value too.
 
     That call had been inlined first, and left its place in the same way.
     """
-    own = _ahead_of_tuple(result, users, function)
+    own = _ahead_of_tuple(result, users, function, results)
     if own is None:
         return users
     around = [u for u in users if u not in own]
@@ -50,7 +50,11 @@ def _is_like_in_other_call(u: Instruction, v: Instruction) -> bool:
 
 
 def as_nested_tuples_leave_it(
-    result: Instruction, inner: list[Instruction], outer: list[Instruction], function: str
+    result: Instruction,
+    inner: list[Instruction],
+    outer: list[Instruction],
+    function: str,
+    results: Results,
 ) -> list[Instruction] | None:
     """The users in `function`, and those around it, of what both it and a call in it have as a result.
 
@@ -59,13 +63,15 @@ def as_nested_tuples_leave_it(
     around may have read that: AlgebraicSimplifier has a product of two negated values read the values. What
     passes put in, without a name, tells of no call.
     """
-    own = _ahead_of_tuple(result, inner, function)
+    own = _ahead_of_tuple(result, inner, function, results)
     if own is None or any(u.opcode == "negate" for u in inner) or not all(u.op_name for u in outer):
         return None
     return [*own, outer[-1], *(u for u in inner if u not in own), *outer[:-1]]
 
 
-def _ahead_of_tuple(result: Instruction, users: list[Instruction], function: str) -> list[Instruction] | None:
+def _ahead_of_tuple(
+    result: Instruction, users: list[Instruction], function: str, results: Results
+) -> list[Instruction] | None:
     """The users in the call within `function` that computed `result`; None if it did not end in a tuple."""
     call = scope(result)
     if not call or call == function:
@@ -78,7 +84,7 @@ def _ahead_of_tuple(result: Instruction, users: list[Instruction], function: str
         return own
     if not own and _is_recomputed_for_derivative(result, call):
         return own
-    if is_computed_of_nothing(result, call_of) or not has_other_results(result, call, call_of):
+    if is_computed_of_nothing(result, call_of) or not results.has_others(result, call, call_of):
         return None
     return own
 
@@ -90,7 +96,12 @@ def _is_within(scope: str, call: str) -> bool:
 def _call_seen_in(call: str, x: Instruction) -> str:
     """`call`, another one, or "" for what is around that `call`; what a pass made is not told apart."""
     path = scope(x)
-    if path is None or _is_within(path, call):
+    return call if path is None else _seen_in(call, path)
+
+
+@lru_cache(maxsize=1 << 15)
+def _seen_in(call: str, path: str) -> str:
+    if _is_within(path, call):
         return call
     return "" if _is_within(call, path) or not path else path
 

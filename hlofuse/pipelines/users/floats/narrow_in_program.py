@@ -91,10 +91,10 @@ def _with_that_of_place(own: dict[Instruction, int]) -> dict[Instruction, int]:
     there: dict[int, list[int]] = {}
     for x, known in own.items():
         there.setdefault(stack_frame(x), []).append(known)
+    told = {place: _LIKELY * _told_by(evidence) for place, evidence in there.items() if place}
 
     def of_place(x: Instruction) -> int:
-        is_told = stack_frame(x) and operation(x) != "add_any"
-        return _LIKELY * _told_by(there[stack_frame(x)]) if is_told else 0
+        return told.get(stack_frame(x), 0) if operation(x) != "add_any" else 0
 
     return {x: known + of_place(x) if _is_open(known, of_place(x)) else known for x, known in own.items()}
 
