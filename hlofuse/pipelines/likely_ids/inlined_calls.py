@@ -14,7 +14,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call
 from hlofuse.pipelines.likely_ids.nested_calls import with_results_together
-from hlofuse.pipelines.likely_ids.order_of_pass import longest_rising
+from hlofuse.pipelines.likely_ids.order_of_pass import agreed, chains_of
 from hlofuse.pipelines.names import name_before_renaming, operation, stack_frame
 
 
@@ -35,7 +35,8 @@ def in_order_of_cloning(computation: Computation, inlined: list[Instruction]) ->
         candidates.append(inlined)
     if torn:
         candidates.append(_one_after_another(computation, inlined, apart))
-    order = with_results_together(max(candidates, key=_agreed), _agreed)
+    likeliest = max(candidates, key=lambda order: agreed(chains_of(order).values()))
+    order = with_results_together(likeliest)
     return _with_bounds_as_called(_with_widths_in_calls(order))
 
 
@@ -171,12 +172,3 @@ def _torn(inlined: list[Instruction], call_of: Mapping[Instruction, int]) -> set
                 over.add(call)
                 last = call
     return found
-
-
-def _agreed(order: list[Instruction]) -> int:
-    """How many instructions stand as their numbers say."""
-    chains: dict[str, list[int]] = {}
-    for x in order:
-        root, number = name_before_renaming(x)
-        chains.setdefault(root, []).append(number)
-    return sum(len(longest_rising(chain)) for chain in chains.values())

@@ -7,24 +7,35 @@ comes behind what gives the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import functions_around, outermost_call
+from hlofuse.pipelines.likely_ids.order_of_pass import agreed, chains_of
+from hlofuse.pipelines.names import name_before_renaming
 
 
-def with_results_together(
-    inlined: list[Instruction], agreed: Callable[[list[Instruction]], int]
-) -> list[Instruction]:
+def with_results_together(inlined: list[Instruction]) -> list[Instruction]:
     """The order of what was `inlined`, with every call that another one held ahead of its first reader.
 
     Calls of one function that read each other look like one: numbers must agree more than before.
     """
-    order = inlined
+    order, place = inlined, {x: k for k, x in enumerate(inlined)}
+    chains = chains_of(order)
     for call in _nested_calls(inlined):
-        together = _ahead_of_first_reader(order, call)
-        if agreed(together) > agreed(order):
-            order = together
+        late = _behind_first_reader(place, call)
+        if late is None:
+            continue
+        first, moved = late
+        at = place[first]
+        new = {x: (at, k) for k, x in enumerate(moved, -len(moved))}
+        # Of what is named otherwise the order stays.
+        roots = {name_before_renaming(x).root for x in moved}
+        before = [chains[root] for root in roots]
+        after = [sorted(chain, key=lambda x: new.get(x) or (place[x], 0)) for chain in before]
+        if agreed(after) > agreed(before):
+            order = sorted(order, key=lambda x: new.get(x) or (place[x], 0))
+            place, chains = {x: k for k, x in enumerate(order)}, chains_of(order)
     return order
 
 
@@ -57,22 +68,21 @@ def _connected(start: Instruction, members: Collection[Instruction]) -> set[Inst
     return found
 
 
-def _ahead_of_first_reader(order: list[Instruction], call: set[Instruction]) -> list[Instruction]:
-    results = [x for x in order if x in call and not call.issuperset(x.users)]
+def _behind_first_reader(
+    place: dict[Instruction, int], call: set[Instruction]
+) -> tuple[Instruction, list[Instruction]] | None:
+    """The first to read a result of the `call`, and what that needs but has behind that; None for nothing."""
+    results = [x for x in call if not call.issuperset(x.users)]
     if len(results) < 2:
-        return order  # no tuple
-    place = {x: k for k, x in enumerate(order)}
+        return None  # no tuple
     readers = (u for x in results for u in x.users if u in place and u not in call)
     first = min(readers, key=place.__getitem__, default=None)
     if first is None:
-        return order
-    needed = _needed({x for x in call if place[x] > place[first]}, place)
-    late = [x for x in order if x in needed and place[x] > place[first]]
-    if not late or first in needed:
-        return order
-    moved = {*late}
+        return None
     at = place[first]
-    return [*order[:at], *late, *(x for x in order[at:] if x not in moved)]
+    needed = _needed({x for x in call if place[x] > at}, place)
+    late = sorted((x for x in needed if place[x] > at), key=place.__getitem__)
+    return None if not late or first in needed else (first, late)
 
 
 def _needed(members: set[Instruction], place: Collection[Instruction]) -> set[Instruction]:

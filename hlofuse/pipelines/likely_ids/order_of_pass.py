@@ -7,6 +7,7 @@ be another one: operands have become others, users are gone. Numbers tell where 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from operator import lt
 
@@ -68,6 +69,28 @@ def _raised(places: list[int], needed: list[int]) -> list[int]:
         return [*accumulate(map(min, places, most), max)]
 
     return min((raised(earlier), raised(later)), key=lambda found: sum(map(lt, found, needed)))
+
+
+def chains_of(order: Iterable[Instruction]) -> dict[str, list[Instruction]]:
+    """Those of each root that names have, in that order."""
+    chains: dict[str, list[Instruction]] = {}
+    for x in order:
+        chains.setdefault(name_before_renaming(x).root, []).append(x)
+    return chains
+
+
+def agreed(chains: Iterable[list[Instruction]]) -> int:
+    """How many instructions of such chains stand as the numbers in their names say."""
+    return sum(_most_rising(name_before_renaming(x).number for x in chain) for chain in chains)
+
+
+def _most_rising(numbers: Iterable[int]) -> int:
+    """How many members a longest rising subsequence has."""
+    ends: list[int] = []
+    for number in numbers:
+        length = bisect_left(ends, number)
+        ends[length : length + 1] = [number]
+    return len(ends)
 
 
 def longest_rising(numbers: list[int]) -> set[int]:
