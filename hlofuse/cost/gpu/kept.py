@@ -36,3 +36,11 @@ class KeptTable(dict[Instruction, Kept]):
     def __missing__(self, instruction: Instruction) -> Kept:
         kept = self[instruction] = Kept()
         return kept
+
+    def copy(self) -> KeptTable:
+        """Another one, in which others may keep more."""
+        new = KeptTable()
+        for instruction, kept in self.items():
+            entry = new[instruction]
+            entry.run, entry.times, entry.answers = kept.run, dict(kept.times), dict(kept.answers)
+        return new

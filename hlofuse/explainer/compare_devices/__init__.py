@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
@@ -14,10 +15,12 @@ from hlofuse.explainer.edges import edges_inside
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import Place, Totals
 from hlofuse.explainer.views import through_views
-from hlofuse.explainer.why import Pair, last_priority, why
+from hlofuse.explainer.why import Pair, last_priority, why_each
 from hlofuse.ir.instruction import Instruction
 
 _NAMES_ONLY = frozenset({"name", "platform", "gcn_arch_name"})
+_Edge: TypeAlias = tuple[str, str]
+_Term: TypeAlias = tuple[str, Any, Any]
 _DETAILED = 40  # edges for which the reason is looked for; there may be thousands
 
 
@@ -43,7 +46,7 @@ class FlippedEdge:
     where no kernel with the one is read by one with the other."""
     answer: Pair | None
     """What was decided about these two kernels; None beyond the first few."""
-    terms: tuple[tuple[str, Any, Any], ...]
+    terms: tuple[_Term, ...]
     """Numbers of the device, each enough to turn it: name, there, and on the other device."""
 
 
@@ -65,40 +68,51 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
     inside = edges_inside(facts[0]), edges_inside(facts[1])
     flipped: list[FlippedEdge] = []
     for here, there in ((0, 1), (1, 0)):
-        costs = (first.costs, second.costs)[there]
-        other = (first.costs, second.costs)[here]
-        known: dict[tuple[str, str], tuple[Pair | None, tuple[tuple[str, Any, Any], ...]]] = {}
-        for producer, consumer in sorted(inside[here] - inside[there]):
-            kernels = next(_between(producer, consumer, facts[there]), None)
-            asked = kernels or (producer, consumer)
-            if asked not in known and len(flipped) < _DETAILED and costs is not None and other is not None:
-                answer = _answer(asked, (first, second)[there])
-                if answer is None and kernels is not None:
-                    # Not decided about these two, so before the producer got there.
-                    kernels, asked = None, (producer, consumer)
-                    answer = _answer(asked, (first, second)[there])
-                known[asked] = answer, _terms(asked, facts[there], costs, other.device)
-            flipped.append(
-                FlippedEdge(
-                    facts[0].place(producer),
-                    facts[0].place(consumer),
-                    facts[here].replay.device or "",
-                    facts[there].replay.device or "",
-                    kernels,
-                    *known.get(asked, (None, ())),
-                )
+        edges = sorted(inside[here] - inside[there])
+        between = {edge: next(_between(*edge, facts[there]), None) for edge in edges}
+        detailed = edges[: max(0, _DETAILED - len(flipped))]
+        known = _details(detailed, between, facts[there], facts[here].costs)
+        flipped += [
+            FlippedEdge(
+                facts[0].place(edge[0]),
+                facts[0].place(edge[1]),
+                facts[here].replay.device or "",
+                facts[there].replay.device or "",
+                between[edge],
+                *known.get(between[edge] or edge, (None, ())),
             )
+            for edge in edges
+        ]
     sides = tuple(DeviceSide(f.replay.device or "", f.totals_before, f.totals_after) for f in facts)
     module = first.replay.before.name
     return Comparison(module, release, (sides[0], sides[1]), tuple(flipped), first.changes)
 
 
-def _answer(pair: tuple[str, str], observed: Observed) -> Pair | None:
-    """What was decided about the two; None if nothing was."""
-    found = why(observed.replay, *pair, costs=observed.costs)
-    if isinstance(found, Pair) and (found.settled_by is not None or found.cost is not None):
-        return found
-    return None
+def _details(
+    edges: Iterable[_Edge], between: dict[_Edge, _Edge | None], facts: Facts, other: Costs | None
+) -> dict[_Edge, tuple[Pair | None, tuple[_Term, ...]]]:
+    """What is to be said of each edge, or of the kernels `between` which it is.
+
+    Where nothing was decided about these two, as it was before the producer got there, they are given up.
+    """
+    if facts.costs is None or other is None:
+        return {}
+    answers = _answers([between[edge] or edge for edge in edges], facts)
+    early = [edge for edge in edges if (kernels := between[edge]) is not None and answers[kernels] is None]
+    between |= dict.fromkeys(early)
+    answers |= _answers(early, facts)
+    asked = [between[edge] or edge for edge in edges]
+    terms = _terms(asked, facts, facts.costs, other.device)
+    return {pair: (answers[pair], terms.get(pair, ())) for pair in asked}
+
+
+def _answers(pairs: Iterable[_Edge], facts: Facts) -> dict[_Edge, Pair | None]:
+    """What was decided about each two; None if nothing was."""
+    pairs = list(dict.fromkeys(pairs))
+    found = zip(pairs, why_each(pairs, facts), strict=True)
+    return {
+        two: told if told.settled_by is not None or told.cost is not None else None for two, told in found
+    }
 
 
 def _between(producer: str, consumer: str, facts: Facts) -> Iterator[tuple[str, str]]:
@@ -112,28 +126,30 @@ def _between(producer: str, consumer: str, facts: Facts) -> Iterator[tuple[str, 
 
 
 def _terms(
-    kernels: tuple[str, str], facts: Facts, costs: Costs, other: DeviceDescription
-) -> tuple[tuple[str, Any, Any], ...]:
-    """Each number of the other device that alone would make the fusion pay (or not) here.
+    pairs: Iterable[_Edge], facts: Facts, costs: Costs, other: DeviceDescription
+) -> dict[_Edge, tuple[_Term, ...]]:
+    """Each number of the other device that alone would make the fusion of a pair pay (or not) here.
 
     Asked of the graph as it stood when the pair was last estimated, where that is known.
     """
-    found: list[tuple[tuple[str, Any, Any], ...]] = []
+    found: dict[_Edge, tuple[_Term, ...]] = {}
 
-    def look(model: KernelModel, producer: Instruction, _: Sequence[Instruction]) -> None:
-        found.append(_turning(producer, model, other))
+    def look(pair: _Edge, model: KernelModel, producer: Instruction, _: Sequence[Instruction]) -> None:
+        found[pair] = _turning(producer, model, other)
 
-    then = last_priority(*kernels, facts)
-    if then is not None:
-        costs.look(then[0], look)
-        return found[0] if found else ()
-    producer = facts.after.get(facts.lineage.final(kernels[0]))
-    return _turning(producer, costs.model, other) if producer is not None and producer.users else ()
+    asked = []
+    for pair in dict.fromkeys(pairs):
+        then = last_priority(*pair, facts)
+        producer = facts.after.get(facts.lineage.final(pair[0]))
+        if then is not None:
+            asked.append((then[0], partial(look, pair)))
+        elif producer is not None and producer.users:
+            found[pair] = _turning(producer, costs.model, other)
+    costs.look_at(asked)
+    return found
 
 
-def _turning(
-    producer: Instruction, model: KernelModel, other: DeviceDescription
-) -> tuple[tuple[str, Any, Any], ...]:
+def _turning(producer: Instruction, model: KernelModel, other: DeviceDescription) -> tuple[_Term, ...]:
     device = model.device
     try:
         now = pays(model, producer, device)

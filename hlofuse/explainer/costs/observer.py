@@ -5,7 +5,7 @@ A guide that leaves every choice to the pass, or to another guide, and only read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,6 +29,9 @@ class _Estimates:
 
 
 Look: TypeAlias = Callable[[CombinedModel, Instruction, Sequence[Instruction]], None]
+"""Given the model, the producer and its consumers as the graph stands then."""
+Moment: TypeAlias = tuple[str, int]
+"""When to look: at a `fuse` or a `priority`, and which, each counted from 0."""
 
 
 class Enough(Exception):
@@ -36,20 +39,14 @@ class Enough(Exception):
 
 
 class Observer:
-    """Estimates of every fusion, ties, and what `look` finds at one moment.
-
-    `fusion` is the fusion to look at, `priority` the priority worked out, both counted from 0; `look` is
-    given the model, the producer and its consumers as the graph stands then.
-    """
+    """Estimates of every fusion, ties, and what `looks` find at their moments, the last of which ends it."""
 
     def __init__(
         self,
         guide: Guide | None = None,
         *,
         note_ties: bool = False,
-        fusion: int | None = None,
-        priority: int | None = None,
-        look: Look | None = None,
+        looks: Mapping[Moment, Sequence[Look]] | None = None,
     ) -> None:
         self.model: CombinedModel | None = None
         self.fusions = 0
@@ -58,7 +55,7 @@ class Observer:
         self._estimates: dict[int, _Estimates] = {}
         self._guide = guide
         self._note_ties = note_ties
-        self._fusion, self._priority, self._look = fusion, priority, look
+        self._looks = dict(looks or {})
         self._priorities = 0
         self._equal: Sequence[Instruction] = ()
         self._tied: tuple[str, ...] = ()
@@ -116,8 +113,8 @@ class Observer:
             self._guide.fused(fusion, producer, consumer)
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
-        if self._priorities == self._priority:
-            self._see(producer, producer.users)
+        if self._looks:
+            self._see(("priority", self._priorities), producer, producer.users)
         self._priorities += 1
         if self._guide is not None:
             self._guide.priority(producer, us_fused, us_unfused)
@@ -139,12 +136,21 @@ class Observer:
             if fused is None:
                 continue
             self._now[consumer.name] = _Estimates(first, model.run_time(consumer), fused, len(into), leaves)
-            if self.fusions + place == self._fusion:
-                self._see(producer, [consumer])
+            if self._looks:
+                self._see(("fuse", self.fusions + place), producer, [consumer])
 
-    def _see(self, producer: Instruction, consumers: Sequence[Instruction]) -> None:
-        if self._look is not None and self.model is not None:
-            self._look(self.model, producer, consumers)
+    def _see(self, moment: Moment, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+        looks, model = self._looks.pop(moment, ()), self.model
+        if not looks or model is None:
+            return
+        # The pass goes on with what it has kept, not with what a look makes the model keep.
+        kept, model.kept = model.kept, model.kept.copy()
+        try:
+            for look in looks:
+                look(model, producer, consumers)
+        finally:
+            model.kept = kept
+        if not self._looks:
             raise Enough
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.known import KnownStructures
@@ -18,7 +19,7 @@ from hlofuse.explainer.costs.figures import (
 )
 from hlofuse.explainer.costs.kernel_times import time_by
 from hlofuse.explainer.costs.models import model_of
-from hlofuse.explainer.costs.observer import Enough, Look, Observer, OtherOrder
+from hlofuse.explainer.costs.observer import Enough, Look, Moment, Observer, OtherOrder
 from hlofuse.explainer.costs.pairs import pair_detail
 from hlofuse.explainer.costs.sums import pair_estimate, sums
 from hlofuse.ir.instruction import Instruction
@@ -128,26 +129,31 @@ class Costs:
         """Fusions that trying every tie the other way round would repeat."""
         return self.observer.fusions * sum(len(names) for names in self.observer.ties.values())
 
-    def look(self, event: Event, look: Look) -> None:
-        """Show `look` the graph as it stood when this was decided; repeats the replay up to there."""
-        if event.pass_name != PRIORITY_FUSION:
-            return
-        fusion, priority = self._number_of(event), None
-        if event.event == "priority":
-            priority = self._priorities.get(id(event))
-        if fusion is not None or priority is not None:
-            self._again(Observer(self._make_guide(), fusion=fusion, priority=priority, look=look))
+    def look_at(self, asked: Iterable[tuple[Event, Look]]) -> None:
+        """Show each look the graph as it stood at its event; repeats the replay, once for all of them."""
+        looks: dict[Moment, list[Look]] = {}
+        for event, look in asked:
+            if event.pass_name != PRIORITY_FUSION:
+                continue
+            number = self._number_of(event)
+            if number is None and event.event == "priority":
+                number = self._priorities.get(id(event))
+            if number is not None:
+                looks.setdefault((event.event, number), []).append(look)
+        if looks:
+            self._again(Observer(self._make_guide(), looks=looks))
 
-    def detail(self, event: Event, consumer: str | None = None) -> PairDetail | None:
-        """A fuse event in full, or what a priority says of one `consumer`, by its name then."""
-        found: list[PairDetail | None] = []
+    def details(self, asked: Sequence[tuple[Event, str | None]]) -> list[PairDetail | None]:
+        """Fuse events in full, or what a priority says of one consumer, by its name then."""
+        found: dict[int, PairDetail | None] = {}
 
-        def look(model: KernelModel, producer: Instruction, consumers: Sequence[Instruction]) -> None:
-            chosen = next((c for c in consumers if consumer in (None, c.name)), None)
-            found.append(pair_detail(model, producer, chosen) if chosen is not None else None)
+        def look(k: int, model: KernelModel, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+            chosen = next((c for c in consumers if asked[k][1] in (None, c.name)), None)
+            if chosen is not None:
+                found[k] = pair_detail(model, producer, chosen)
 
-        self.look(event, look)
-        return found[0] if found else None
+        self.look_at((event, partial(look, k)) for k, (event, _) in enumerate(asked))
+        return [found.get(k) for k in range(len(asked))]
 
     def pair(self, producer: Instruction, consumer: Instruction) -> PairDetail | None:
         """A pair of the final module in full."""
@@ -207,12 +213,16 @@ def observed_replay(
     def run(guide: Guide | None, checkpoint: Checkpoint | None = None) -> Replay:
         return variant.replay(module, ids=ids, guide=guide, known=known, checkpoint=checkpoint)
 
+    beginning = begun
+    if beginning is None and variant.passes and variant.settings.outside is None:
+        beginning = Checkpoint(variant.passes[0])  # what comes ahead of it takes longest
+
     def again(observer: Observer) -> None:
         with suppress(Enough):
-            run(observer)
+            run(observer, beginning)
 
     def turned(fusion: int, producer: str) -> Replay:
-        return run(OtherOrder(fusion, producer))
+        return run(OtherOrder(fusion, producer), beginning)
 
     xla = (
         observed_replay(module, variant.xla, ids=ids, make_guide=make_guide, known=known)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlofuse.analysis.source_lines import SourceLine, source_line
 from hlofuse.explainer.costs import Costs
 from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.why.decisions import Decision
 from hlofuse.explainer.why.holder import holder_of
-from hlofuse.explainer.why.pair import Pair, last_priority, pair_of
+from hlofuse.explainer.why.pair import Asked, Pair, last_priority, pairs_of
 from hlofuse.explainer.why.story import Story, story_of
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import Replay
 from hlofuse.present.escape import printable
 
-__all__ = ["Decision", "Pair", "Story", "last_priority", "why"]
+__all__ = ["Decision", "Pair", "Story", "last_priority", "why", "why_each"]
 
 _KERNELS = 8  # named of one line
 
@@ -30,15 +32,25 @@ def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | N
     first = _known_name(name, facts)
     if other is None:
         return story_of(first, facts)
-    second = _known_name(other, facts)
+    return pairs_of([_asked(first, _known_name(other, facts), facts)], facts)[0]
+
+
+def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[Pair]:
+    """What was decided about each pair; much faster than asking one after the other."""
+    known = [(_known_name(first, facts), _known_name(second, facts)) for first, second in pairs]
+    return pairs_of([_asked(*pair, facts) for pair in known], facts)
+
+
+def _asked(first: str, second: str, facts: Facts) -> Asked:
+    """The two, or what holds them."""
     outer = [
         (name, holder.name) for name in (first, second) if (holder := holder_of(name, facts)) is not None
     ]
     standing = dict(outer)
     producer, consumer = standing.get(first, first), standing.get(second, second)
     if producer == consumer:  # both in one, or one in the other
-        return pair_of(first, second, facts, tuple(outer))
-    return pair_of(producer, consumer, facts, tuple(outer))
+        return first, second, tuple(outer)
+    return producer, consumer, tuple(outer)
 
 
 def _known_name(name: str, facts: Facts) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.explainer.costs import PRIORITY_FUSION, PairDetail
@@ -51,7 +53,24 @@ class Pair:
         return self.outcome == "refused" and not (self.settled_by and "us_fused" in self.settled_by.figures)
 
 
-def pair_of(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str], ...]) -> Pair:
+Asked: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""A producer, a consumer, and the names that stand for parts of them (`Pair.inside`)."""
+_Moment: TypeAlias = "tuple[Event, str | None]"
+"""The event of which the costs are wanted, and of which consumer."""
+
+
+def pairs_of(asked: Sequence[Asked], facts: Facts) -> list[Pair]:
+    """What was decided about each pair; one more replay has the costs of all."""
+    found = [_without_cost(*names, facts) for names in asked]
+    moments = [moment for _, moment in found if moment is not None]
+    details = iter(facts.costs.details(moments) if facts.costs is not None else [None] * len(moments))
+    return [replace(pair, cost=next(details)) if moment is not None else pair for pair, moment in found]
+
+
+def _without_cost(
+    first: str, second: str, inside: tuple[tuple[str, str], ...], facts: Facts
+) -> tuple[Pair, _Moment | None]:
+    """The pair, and when its cost is to be seen: where at no time, it has that of the final module."""
     producer, consumer, swapped = first, second, False
     touching = _touching(producer, consumer, facts)
     if not touching and not _feeds(producer, consumer, facts):
@@ -96,7 +115,8 @@ def pair_of(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str]
     chosen = next((d for d in decisions if settled is not None and settled.step in d.steps
                    and d.event == settled.event and d.pass_name == settled.pass_name), None)  # fmt: skip
     found = facts.instruction(producer)
-    return Pair(
+    moment = _moment(producer, consumer, settled, facts)
+    pair = Pair(
         facts.place(producer),
         facts.place(consumer),
         swapped,
@@ -108,10 +128,11 @@ def pair_of(first: str, second: str, facts: Facts, inside: tuple[tuple[str, str]
         _running(consumer, facts),
         leaves_size(found[0].shape) if found is not None else 0,
         path,
-        _cost(producer, consumer, settled, facts),
+        _final_cost(producer, consumer, facts) if moment is None else None,
         said_of,
         inside,
     )
+    return pair, moment
 
 
 def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
@@ -142,17 +163,16 @@ def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, st
     return found
 
 
-def _cost(producer: str, consumer: str, settled: Event | None, facts: Facts) -> PairDetail | None:
-    if facts.costs is None:
-        return None
-    if settled is not None and settled.event == "fuse":
-        return facts.costs.detail(settled)
-    found = last_priority(producer, consumer, facts) if settled is None else None
-    if found is not None:
-        return facts.costs.detail(*found)
+def _moment(producer: str, consumer: str, settled: Event | None, facts: Facts) -> _Moment | None:
+    if settled is not None:
+        return (settled, None) if settled.event == "fuse" else None
+    return last_priority(producer, consumer, facts)
+
+
+def _final_cost(producer: str, consumer: str, facts: Facts) -> PairDetail | None:
     first = facts.after.get(facts.standing(producer))
     second = facts.after.get(facts.standing(consumer))
-    if first is None or second is None or is_view(second):
+    if facts.costs is None or first is None or second is None or is_view(second):
         return None  # a view takes no time and is no kernel to compare with
     return facts.costs.pair(first, second)
 

@@ -110,9 +110,7 @@ def is_of_next_call(x: Instruction, result: Instruction, function: str, call_of:
     return any(call_of(o) != function for o in others)
 
 
-def _is_read_outside(
-    x: Instruction, function: str, call_of: CallOf, but: Instruction | None = None
-) -> bool:
+def _is_read_outside(x: Instruction, function: str, call_of: CallOf, but: Instruction | None = None) -> bool:
     """Is it read where the function was called, or in another call of its derivative?"""
     is_derivative = "jvp(" in function
     for user in readers_of(x, but=but):
