@@ -15,8 +15,9 @@ from hlofuse.explainer.compare_devices import compare_devices
 from hlofuse.explainer.costs import PairDetail, observed_replay
 from hlofuse.explainer.explain import explain
 from hlofuse.explainer.explain_text_costs import print_timed_kernel
+from hlofuse.explainer.facts import Facts
 from hlofuse.explainer.model import Explanation
-from hlofuse.explainer.why import Pair, why
+from hlofuse.explainer.why import Pair, why, why_each
 from hlofuse.explainer.words import notes
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
@@ -113,6 +114,16 @@ def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:
     # As in XLA's record.
     assert answer.cost.us_fused == pytest.approx(3.57225)
     assert answer.cost.us_unfused == pytest.approx(7.07475)
+
+
+def test_many_pairs_are_told_as_each_alone(samples: Path) -> None:
+    observed = observed_replay(load(samples / "gpu" / "gpt2_block"), variant_of("gpu", "h100_sxm"))
+    facts = Facts(observed.replay, observed.costs)
+    pairs = [(i.name, u.name) for i in facts.before.values() for u in i.users if i.opcode != "parameter"]
+    told = why_each(pairs, facts)
+    assert {pair.outcome for pair in told} >= {"fused", "refused"}
+    for names, pair in list(zip(pairs, told, strict=True))[::7]:
+        assert pair == why(observed.replay, *names, costs=observed.costs)
 
 
 def test_devices_are_compared(hlofuse: Run, samples: Path) -> None:
