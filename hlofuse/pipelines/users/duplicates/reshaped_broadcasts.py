@@ -70,14 +70,19 @@ def with_last_in_place_of_reshapes(
     ahead of it, CSE had appended the first only, in one with the others; what reads an operation that was
     moved was moved after it, for each of them, and CSE kept the first until the next time. What was
     numbered first of all tells of a reshape in front (`with_last_in_place_of_moved`).
+
+    The broadcast of a constant without a name the program has once: all that was moved had read it.
     """
     moved = sorted((u for b in reshaped.get(broadcast, ()) for u in b.users), key=order.__getitem__)
-    if not moved or users != sorted(users, key=order.__getitem__) or order[moved[0]] < order[users[0]]:
+    if not moved or users != sorted(users, key=order.__getitem__):
+        return users
+    is_shared = is_constant(broadcast.operands[0]) and not broadcast.op_name
+    if order[moved[0]] < order[users[0]] and not is_shared:
         return users
     if is_constant(broadcast.operands[0]) and any(u in moved for v in moved for u in v.users):
         return users  # CSE ran between the rounds in which they were moved
     first, *others = moved
-    if not _reads_moved(first, wide):
+    if not is_shared and not _reads_moved(first, wide):
         others = []
     return without(sorted([*users, first, *others], key=order.__getitem__), [*others, first])
 
