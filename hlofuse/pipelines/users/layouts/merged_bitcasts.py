@@ -30,9 +30,9 @@ def with_merged_bitcasts_behind(value: Instruction, users: list[Instruction]) ->
 def with_transposed_behind(value: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of a `value`, with a bitcast behind that a transpose of it became. Ids are XLA's.
 
-    Layouts have to be assigned for that, and the two row-major: it moved nothing but ones. AlgebraicSimplifier
-    (`HandleTranspose`) makes the bitcast then, or one of several in a row, when those that reshapes of the
-    program became are there.
+    Layouts have to be assigned for that, and the two row-major: it moved nothing but ones. The bitcast, or
+    one of several, AlgebraicSimplifier (`HandleTranspose`) makes when those that reshapes of the program
+    became are there.
     """
     if not value.shape.is_array or not value.shape.is_row_major:
         return users
