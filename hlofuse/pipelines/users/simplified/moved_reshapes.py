@@ -198,9 +198,10 @@ def _with_broadcasts_of_reshape(
 
     AlgebraicSimplifier makes the broadcasts anew, of what is not reshaped (`HandleBroadcast`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): they come behind all others, but for the one
-    moved then, which takes the place of the reshape. None if there is no such broadcast.
+    moved then, which takes the place of the reshape. None if there is no such broadcast. Ids do not tell of a
+    reduction: ReductionLayoutNormalizer and its like make it anew.
     """
-    if x.id >= passes or x.opcode not in ELEMENTWISE_OPCODES:
+    if x.opcode != "reduce" and (x.id >= passes or x.opcode not in ELEMENTWISE_OPCODES):
         return None
     broadcasts = [u for u in users if u.opcode == "broadcast"]
     if len(moved) > 1 or not broadcasts:
