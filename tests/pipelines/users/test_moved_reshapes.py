@@ -221,3 +221,23 @@ def test_broadcasts_of_a_reshaped_sum_come_behind_what_was_moved_though_it_was_m
   ROOT %r = (f32[8,4]{{1,0}}, f32[8]{{0}}) tuple(%div.1, %mul.1)"""
     ids = "x y zero r mul.1 broadcast.1 div.1 reduce_sum.1"
     assert users_of("reduce_sum.1", body, ids=ids) == ["mul.1", "broadcast.1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "users"),
+    [("[32]{0}", ["bits.1", "sub.1", "flat.1"]), ("[2,16]{1,0}", ["bits.1", "flat.1", "sub.1"])],
+    ids=["of the reshape", "of the argument"],
+)
+def test_a_sum_of_a_reshaped_argument_was_behind_the_reshape(end: str, users: list[str]) -> None:
+    """What was moved took the place of that; the bits of the argument were read in front of it."""
+    body = f"""  %x = f32[4,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %bits.1 = s32[4,8]{{1,0}} bitcast(%x){named("bitcast_convert_type")}
+  %flat.1 = f32[32]{{0}} bitcast(%x), metadata={{op_name="x"}}
+  %reduce_sum.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %broadcast.1 = f32[4,8]{{1,0}} broadcast(%reduce_sum.1), dimensions={{}}{named("sub")}
+  %sub.1 = f32[4,8]{{1,0}} subtract(%x, %broadcast.1){named("sub")}
+  %bitcast.1 = f32END bitcast(%sub.1){named("sub")}
+  ROOT %r = (s32[4,8]{{1,0}}, f32END) tuple(%bits.1, %bitcast.1)"""
+    ids = "x zero r broadcast.1 sub.1 bits.1 flat.1 reduce_sum.1 bitcast.1"
+    assert users_of("x", body.replace("END", end), ids=ids) == users
