@@ -29,7 +29,7 @@ from hlofuse.pipelines.users.duplicates.predicates_for_each import (
 )
 from hlofuse.pipelines.users.duplicates.repeated import with_last_in_place_of_repeated
 from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import (
-    with_last_in_place_of_moved_in_clone,
+    with_last_in_place_of_moved_without_ones,
     with_last_in_place_of_reshapes,
 )
 from hlofuse.pipelines.users.duplicates.scalars_for_each import in_order_of_first_uses
@@ -64,7 +64,8 @@ def as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> 
             producer, users, clues.order, clues.for_each, clues.reshaped, clues.uses
         )
     users = with_last_in_place_of_reshapes(producer, users, clues.order, clues.reshaped, clues.wide)
-    users = with_last_in_place_of_moved_in_clone(producer, users, clues.order)
+    passes = clues.ages.passes if clues.ids_known else None
+    users = with_last_in_place_of_moved_without_ones(producer, users, clues.order, passes)
     users = with_last_in_place_of_moved_readers(producer, users, clues.order, clues.moved_from_shared)
     users = in_order_of_results(producer, users, clues.order)
     users = with_results_together(producer, users, clues.order, clues.uses)
@@ -98,4 +99,4 @@ def as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> 
         users = with_infinities_merged(producer, users, clues.order)
     users = with_last_in_place_of_grouped(producer, users, clues.order)
     users = with_bits_of_both_merged(producer, with_last_in_place_of_expansion(producer, users))
-    return with_those_of_inner_calls_behind(producer, users, clues.ages.passes if clues.ids_known else -1)
+    return with_those_of_inner_calls_behind(producer, users, -1 if passes is None else passes)

@@ -59,7 +59,10 @@ from hlofuse.pipelines.users.layouts.last_in_place import (
     with_last_in_place_of_layout,
 )
 from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
-from hlofuse.pipelines.users.layouts.merged_bitcasts import with_merged_bitcasts_behind
+from hlofuse.pipelines.users.layouts.merged_bitcasts import (
+    with_merged_bitcasts_behind,
+    with_transposed_behind,
+)
 from hlofuse.pipelines.users.layouts.moved_copies import (
     with_copy_of_part_in_front,
     with_last_in_place_of_copy,
@@ -137,6 +140,7 @@ def _restore(
         if ids_known:
             users = with_older_behind(instruction, users)
             users = with_turned_behind(instruction, users, clues.ages.passes)
+            users = with_transposed_behind(instruction, users)
         # Of what was narrow itself that convert is told of already, by how it was widened.
         if clues.wide.isdisjoint([instruction, *users]) and not is_cast_told:
             listed = with_last_in_place_of_cast(instruction, users, clues.cast)

@@ -26,3 +26,14 @@ _BODY = f"""  %p = f32[4,8]{{1,0}} parameter(0)
 def test_a_bitcast_of_a_bitcast_is_appended(ids: str, users: list[str]) -> None:
     """As where a convolution reads in another layout what the program reshaped."""
     assert users_of("sin.1", _BODY, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("name", "users"), [("transpose", ["reshaped.1", "turned.1"]), ("reshape", ["turned.1", "reshaped.1"])]
+)
+def test_a_transpose_that_moves_nothing_is_a_bitcast_later_than_reshapes(name: str, users: list[str]) -> None:
+    body = _BODY.replace(f"bitcast(%sin.1){named('div')}", f"bitcast(%sin.1){named('exp')}")
+    body = body.replace("[4,1,1,8]{3,2,1,0}", "[2,16]{1,0}")
+    turned = f"bitcast(%sin.1){named(name)}"
+    body = body.replace(f"bitcast(%sin.1){named('exp')}", turned, 1)
+    assert users_of("sin.1", body, ids="p sin.1 r first.1 reshaped.1 second.1 turned.1") == users

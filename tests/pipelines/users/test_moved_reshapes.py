@@ -207,3 +207,37 @@ def test_broadcasts_of_the_reshape_come_behind_all(spread: str) -> None:
   ROOT %r = (f32[8,4]{{1,0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%div.1, %neg.1, %div.2)"""
     ids = f"v x w sqrt.1 div.2 r mul.1 neg.1 {spread} div.1"
     assert users_of("sqrt.1", body, ids=ids) == ["mul.1", "div.2", spread]
+
+
+def test_broadcasts_of_a_reshaped_sum_come_behind_what_was_moved_though_it_was_made_anew() -> None:
+    """`t = x.sum(1, keepdims=True)`, `y / t` and `t * t`: the sum was made anew since."""
+    body = f"""  %x = f32[8,4]{{1,0}} parameter(0)
+  %y = f32[8,4]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %reduce_sum.1 = f32[8]{{0}} reduce(%x, %zero), dimensions={{1}}, to_apply=%sum{named("reduce_sum")}
+  %broadcast.1 = f32[8,4]{{1,0}} broadcast(%reduce_sum.1), dimensions={{0}}{named("div", frame=2)}
+  %div.1 = f32[8,4]{{1,0}} divide(%y, %broadcast.1){named("div", frame=2)}
+  %mul.1 = f32[8]{{0}} multiply(%reduce_sum.1, %reduce_sum.1){named("mul", frame=3)}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[8]{{0}}) tuple(%div.1, %mul.1)"""
+    ids = "x y zero r mul.1 broadcast.1 div.1 reduce_sum.1"
+    assert users_of("reduce_sum.1", body, ids=ids) == ["mul.1", "broadcast.1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "users"),
+    [("[32]{0}", ["bits.1", "sub.1", "flat.1"]), ("[2,16]{1,0}", ["bits.1", "flat.1", "sub.1"])],
+    ids=["of the reshape", "of the argument"],
+)
+def test_a_sum_of_a_reshaped_argument_was_behind_the_reshape(end: str, users: list[str]) -> None:
+    """What was moved took the place of that; the bits of the argument were read in front of it."""
+    body = f"""  %x = f32[4,8]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %bits.1 = s32[4,8]{{1,0}} bitcast(%x){named("bitcast_convert_type")}
+  %flat.1 = f32[32]{{0}} bitcast(%x), metadata={{op_name="x"}}
+  %reduce_sum.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %broadcast.1 = f32[4,8]{{1,0}} broadcast(%reduce_sum.1), dimensions={{}}{named("sub")}
+  %sub.1 = f32[4,8]{{1,0}} subtract(%x, %broadcast.1){named("sub")}
+  %bitcast.1 = f32END bitcast(%sub.1){named("sub")}
+  ROOT %r = (s32[4,8]{{1,0}}, f32END) tuple(%bits.1, %bitcast.1)"""
+    ids = "x zero r broadcast.1 sub.1 bits.1 flat.1 reduce_sum.1 bitcast.1"
+    assert users_of("x", body.replace("END", end), ids=ids) == users

@@ -219,6 +219,16 @@ def test_what_was_a_product_with_a_predicate_had_a_zero_of_its_own() -> None:
     assert users_by_age("broadcast.2.0", _CHOSEN.replace("SIGN", "cosine")) == ["select.1.0", "select.2.0"]
 
 
+def test_a_scatter_of_one_window_took_what_was_dead_with_it() -> None:
+    """The loop it became has one turn; putting that in line runs HloDCE."""
+    scatter = f"""  %k = s32[] parameter(3)
+  %update.1 = f32[64,33]{{1,0}} dynamic-update-slice(%x, %y, %k, %k){named("NAME", frame=8)}
+  ROOT %tuple.3.0"""
+    body = _CHOSEN.replace("SIGN", "negate").replace("  ROOT %tuple.3.0", scatter)
+    assert users_by_age("broadcast.2.0", body.replace("NAME", "scatter-add")) == ["select.1.0", "select.2.0"]
+    assert users_by_age("broadcast.2.0", body.replace("NAME", "update")) == ["select.2.0", "select.1.0"]
+
+
 def test_what_was_made_behind_the_negations_was_merged_in_a_later_round() -> None:
     module = module_of(_NEGATED.replace("SIGN", "negate"))
     uses = uses_in_order(module.entry)

@@ -4,6 +4,10 @@ AlgebraicSimplifier makes the negated sum of what was a sum of negated values, a
 HloDCE, which comes behind HloCSE (`HandleReduce`,
 `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). CSE's walk starts from all that has no users, in
 the order of age, and so from those negations before the root; what calls brought in stands behind that.
+
+WhileLoopSimplifier (`xla/hlo/transforms/simplifiers/while_loop_simplifier.cc`) comes between the two, and
+has HloDCE go through the whole module where it did anything: it puts the body of a loop of one turn, which
+ScatterExpander (`xla/service/scatter_expander.cc`) makes of a scatter of one window, in the place of it.
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ class UsesAtCse:
         negations = [x for x in computation if x.opcode == "negate" and x.operands[0].shape.is_array]
         read = {(x.op_name, _summed(x)) for x in negations if is_of_program(x)}
         negated = [x for x in negations if was_sum_of_negated(x) and (x.op_name, _summed(x)) not in read]
-        if not computation.is_entry:  # a loop has been simplified before, and what was dead in it went
+        # A loop has been simplified before, and what was dead in it went.
+        if negated and (not computation.is_entry or _had_scatter_of_one_window(computation)):
             negated = []
         starts = sorted((_summed(x) for x in negated if not outermost_call(x)), key=lambda x: x.id)
         apart = operands_before_merger(computation, operands_before_gemms(computation))
@@ -67,6 +72,20 @@ class UsesAtCse:
         if producer.id >= self._end:
             return users
         return sorted(users, key=lambda user: self._first_round[producer, user])
+
+
+def _had_scatter_of_one_window(entry: Computation) -> bool:
+    """Is anything left in the module of such a scatter: the update, or a number that was updated?"""
+    module = entry.module
+    return module is not None and any(_is_of_one_window(x) for c in module.computations for x in c)
+
+
+def _is_of_one_window(x: Instruction) -> bool:
+    if x.opcode == "dynamic-update-slice":
+        return operation(x).startswith("scatter")
+    if x.opcode != "broadcast" or not operation(x).startswith("scatter"):
+        return False
+    return not any(u.opcode == "scatter" and u.operands[0] is x for u in x.users)
 
 
 def was_sum_of_negated(x: Instruction) -> bool:

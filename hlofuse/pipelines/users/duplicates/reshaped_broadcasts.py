@@ -9,7 +9,7 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.ages_of_program import is_made_by_pass
-from hlofuse.pipelines.calls_in_names import is_cloned_whole, is_of_called
+from hlofuse.pipelines.calls_in_names import is_cloned_whole, is_in_branch, is_of_called
 from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_in_front, without
 
@@ -70,14 +70,19 @@ def with_last_in_place_of_reshapes(
     ahead of it, CSE had appended the first only, in one with the others; what reads an operation that was
     moved was moved after it, for each of them, and CSE kept the first until the next time. What was
     numbered first of all tells of a reshape in front (`with_last_in_place_of_moved`).
+
+    The broadcast of a constant without a name the program has once: all that was moved had read it.
     """
     moved = sorted((u for b in reshaped.get(broadcast, ()) for u in b.users), key=order.__getitem__)
-    if not moved or users != sorted(users, key=order.__getitem__) or order[moved[0]] < order[users[0]]:
+    if not moved or users != sorted(users, key=order.__getitem__):
+        return users
+    is_shared = is_constant(broadcast.operands[0]) and not broadcast.op_name
+    if order[moved[0]] < order[users[0]] and not is_shared:
         return users
     if is_constant(broadcast.operands[0]) and any(u in moved for v in moved for u in v.users):
         return users  # CSE ran between the rounds in which they were moved
     first, *others = moved
-    if not _reads_moved(first, wide):
+    if not is_shared and not _reads_moved(first, wide):
         others = []
     return without(sorted([*users, first, *others], key=order.__getitem__), [*others, first])
 
@@ -111,25 +116,34 @@ def with_last_in_place_of_moved(
     return without(sorted([*users, *read], key=order.__getitem__), read)
 
 
-def with_last_in_place_of_moved_in_clone(
-    broadcast: Instruction, users: list[Instruction], order: dict[Instruction, int]
+def with_last_in_place_of_moved_without_ones(
+    broadcast: Instruction, users: list[Instruction], order: dict[Instruction, int], passes: int | None
 ) -> list[Instruction]:
-    """The users of a broadcast of a scalar in the body of a loop that was cloned, with those gone that moved.
+    """The users of a broadcast of a scalar, with those gone that were moved behind a reshape without ones.
 
     ReshapeMover puts a reshape of its operands where what it moves had been among the users, and
     AlgebraicSimplifier makes another broadcast of that (`HandleReshape`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): the last user takes its place. Ids are of the
-    clone. The broadcast that was made has the place of this one, no dimensions of one and a greater number
-    in its name, and what is computed with it is reshaped to those of this one.
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): the last user takes its place. The broadcast
+    that was made has the place of this one, no dimensions of one and a greater number in its name; `passes`
+    is the first id that a pass gave. In the body of a loop that was cloned ids may be of the clone: what is
+    computed with it is reshaped to those of this one.
     """
     if broadcast.opcode != "broadcast" or broadcast.operands[0].shape.rank:
         return users
-    if broadcast.computation is None or not is_cloned_whole(broadcast.computation):
-        return users
     made = [u for u in broadcast.operands[0].users if _is_reshape_of(u, broadcast)]
-    moved = [u for b in made for u in b.users if _leads_to_reshape(u, broadcast.shape.dimensions)]
-    moved.sort(key=order.__getitem__)
-    return without(sorted([*users, *moved], key=order.__getitem__), moved) if moved else users
+    read = [u for b in made for u in b.users]
+    moved: list[Instruction] = []
+    if broadcast.computation is not None and is_cloned_whole(broadcast.computation):
+        moved = [u for u in read if _leads_to_reshape(u, broadcast.shape.dimensions)]
+    elif users != sorted(users, key=order.__getitem__):
+        return users
+    if passes is not None and not moved and not is_in_branch(broadcast):
+        moved = [u for u in read if u.id >= passes and u.opcode in ELEMENTWISE_OPCODES and is_of_program(u)]
+    if not moved:
+        return users
+    first, *others = sorted(moved, key=order.__getitem__)
+    # CSE made one of the reshapes, and the broadcast came of that.
+    return without(sorted([*users, *moved], key=order.__getitem__), [*others, first])
 
 
 def _leads_to_reshape(moved: Instruction, dimensions: tuple[int, ...]) -> bool:

@@ -6,6 +6,7 @@ from bisect import bisect
 from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.names import operation
 
 
 def with_merged_bitcasts_behind(value: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -24,6 +25,27 @@ def with_merged_bitcasts_behind(value: Instruction, users: list[Instruction]) ->
         return users  # what reads it in that shape may have asked for that itself
     merged = [u for u in users if bisect(others, u.id) > bisect(others, oldest.id)]
     return [*(u for u in users if u not in merged), *sorted(merged, key=lambda u: u.id)]
+
+
+def with_transposed_behind(value: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a `value`, with a bitcast behind that a transpose of it became. Ids are XLA's.
+
+    Layouts have to be assigned for that, and the two row-major: it moved nothing but ones. The bitcast, or
+    one of several, AlgebraicSimplifier (`HandleTranspose`) makes when those that reshapes of the program
+    became are there.
+    """
+    if not value.shape.is_array or not value.shape.is_row_major:
+        return users
+    bitcasts = [u for u in users if u.opcode == "bitcast"]
+    youngest = max(users, key=lambda u: u.id)
+    if len(bitcasts) < 2 or youngest not in bitcasts or not youngest.shape.is_row_major:
+        return users
+    if youngest.op_name == value.op_name or not operation(youngest).endswith("transpose"):
+        return users
+    is_of_several = ";" in (youngest.op_name or "")
+    if not is_of_several and youngest.shape.true_dimensions != value.shape.true_dimensions:
+        return users  # what was normalized in its place is of another transpose
+    return [*(u for u in users if u is not youngest), youngest]
 
 
 def _is_named_bitcast(x: Instruction) -> bool:

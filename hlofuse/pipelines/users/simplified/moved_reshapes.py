@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 
 from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -16,7 +15,7 @@ from hlofuse.pipelines.calls_in_names import (
     is_of_derivative,
     outermost_call,
 )
-from hlofuse.pipelines.names import is_of_program, operation, stack_frame
+from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.calls.clones import is_of_same_call
 from hlofuse.pipelines.users.common.ages import (
     Calls,
@@ -24,7 +23,6 @@ from hlofuse.pipelines.users.common.ages import (
     was_subtraction,
 )
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
-from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.grouping import is_grouped_reduction, is_reduced
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
@@ -33,6 +31,7 @@ from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.simplified.clamps import was_two
 from hlofuse.pipelines.users.simplified.equals_elsewhere import written_elsewhere
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
+from hlofuse.pipelines.users.simplified.moved_in_each_place import with_each_place_moved
 from hlofuse.pipelines.users.simplified.reshaped_once import (
     is_element,
     is_reshaped_once,
@@ -94,7 +93,7 @@ def with_moved_in_front(
         return users
     if (listed := _with_broadcasts_of_reshape(producer, users, moved, passes)) is not None:
         return listed
-    if (listed := _with_each_place_moved(producer, users, moved, uses)) is not None:
+    if (listed := with_each_place_moved(producer, users, moved, uses)) is not None:
         return listed
     if _read_another(moved, producer, others, passes):
         return [*others, *last_in_front(moved)]
@@ -113,7 +112,9 @@ def with_moved_in_front(
     in_front = users[: min(map(users.index, moved))] if not is_first else []
     # A gather was made anew since, and took the place of the reshape that had been put in front of it.
     in_front = [u for u in in_front if u.opcode != "gather"]
-    place = sum((u.id < passes and not is_made_by_pass(u)) or _is_reshaped_on(u) for u in in_front)
+    place = sum(
+        (u.id < passes and not is_made_by_pass(u)) or _is_reshaped_on(u) or _is_read_as(u) for u in in_front
+    )
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
 
 
@@ -141,6 +142,11 @@ def _is_reshaped_on(x: Instruction) -> bool:
     if x.opcode != "bitcast" or not is_element(x.operands[0]) or is_of_called(x):
         return False
     return all(u.opcode == "broadcast" for u in x.users)
+
+
+def _is_read_as(x: Instruction) -> bool:
+    """Are these the bits of a value as another type? The bitcast took the place of what read them."""
+    return x.opcode == "bitcast" and operation(x) == "bitcast_convert_type"
 
 
 def _is_moved_convert(x: Instruction) -> bool:
@@ -198,9 +204,10 @@ def _with_broadcasts_of_reshape(
 
     AlgebraicSimplifier makes the broadcasts anew, of what is not reshaped (`HandleBroadcast`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): they come behind all others, but for the one
-    moved then, which takes the place of the reshape. None if there is no such broadcast.
+    moved then, which takes the place of the reshape. None if there is no such broadcast. Ids do not tell of a
+    reduction: ReductionLayoutNormalizer and its like make it anew.
     """
-    if x.id >= passes or x.opcode not in ELEMENTWISE_OPCODES:
+    if x.opcode != "reduce" and (x.id >= passes or x.opcode not in ELEMENTWISE_OPCODES):
         return None
     broadcasts = [u for u in users if u.opcode == "broadcast"]
     if len(moved) > 1 or not broadcasts:
@@ -215,40 +222,6 @@ def _with_broadcasts_of_reshape(
 def _was_broadcast_of_program(x: Instruction) -> bool:
     """Layouts may have been normalized since. The broadcast in a product that became a sum is none."""
     return is_of_program(x) or (bool(x.op_name) and operation(x) != "dot_general")
-
-
-def _with_each_place_moved(
-    x: Instruction, users: list[Instruction], moved: list[Instruction], uses: Uses
-) -> list[Instruction] | None:
-    """The users of a slice that was taken, and reshaped, in several places, until CSE made one of all.
-
-    Each had those that were `moved` in its place, the last in front. They come in turn, those of `x` first,
-    and then what passes made since. None if `x` is not such a slice.
-    """
-    here = extent_of(x)
-    if x.opcode != "slice" or here is None or any(u.id < moved[0].id for u in users):
-        return None
-    extents = {u: extent_of(u) for u in moved}
-    # Who reads a value with a name is written around it nowhere.
-    is_named = not any(e is not None and e.encloses(here) for e in extents.values())
-    places: dict[Hashable, list[Instruction]] = {}
-    for u in sorted(moved, key=lambda u: uses[x, u]):
-        extent = extents[u]
-        is_own = stack_frame(u) == stack_frame(x)
-        if is_named and extent is not None:
-            is_own = extent.context == here.context
-        places.setdefault(here if is_own else (stack_frame(u), outermost_call(u)), []).append(u)
-    for of_place in places.values():
-        of_place.sort(key=lambda u: u.id)
-    if len(places) == 1:
-        return None
-    first = places.get(here, [])
-    if all(len(of_place) == 1 for of_place in places.values()):
-        met = iter(sorted(moved, key=lambda u: (u not in first, uses[x, u])))
-        return [next(met) if u in moved else u for u in users] if first else None
-    places.pop(here, None)
-    listed = [u for of_place in (first, *places.values()) for u in last_in_front(of_place)]
-    return [*listed, *(u for u in users if u not in moved)]
 
 
 def _served_at_once(x: Instruction) -> Instruction:

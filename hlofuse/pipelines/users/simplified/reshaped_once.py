@@ -23,6 +23,8 @@ def was_reshaped_once(
         return False  # it is made anew in the shape of who reads it, or reshaped for each of them
     if is_reshaped_once(x, passes):
         return not _is_of_several_calls(moved)
+    if len(moved) == 1 and any(_is_reduced_as_moved(u, moved[0]) for u in others):
+        return True
     if not is_of_program(x):
         return False
     # What is unstacked is reshaped at once, for all that read it.
@@ -98,6 +100,25 @@ def _is_reduced_as_reshaped(user: Instruction, moved: Instruction) -> bool:
     if user.opcode != "bitcast" or user.id < moved.id or any(r.opcode != "reduce" for r in user.users):
         return False
     return list(user.shape.dimensions) == user.operands[0].shape.true_dimensions
+
+
+def _is_reduced_as_moved(user: Instruction, moved: Instruction) -> bool:
+    """Is it what a reduction reads, with the dimensions to which the one `moved` is reshaped, be it later?
+
+    The reduction read that reshape, of an argument maybe, until AlgebraicSimplifier had it read the value
+    (`HandleReduce`), ahead of ReshapeMover; ReductionDimensionGrouper joins the dimensions again.
+    """
+    if user.opcode != "bitcast" or user.id < moved.id or any(r.opcode != "reduce" for r in user.users):
+        return False
+    found, pending = {moved}, [moved]
+    while pending:
+        for reader in pending.pop().users:
+            if reader.opcode == "bitcast" and reader.shape.dimensions == user.shape.dimensions:
+                return True
+            if reader.opcode in ELEMENTWISE_OPCODES and reader not in found:
+                found.add(reader)
+                pending.append(reader)
+    return False
 
 
 def _is_gradient(x: Instruction, users: list[Instruction]) -> bool:

@@ -1,0 +1,46 @@
+"""Slices taken, and reshaped, in several places of the source, whose readers ReshapeMover made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import outermost_call
+from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.users.common.extents import extent_of
+from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.visits import Uses
+
+
+def with_each_place_moved(
+    x: Instruction, users: list[Instruction], moved: list[Instruction], uses: Uses
+) -> list[Instruction] | None:
+    """The users of a slice that was taken, and reshaped, in several places, until CSE made one of all.
+
+    Each had those that were `moved` in its place, the last in front. They come in turn, those of `x` first,
+    and then what passes made since. None if `x` is not such a slice.
+    """
+    here = extent_of(x)
+    if x.opcode != "slice" or here is None or any(u.id < moved[0].id for u in users):
+        return None
+    extents = {u: extent_of(u) for u in moved}
+    # Who reads a value with a name is written around it nowhere.
+    is_named = not any(e is not None and e.encloses(here) for e in extents.values())
+    places: dict[Hashable, list[Instruction]] = {}
+    for u in sorted(moved, key=lambda u: uses[x, u]):
+        extent = extents[u]
+        is_own = stack_frame(u) == stack_frame(x)
+        if is_named and extent is not None:
+            is_own = extent.context == here.context
+        places.setdefault(here if is_own else (stack_frame(u), outermost_call(u)), []).append(u)
+    for of_place in places.values():
+        of_place.sort(key=lambda u: u.id)
+    if len(places) == 1:
+        return None
+    first = places.get(here, [])
+    if all(len(of_place) == 1 for of_place in places.values()):
+        met = iter(sorted(moved, key=lambda u: (u not in first, uses[x, u])))
+        return [next(met) if u in moved else u for u in users] if first else None
+    places.pop(here, None)
+    listed = [u for of_place in (first, *places.values()) for u in last_in_front(of_place)]
+    return [*listed, *(u for u in users if u not in moved)]
