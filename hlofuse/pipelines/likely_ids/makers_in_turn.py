@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
@@ -29,7 +29,7 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
     spread_of_moved,
 )
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
-from hlofuse.pipelines.likely_ids.rising_numbers import by_numbers
+from hlofuse.pipelines.likely_ids.rising_numbers import by_numbers, later
 from hlofuse.pipelines.likely_ids.signs_of_passes import is_for_updates
 from hlofuse.pipelines.likely_ids.spread_for_readers import (
     spread_as_written,
@@ -77,7 +77,7 @@ def _made_in_turn(
     in_branches = of_inlined_branches(computation, makers, named)
     makers.update(dict.fromkeys(in_branches, Maker.CONDITIONALS))
     in_turn = by_numbers(makers, moved)
-    raised = _later(in_turn, makers)
+    raised = later(in_turn, makers)
     makers.update(in_turn)
     makers.update(made_for_slices(makers, named))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
@@ -108,18 +108,11 @@ def _made_in_turn(
     makers.update(dict.fromkeys(spread_for_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys((x for x in spread_as_written(makers) if x in named), Maker.FRONT_END))
     in_turn = by_numbers(makers, moved)
-    late = (x for x in _later(in_turn, makers) if x.opcode == "broadcast")
+    late = (x for x in later(in_turn, makers) if x.opcode == "broadcast")
     makers.update(dict.fromkeys([*late], Maker.SIMPLIFIER_AGAIN))
     with_factor = made_with_factor(makers, told)
     makers.update(with_factor)
     return Made(makers, frozenset(with_factor))
-
-
-def _later(in_turn: Mapping[Instruction, Maker], makers: Mapping[Instruction, Maker]) -> list[Instruction]:
-    """What seems to be of the first simplification, but not by its numbers."""
-    return [
-        x for x, maker in in_turn.items() if maker == Maker.SIMPLIFIER_AGAIN and makers[x] == Maker.SIMPLIFIER
-    ]
 
 
 def add_moved(makers: dict[Instruction, Maker], raised: Collection[Instruction] = ()) -> None:

@@ -31,7 +31,7 @@ simplification may only lack a sign of the next one.
 
 
 def by_numbers(
-    makers: Mapping[Instruction, Maker], sure: Collection[Instruction]
+    makers: Mapping[Instruction, Maker], sure: Collection[Instruction] = ()
 ) -> dict[Instruction, Maker]:
     """The makers of what passes named after its opcode, such that none of a root goes back.
 
@@ -53,6 +53,13 @@ def by_numbers(
         turns = _nearest(told, never_back(told, _WEIGHTS, told_surely, falls))
         found.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
     return found
+
+
+def later(in_turn: Mapping[Instruction, Maker], makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """What seems to be of the first simplification, but not by its numbers."""
+    return [
+        x for x, maker in in_turn.items() if maker == Maker.SIMPLIFIER_AGAIN and makers[x] == Maker.SIMPLIFIER
+    ]
 
 
 def _nearest(turns: list[int], rising: list[int]) -> list[int]:
