@@ -12,7 +12,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_of_call
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.inlined_branches import of_inlined_branches
-from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
+from hlofuse.pipelines.likely_ids.laid_beside import computed_of_laid, laid_beside
 from hlofuse.pipelines.likely_ids.made_with_factor import made_with_factor
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers import Makers
@@ -112,6 +112,7 @@ def _made_in_turn(
     makers.update(dict.fromkeys([*late], Maker.SIMPLIFIER_AGAIN))
     with_factor = made_with_factor(makers, told)
     makers.update(with_factor)
+    makers.update(dict.fromkeys(computed_of_laid(makers), Maker.LAYOUT_NORMALIZATION))
     return Made(makers, frozenset(with_factor))
 
 
