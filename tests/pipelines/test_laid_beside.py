@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
+from hlofuse.pipelines.likely_ids.laid_beside import computed_of_laid, laid_beside
 from hlofuse.pipelines.likely_ids.maker import Maker
 
 F, L, S = Maker.FRONT_END, Maker.LAYOUT_NORMALIZATION, Maker.SIMPLIFIER
@@ -84,3 +84,16 @@ def test_what_is_spread_for_those_alone_was_spread_in_their_layout() -> None:
   ROOT %bitcast.2 = f32[4,8]{1,0} bitcast(%multiply.1)"""
     assert found(body, {"multiply.1": L, "broadcast.1": S}) == ["broadcast.1"]
     assert found(body, {"multiply.1": S, "broadcast.1": S}) == []
+
+
+@pytest.mark.parametrize(("name", "expected"), [("multiply.2", ["multiply.2"]), ("mul.2.0", [])])
+def test_what_is_computed_of_it_without_a_bitcast_is_as_young(name: str, expected: list[str]) -> None:
+    body = f"""{TURNED}
+  %{name} = f32[8,4]{{1,0}} multiply(%multiply.1, %bitcast.1), metadata={{op_name="jit(f)/mul"}}
+  %bitcast.3 = f32[4,8]{{1,0}} bitcast(%multiply.1)
+  ROOT %multiply.3 = f32[4,8]{{1,0}} multiply(%bitcast.3, %p)"""
+    text = f"HloModule m\n\nENTRY %main {{\n  %p = f32[4,8]{{1,0}} parameter(0)\n{body}\n}}\n"
+    made = {"multiply.1": L, name: S, "multiply.3": S}
+    entry = parse_module(text).entry
+    makers = {x: made[x.name] for x in entry if x.name in made}
+    assert [x.name for x in computed_of_laid(makers)] == expected

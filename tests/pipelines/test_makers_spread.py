@@ -286,3 +286,13 @@ def test_what_spreads_a_product_is_the_programs() -> None:
     spread = "f32[8,4]{1,0} broadcast(%call.1), dimensions={0}"
     line = f"%broadcast_in_dim.5.0 = {spread}, {op('broadcast_in_dim')}"
     assert maker("broadcast_in_dim.5.0", call, line) == Maker.FRONT_END
+
+
+def test_what_is_spread_beside_what_one_operation_became_is_of_its_turn() -> None:
+    """Of a reshape of an iota AlgebraicSimplifier makes products that are spread, in a function as well."""
+    of, other = op("jit(_uniform)/iota_2x32_shape"), op("jit(_uniform)/mul")
+    count = f"%multiply.3.0 = f32[8]{{0}} multiply(%p, %p), {of}"
+    spread = "%broadcast.5.0 = f32[8,4]{1,0} broadcast(%multiply.3.0), dimensions={0}, "
+    total = f"%add.2.0 = f32[8,4]{{1,0}} add(%broadcast.5.0, %q), {op('add')}"
+    assert maker("broadcast.5.0", count, spread + of, total) == Maker.SIMPLIFIER
+    assert maker("broadcast.5.0", count, spread + other, total) == Maker.SIMPLIFIER_AGAIN

@@ -168,3 +168,24 @@ def test_what_spreads_a_matrix_is_rearranged_first() -> None:
         "%sub.1 = f32[2,1,8]{2,1,0} broadcast(%m), dimensions={0,2}",
         "ROOT %sub.0 = f32[2,1,8]{2,1,0} subtract(%row, %sub.1)",
     ) == [["sub.1"], ["sub.0"]]
+
+
+def test_what_has_a_higher_number_than_something_later_is_as_late() -> None:
+    """A number that is spread for what nothing has to be there for, but behind another one."""
+    lines = (
+        "%one = f32[] constant(1)",
+        "%two = f32[] constant(2)",
+        "%broadcast.4.0 = f32[8]{0} broadcast(%two), dimensions={}",
+        "%add.0 = f32[8]{0} add(%p, %p)",
+        "%sub.0 = f32[8]{0} subtract(%add.0, %q)",
+        "%broadcast.3.0 = f32[8]{0} broadcast(%one), dimensions={}",
+        "%mul.0 = f32[8]{0} multiply(%sub.0, %broadcast.3.0)",
+        "%mul.1 = f32[8]{0} multiply(%q, %broadcast.4.0)",
+        "ROOT %div.0 = f32[8]{0} divide(%mul.0, %mul.1)",
+    )
+    first, *_ = rounds(*lines, kept="one two div.0 broadcast.4.0 mul.1")
+    assert first == ["add.0"]
+    turns = rounds(*lines, kept="one two div.0")
+    assert [turn for turn in turns if "broadcast.3.0" in turn or "broadcast.4.0" in turn] == [
+        ["broadcast.4.0", "broadcast.3.0"]
+    ]

@@ -38,6 +38,7 @@ from hlofuse.pipelines.likely_ids.parts_of_concatenations import (
     with_wholes_in_front,
 )
 from hlofuse.pipelines.likely_ids.program_order import in_program_order
+from hlofuse.pipelines.likely_ids.rising_numbers import by_numbers, later
 from hlofuse.pipelines.likely_ids.simplification_rounds import in_rounds
 from hlofuse.pipelines.likely_ids.sort_keys import with_keys_as_made
 from hlofuse.pipelines.likely_ids.turns_in_clones import in_turns
@@ -69,6 +70,7 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
                         not_told = {x: maker for x, maker in makers.items() if maker not in OF_PROGRAM}
                         add_moved(not_told)
                         makers |= not_told
+                        makers |= dict.fromkeys(later(by_numbers(makers), makers), Maker.SIMPLIFIER_AGAIN)
                 order = _by_age(computation, makers, named, with_factor, is_older=is_older)
                 guessed.update(makers)
             computation.reorder(with_callers_as_written(order, written))

@@ -40,6 +40,17 @@ def laid_beside(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
     return found + spread
 
 
+def computed_of_laid(makers: Mapping[Instruction, Maker]) -> list[Instruction]:
+    """What seems to be of the first simplification, but reads what was laid out anew, no bitcast between."""
+    found: dict[Instruction, None] = {}
+    for x, maker in makers.items():
+        if maker == Maker.SIMPLIFIER and x.opcode in ELEMENTWISE_OPCODES and not is_told_of_program(x):
+            arrays = (o for o in x.operands if o.opcode in ELEMENTWISE_OPCODES)
+            if any(o in found or makers.get(o) == Maker.LAYOUT_NORMALIZATION for o in arrays):
+                found[x] = None
+    return [*found]
+
+
 def _is_laid_alike(x: Instruction) -> bool:
     return x.opcode in _LAID_ALIKE and x.shape.true_rank > 1 and not _is_laid_as_given(x)
 

@@ -36,11 +36,13 @@ def made_with_factor(
         if maker == Maker.SIMPLIFIER_LAST and _is_product(factor.operands[0]):
             found.update(dict.fromkeys(_merged_last(factor), maker))
         elif told[factor] == Maker.SIMPLIFIER:
-            may_be_of_program = is_broadcast_of_constant(factor) and maker != Maker.LAYOUT_NORMALIZATION
+            is_number = is_broadcast_of_constant(factor) and not factor.operands[0].shape.rank
+            may_be_of_program = is_number and maker != Maker.LAYOUT_NORMALIZATION
             readers = [
                 u
                 for u in factor.users
-                if makers.get(u) == Maker.SIMPLIFIER
+                if told.get(u) == Maker.SIMPLIFIER
+                and makers[u] < maker
                 and u.opcode in ELEMENTWISE_OPCODES
                 and (may_be_of_program or not is_told_of_program(u))
             ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
@@ -11,12 +12,13 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_of_call
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_folded_number
 from hlofuse.pipelines.likely_ids.inlined_branches import of_inlined_branches
-from hlofuse.pipelines.likely_ids.laid_beside import laid_beside
+from hlofuse.pipelines.likely_ids.laid_beside import computed_of_laid, laid_beside
 from hlofuse.pipelines.likely_ids.made_with_factor import made_with_factor
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.makers import Makers
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_behind_gathers import moved_behind_gathers
+from hlofuse.pipelines.likely_ids.moved_products import with_moved_products
 from hlofuse.pipelines.likely_ids.moved_reshapes import (
     converted_for_moved,
     moved_along,
@@ -26,8 +28,8 @@ from hlofuse.pipelines.likely_ids.moved_reshapes import (
     spread_for_moved_alone,
     spread_of_moved,
 )
-from hlofuse.pipelines.likely_ids.never_back import never_back
 from hlofuse.pipelines.likely_ids.parts_of_concatenations import made_for_slices
+from hlofuse.pipelines.likely_ids.rising_numbers import by_numbers, later
 from hlofuse.pipelines.likely_ids.signs_of_passes import is_for_updates
 from hlofuse.pipelines.likely_ids.spread_for_readers import (
     spread_as_written,
@@ -40,20 +42,8 @@ from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
 from hlofuse.pipelines.likely_ids.widened_products import widened_for_products
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming, operation
 
-_TURNS = (
-    Maker.INLINER,
-    Maker.SIMPLIFIER,
-    Maker.SIMPLIFIER_AGAIN,
-    Maker.DOT_MERGER,
-    Maker.MOVED_COPIES,
-    Maker.LAYOUT_NORMALIZATION,
-    Maker.SIMPLIFIER_LAST,
-)
-_SHOWN = (Maker.DOT_MERGER, Maker.MOVED_COPIES)
 _CALLED = (Maker.INLINER, Maker.CONDITIONALS)
 _SPREAD = (Maker.SIMPLIFIER, Maker.CONDITIONALS)
-_WEIGHTS = [3, 4, 4, 8, 8, 4, 8]
-"""How surely neighbours tell it: what is converted there has a name of its own, what is called has not."""
 
 
 class Made(NamedTuple):
@@ -71,12 +61,24 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> M
     `named` are those that still bear the front end's name. Of what passes named after one opcode the higher
     number was made later: where neighbours tell otherwise, as few as possible are given to another maker.
     """
+    made = _made_in_turn(computation, named, ())
+    moved = with_moved_products(made.makers)
+    return _made_in_turn(computation, named, moved) if moved else made
+
+
+def _made_in_turn(
+    computation: Computation, named: frozenset[Instruction], moved: Collection[Instruction]
+) -> Made:
+    """The same if products were `moved`, of which numbers of others have to tell then."""
     guess = Makers(computation, named)
     makers = {x: guess.of(x) for x in computation if x.opcode != "parameter"}
+    makers.update(dict.fromkeys(moved, Maker.SIMPLIFIER_AGAIN))
     told = dict(makers)
     in_branches = of_inlined_branches(computation, makers, named)
     makers.update(dict.fromkeys(in_branches, Maker.CONDITIONALS))
-    makers.update(_never_back_in_numbers(makers))
+    in_turn = by_numbers(makers, moved)
+    raised = later(in_turn, makers)
+    makers.update(in_turn)
     makers.update(made_for_slices(makers, named))
     makers.update(dict.fromkeys(_alone_in_layout(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(laid_beside(makers), Maker.LAYOUT_NORMALIZATION))
@@ -85,8 +87,8 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> M
     makers.update(dict.fromkeys(_spread_beside_merged(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(split_behind_product(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(moved_behind_gathers(makers, named), Maker.SIMPLIFIER_AGAIN))
-    add_moved(makers)
-    in_turn = _never_back_in_numbers(makers)
+    add_moved(makers, raised)
+    in_turn = by_numbers(makers, moved)
     makers.update((x, maker) for x, maker in in_turn.items() if x.opcode in ELEMENTWISE_OPCODES)
     makers.update((x, Maker.SIMPLIFIER_AGAIN) for x in makers if is_of_merged_quotient(x))
     folded = (x for x in makers if makers[x] in (Maker.INLINER, Maker.SIMPLIFIER) and is_of_folded_number(x))
@@ -99,19 +101,27 @@ def makers_in_turn(computation: Computation, named: frozenset[Instruction]) -> M
     told.update(with_reader)
 
     makers.update(widened_for_products(makers))
-    in_turn = _never_back_in_numbers(makers)
+    in_turn = by_numbers(makers, moved)
     makers.update((x, maker) for x, maker in in_turn.items() if x.opcode == "broadcast")
     makers.update(spread_for_made(makers))
     makers.update(dict.fromkeys(spread_of_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys(spread_for_made_again(makers), Maker.SIMPLIFIER_AGAIN))
     makers.update(dict.fromkeys((x for x in spread_as_written(makers) if x in named), Maker.FRONT_END))
+    in_turn = by_numbers(makers, moved)
+    late = (x for x in later(in_turn, makers) if x.opcode == "broadcast")
+    makers.update(dict.fromkeys([*late], Maker.SIMPLIFIER_AGAIN))
     with_factor = made_with_factor(makers, told)
     makers.update(with_factor)
+    makers.update(dict.fromkeys(computed_of_laid(makers), Maker.LAYOUT_NORMALIZATION))
     return Made(makers, frozenset(with_factor))
 
 
-def add_moved(makers: dict[Instruction, Maker]) -> None:
-    """Put in what was moved with what seems to be made the second time around, and what was spread for it."""
+def add_moved(makers: dict[Instruction, Maker], raised: Collection[Instruction] = ()) -> None:
+    """Put in what was moved with what seems to be made the second time around, and what was spread for it.
+
+    Of those `raised` only numbers tell it: AlgebraicSimplifier itself may have made them then.
+    """
+    told = makers | dict.fromkeys(raised, Maker.SIMPLIFIER)
     for moved_with in (
         moved_along,
         on_the_way_to_moved,
@@ -119,29 +129,15 @@ def add_moved(makers: dict[Instruction, Maker]) -> None:
         spread_for_moved,
         spread_of_moved,
     ):
-        makers.update(dict.fromkeys(moved_with(makers), Maker.SIMPLIFIER_AGAIN))
+        found = dict.fromkeys(moved_with(told), Maker.SIMPLIFIER_AGAIN)
+        told.update(found)
+        makers.update(found)
 
 
 def _of_updates(makers: dict[Instruction, Maker]) -> list[Instruction]:
     """What an expanded scatter reads that got rid of a dimension of size one meanwhile."""
     made = [x for x, maker in makers.items() if maker == Maker.SIMPLIFIER and not x.op_name]
     return [x for x in made if is_of_updated(x) or (is_broadcast_of_constant(x) and is_for_updates(x))]
-
-
-def _never_back_in_numbers(makers: dict[Instruction, Maker]) -> dict[Instruction, Maker]:
-    """The makers of what passes named after its opcode, such that none of a root goes back."""
-    chains: dict[str, list[Instruction]] = {}
-    for x, maker in makers.items():
-        is_turn = maker in _TURNS and (maker != Maker.SIMPLIFIER_LAST or x.opcode == "broadcast")
-        if is_turn and not is_told_of_program(x):
-            chains.setdefault(name_before_renaming(x).root, []).append(x)
-    found: dict[Instruction, Maker] = {}
-    for chain in chains.values():
-        chain.sort(key=lambda x: name_before_renaming(x).number)
-        told = [_TURNS.index(makers[x]) for x in chain]
-        turns = _nearest(told, never_back(told, _WEIGHTS))
-        found.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
-    return found
 
 
 def _converted_before_spread(makers: dict[Instruction, Maker]) -> list[Instruction]:
@@ -248,25 +244,3 @@ def _spread_beside_merged(makers: dict[Instruction, Maker]) -> list[Instruction]
             for o in x.users[0].operands
         )
     ]
-
-
-def _nearest(turns: list[int], rising: list[int]) -> list[int]:
-    """The same ones kept, and the others as little out of place as they may be.
-
-    What was merged or moved shows: nothing else is of those turns.
-    """
-    latest = len(_TURNS)
-    highest = []
-    for turn, own in zip(reversed(turns), reversed(rising), strict=True):
-        latest = own if own == turn else latest
-        highest.append(latest)
-    first = 0
-    found = []
-    for turn, last in zip(turns, reversed(highest), strict=True):
-        first = max(first, min(turn, last))
-        at = first
-        while at != turn and _TURNS[at] in _SHOWN and at < min(last, len(_TURNS) - 1):
-            at += 1
-        found.append(first if _TURNS[at] in _SHOWN else at)
-        first = found[-1]
-    return found

@@ -77,7 +77,8 @@ class MakersOfBroadcasts:
         if any(self._is_widened(u) for u in x.users):
             return Maker.SIMPLIFIER_LAST  # was narrow, and so converted behind the broadcast
         source = source.operands[0] if source.opcode == "bitcast" else source
-        made = self._of(source) if self._by_name.is_new(source) else None
+        is_beside = self._by_name.is_new(source) or source.op_name == x.op_name
+        made = self._of(source) if is_beside else None
         if made == Maker.FLOAT_NORMALIZATION and not _is_between_converts(x):
             return Maker.SIMPLIFIER_LAST  # had been converted behind the broadcast
         return Maker.SIMPLIFIER if made == Maker.SIMPLIFIER else Maker.SIMPLIFIER_AGAIN

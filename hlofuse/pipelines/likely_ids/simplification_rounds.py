@@ -9,14 +9,17 @@ around AlgebraicSimplifier takes it into the broadcasts that read it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import accumulate
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_difference, is_of_folded_number, is_variance
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
+from hlofuse.pipelines.likely_ids.moved_products import is_sum_of_moved
 from hlofuse.pipelines.likely_ids.moved_reshapes import arrays_read_by, is_row_of_loop
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
-from hlofuse.pipelines.names import name_before_renaming, operation
+from hlofuse.pipelines.names import is_told_of_program, name_before_renaming, number_in_name, operation
 
 
 def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
@@ -30,18 +33,43 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
             rest[x] = None
     simplified = {x for x in rest if _is_simplified(x, rest)}
     turns: list[list[Instruction]] = []
-    while rest:
+    while True:
         moved = _moved(rest, simplified)
         for x in moved:
             del rest[x]
         taken = [x for x in rest if x in simplified or _takes_reshape(x, rest, simplified)]
         for x in taken:
             del rest[x]
-        turns += [moved, taken]
         if not moved and not taken:
-            turns.append([*rest])
             break
-    return [*turns, of_updated]
+        turns += [moved, taken]
+    return [*_with_numbers_rising(turns), [*rest], of_updated]
+
+
+def _with_numbers_rising(turns: list[list[Instruction]]) -> list[list[Instruction]]:
+    """The same turns, but for what has a higher number than something of its root that was made later.
+
+    Nothing is made ahead of what it needs, so that the others are at least as late as they seem to be. What
+    was made in the place of another one has the number of that.
+    """
+    turn = {x: k for k, members in enumerate(turns) for x in members}
+    chains: dict[str, list[Instruction]] = {}
+    for x in turn:
+        if not is_told_of_program(x) and _has_number_of_its_own(x):
+            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    for chain in chains.values():
+        chain.sort(key=number_in_name)
+        turn.update(zip(chain, accumulate((turn[x] for x in chain), max), strict=True))
+    risen: list[list[Instruction]] = [[] for _ in turns]
+    for x in turn:
+        risen[turn[x]].append(x)
+    return risen
+
+
+def _has_number_of_its_own(x: Instruction) -> bool:
+    if x.opcode == "broadcast":
+        return is_broadcast_of_constant(x)
+    return x.opcode in ELEMENTWISE_OPCODES and not is_of_merged_quotient(x)
 
 
 def _is_simplified(x: Instruction, made: Collection[Instruction]) -> bool:
@@ -64,12 +92,12 @@ def _takes_reshape(
 
 
 def _has_dimensions_of_its_own(x: Instruction) -> bool:
-    return x.opcode in ("broadcast", "iota")
+    return x.opcode in ("broadcast", "iota") or is_sum_of_moved(x)
 
 
 def _needed(x: Instruction) -> list[Instruction]:
     """What has to be there: of a number that is spread, who reads it first, as CSE keeps that one's."""
-    return x.users[:1] if is_broadcast_of_constant(x) else x.operands
+    return x.users[:1] if is_broadcast_of_constant(x) else x.operands[:1]
 
 
 def _moved(rest: dict[Instruction, None], simplified: Collection[Instruction]) -> list[Instruction]:
