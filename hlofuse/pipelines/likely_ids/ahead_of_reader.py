@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.chains import chains_of
 from hlofuse.pipelines.names import name_before_renaming
 
 
@@ -40,11 +41,7 @@ def _in_order_of_numbers(order: list[Instruction], members: Iterable[Instruction
 
     What spreads a number may be in the place of another one.
     """
-    chains: dict[str, list[Instruction]] = {}
-    for x in members:
-        if is_broadcast_of_constant(x):
-            continue
-        chains.setdefault(name_before_renaming(x).root, []).append(x)
+    chains = chains_of(x for x in members if not is_broadcast_of_constant(x))
     key = {x: (k, 0) for k, x in enumerate(order)}
     for chain in chains.values():
         place, turn = -1, 0

@@ -13,8 +13,9 @@ from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call
+from hlofuse.pipelines.likely_ids.chains import chains_of
 from hlofuse.pipelines.likely_ids.nested_calls import with_results_together
-from hlofuse.pipelines.likely_ids.order_of_pass import agreed, chains_of
+from hlofuse.pipelines.likely_ids.order_of_pass import agreed
 from hlofuse.pipelines.names import name_before_renaming, operation, stack_frame
 
 

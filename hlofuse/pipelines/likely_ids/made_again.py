@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.chains import chains_of
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.names import name_before_renaming
 
@@ -30,10 +31,8 @@ def made_again_by_numbers(
 
     The numbers of those `named` are the front end's.
     """
-    chains: dict[str, list[Instruction]] = {}
-    for x, maker in makers.items():
-        if maker in OF_PROGRAM and x.opcode not in _NOT_TOLD and x not in named:
-            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    of_program = (x for x, maker in makers.items() if maker in OF_PROGRAM)
+    chains = chains_of(x for x in of_program if x.opcode not in _NOT_TOLD and x not in named)
     place: dict[Instruction, int] = {}
     needed: dict[Instruction, int] = {}
     """By bits, the places of all that something is computed of."""

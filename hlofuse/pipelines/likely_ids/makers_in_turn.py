@@ -109,7 +109,7 @@ def _made_in_turn(
     makers.update(dict.fromkeys((x for x in spread_as_written(makers) if x in named), Maker.FRONT_END))
     in_turn = by_numbers(makers, moved)
     late = (x for x in later(in_turn, makers) if x.opcode == "broadcast")
-    makers.update(dict.fromkeys([*late], Maker.SIMPLIFIER_AGAIN))
+    makers.update(dict.fromkeys(late, Maker.SIMPLIFIER_AGAIN))
     with_factor = made_with_factor(makers, told)
     makers.update(with_factor)
     makers.update(dict.fromkeys(computed_of_laid(makers), Maker.LAYOUT_NORMALIZATION))

@@ -29,10 +29,8 @@ def with_moved_products(makers: Mapping[Instruction, Maker]) -> list[Instruction
             if all(makers.get(u) in _SIMPLIFIERS for u in made_with):
                 found.update(dict.fromkeys([x, *sums_of(x)]))
     spread = (o for x in found for o in x.operands if makers.get(o) == Maker.SIMPLIFIER)
-    found.update(
-        dict.fromkeys(o for o in [*spread] if o.opcode == "broadcast" and found.keys() >= {*o.users})
-    )
-    return [*found]
+    for_them = [o for o in spread if o.opcode == "broadcast" and found.keys() >= {*o.users}]
+    return [*dict.fromkeys([*found, *for_them])]
 
 
 def is_sum_of_moved(x: Instruction) -> bool:

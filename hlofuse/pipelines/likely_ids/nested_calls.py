@@ -11,7 +11,8 @@ from collections.abc import Collection
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import functions_around, outermost_call
-from hlofuse.pipelines.likely_ids.order_of_pass import agreed, chains_of
+from hlofuse.pipelines.likely_ids.chains import chains_of
+from hlofuse.pipelines.likely_ids.order_of_pass import agreed
 from hlofuse.pipelines.names import name_before_renaming
 
 

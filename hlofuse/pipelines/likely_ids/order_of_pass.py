@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 from operator import lt
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.chains import chains_of
 from hlofuse.pipelines.names import name_before_renaming
 
 
@@ -28,10 +29,7 @@ def in_order_of_pass(
     which the order is known. If operations were `expanded`, what one of them became stays together.
     """
     place = {x: k for k, x in enumerate(made)}
-    chains: dict[str, list[Instruction]] = {}
-    for x in made:
-        if x not in named:
-            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    chains = chains_of(x for x in made if x not in named)
     for chain in chains.values():
         chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))
     key = {x: (k, 0) for k, x in enumerate(made)}
@@ -69,14 +67,6 @@ def _raised(places: list[int], needed: list[int]) -> list[int]:
         return [*accumulate(map(min, places, most), max)]
 
     return min((raised(earlier), raised(later)), key=lambda found: sum(map(lt, found, needed)))
-
-
-def chains_of(order: Iterable[Instruction]) -> dict[str, list[Instruction]]:
-    """Those of each root that names have, in that order."""
-    chains: dict[str, list[Instruction]] = {}
-    for x in order:
-        chains.setdefault(name_before_renaming(x).root, []).append(x)
-    return chains
 
 
 def agreed(chains: Iterable[list[Instruction]]) -> int:

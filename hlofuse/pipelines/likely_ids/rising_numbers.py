@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from itertools import pairwise
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.chains import chains_of
 from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.never_back import never_back
 from hlofuse.pipelines.names import is_told_of_program, name_before_renaming
@@ -37,11 +38,7 @@ def by_numbers(
 
     Of some they are `sure`.
     """
-    chains: dict[str, list[Instruction]] = {}
-    for x, maker in makers.items():
-        is_turn = maker in _TURNS and (maker != Maker.SIMPLIFIER_LAST or x.opcode == "broadcast")
-        if is_turn and not is_told_of_program(x):
-            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    chains = chains_of(x for x, maker in makers.items() if _is_of_turn(x, maker))
     place = {x: k for k, x in enumerate(makers)}
     found: dict[Instruction, Maker] = {}
     for chain in chains.values():
@@ -53,6 +50,11 @@ def by_numbers(
         turns = _nearest(told, never_back(told, _WEIGHTS, told_surely, falls))
         found.update((x, _TURNS[turn]) for x, turn in zip(chain, turns, strict=True))
     return found
+
+
+def _is_of_turn(x: Instruction, maker: Maker) -> bool:
+    is_turn = maker in _TURNS and (maker != Maker.SIMPLIFIER_LAST or x.opcode == "broadcast")
+    return is_turn and not is_told_of_program(x)
 
 
 def later(in_turn: Mapping[Instruction, Maker], makers: Mapping[Instruction, Maker]) -> list[Instruction]:

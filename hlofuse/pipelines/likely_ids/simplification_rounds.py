@@ -14,6 +14,7 @@ from itertools import accumulate
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.likely_ids.chains import chains_of
 from hlofuse.pipelines.likely_ids.folded_numbers import is_of_difference, is_of_folded_number, is_variance
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_products import is_sum_of_moved
@@ -53,10 +54,7 @@ def _with_numbers_rising(turns: list[list[Instruction]]) -> list[list[Instructio
     was made in the place of another one has the number of that.
     """
     turn = {x: k for k, members in enumerate(turns) for x in members}
-    chains: dict[str, list[Instruction]] = {}
-    for x in turn:
-        if not is_told_of_program(x) and _has_number_of_its_own(x):
-            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    chains = chains_of(x for x in turn if not is_told_of_program(x) and _has_number_of_its_own(x))
     for chain in chains.values():
         chain.sort(key=number_in_name)
         turn.update(zip(chain, accumulate((turn[x] for x in chain), max), strict=True))

@@ -13,6 +13,7 @@ from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_of_call
+from hlofuse.pipelines.likely_ids.chains import chains_of
 from hlofuse.pipelines.names import name_before_renaming
 
 _NUMBERED_OTHERWISE = frozenset({"custom-call", "fusion", "get-tuple-element", "parameter"})
@@ -24,13 +25,8 @@ def in_turns(computation: Computation, members: list[Instruction]) -> list[Instr
     The first of a root may be of any turn up to the second one's: it is of the one that needs it.
     """
     place = {x: k for k, x in enumerate(members)}
-    chains: dict[str, list[Instruction]] = {}
-    turn: dict[Instruction, int] = {}
-    for x in members:
-        if x.opcode in _NUMBERED_OTHERWISE:
-            turn[x] = 0
-        else:
-            chains.setdefault(name_before_renaming(x).root, []).append(x)
+    chains = chains_of(x for x in members if x.opcode not in _NUMBERED_OTHERWISE)
+    turn = dict.fromkeys((x for x in members if x.opcode in _NUMBERED_OTHERWISE), 0)
     following: dict[Instruction, Instruction] = {}
     for chain in chains.values():
         chain.sort(key=lambda x: (name_before_renaming(x).number, place[x]))

@@ -97,9 +97,14 @@ def _is_reduced_as_reshaped(user: Instruction, moved: Instruction) -> bool:
     AlgebraicSimplifier has it read the value (`HandleReduce`), ahead of ReshapeMover. Of one that ever summed
     the value ReductionDimensionGrouper makes such a bitcast where it joins dimensions.
     """
-    if user.opcode != "bitcast" or user.id < moved.id or any(r.opcode != "reduce" for r in user.users):
+    if not _is_summed_since(user, moved):
         return False
     return list(user.shape.dimensions) == user.operands[0].shape.true_dimensions
+
+
+def _is_summed_since(user: Instruction, moved: Instruction) -> bool:
+    """Is it a bitcast for nothing but reductions, younger than the one `moved`?"""
+    return user.opcode == "bitcast" and user.id >= moved.id and all(r.opcode == "reduce" for r in user.users)
 
 
 def _is_reduced_as_moved(user: Instruction, moved: Instruction) -> bool:
@@ -108,7 +113,7 @@ def _is_reduced_as_moved(user: Instruction, moved: Instruction) -> bool:
     The reduction read that reshape, of an argument maybe, until AlgebraicSimplifier had it read the value
     (`HandleReduce`), ahead of ReshapeMover; ReductionDimensionGrouper joins the dimensions again.
     """
-    if user.opcode != "bitcast" or user.id < moved.id or any(r.opcode != "reduce" for r in user.users):
+    if not _is_summed_since(user, moved):
         return False
     found, pending = {moved}, [moved]
     while pending:
