@@ -13,14 +13,19 @@ from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.simplifications.algebraic.facts import broadcast_constant, scalar_constant
 from hlofuse.simplifications.base import NotRepeatedHere
-from hlofuse.simplifications.common.literals import scalar_of
-from hlofuse.simplifications.common.make import bitcast, copy_of, derived, zero
+from hlofuse.simplifications.common.elementwise import CannotEvaluate
+from hlofuse.simplifications.common.evaluation import evaluate
+from hlofuse.simplifications.common.literals import scalar_of, text_of
+from hlofuse.simplifications.common.make import added, bitcast, copy_of, derived, zero
 from hlofuse.simplifications.common.rewriting import replaced
 from hlofuse.simplifications.gpu.cublas.calls import config_of, configure, is_call, made_again
 
 _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 _PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "f32"), ("f32", "f32")})
 """Types of operands and of the sum that cuBLAS takes, where the sum is of another type than the product."""
+
+_MOST_BYTES = 8 << 20
+"""Of a constant that is spread for a sum (`kMaxMaterializeBiasBytes`)."""
 
 
 def with_factor(multiply: Instruction) -> bool:
@@ -215,12 +220,18 @@ def _converts(call: Instruction, add: Instruction) -> bool:
 
 
 def _materialized(bias: Instruction) -> Instruction:
-    """`MaybeConstantFoldBias`."""
+    """`MaybeConstantFoldBias`: what spreads a constant becomes one, as large as the product."""
     inner = bias.operands[0] if bias.opcode in ("reshape", "transpose", "bitcast") else bias
     constant = inner.operands[0] if inner.opcode == "broadcast" else None
-    if constant is not None and constant.opcode == "constant" and not constant.shape.is_effective_scalar:
-        raise NotRepeatedHere("a constant summand")
-    return bias
+    if constant is None or constant.opcode != "constant" or constant.shape.is_effective_scalar:
+        return bias
+    if bias.shape.byte_size > _MOST_BYTES:
+        return bias
+    try:
+        text = text_of(bias.shape, evaluate(bias))
+    except CannotEvaluate:
+        text = None  # XLA knows the elements, as no dump shows them
+    return added(bias, "constant", bias.shape, [], payload=text or "{...}")
 
 
 def _may_overwrite(bias: Instruction) -> bool:
