@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.algebraic.context import Context
+from hlofuse.simplifications.algebraic.gathers_of_pads import gather_ahead_of_pad
 from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.shapes import array
 
@@ -27,6 +28,8 @@ def handle_gather(c: Context, gather: Instruction) -> None:
         and len(said.get("collapsed_slice_dims", ())) == 1
     ):
         c.replace(gather, _by_selecting(gather))
+        return
+    gather_ahead_of_pad(c, gather)
 
 
 def _by_selecting(gather: Instruction) -> Instruction:
