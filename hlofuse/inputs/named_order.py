@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from itertools import pairwise
 
+from hlofuse.inputs.unread_elements import restore_unread_elements
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -20,7 +21,9 @@ _NUMBERED = re.compile(r"(.*)\.(\d+)")
 
 
 def in_order_made(module: Module, ids: UniqueIds | None) -> None:
-    """Put the operations of a module before optimizations in the order of ids, or else of their names."""
+    """Put the operations of a module before optimizations in the order of ids, or else of their names, with
+    all that the front end made."""
+    restore_unread_elements(module, ids)
     if ids is not None:
         ids.apply(module)
     else:

@@ -144,6 +144,10 @@ class Computation:
                     current, left = waiting.pop()
         return order
 
+    def unreachable_roots(self) -> list[Instruction]:
+        """What nobody uses or waits for, but for the root (`CollectUnreachableRoots`)."""
+        return [i for i in self if not i.users and i is not self.root and not i.control_successors]
+
     # ------------------------------------------------------------ changing
 
     def add_instruction(self, instruction: Instruction, name: str | None = None) -> Instruction:

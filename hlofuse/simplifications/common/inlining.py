@@ -13,7 +13,8 @@ def inline(call: Instruction) -> None:
     computation, body = computation_of(call), call.called_computations[0]
     module = module_of(computation)
     clones: dict[Instruction, Instruction] = {}
-    for inner in body.post_order():
+    # What nobody reads comes first, however young it is (`HloComputation::Accept`).
+    for inner in body.post_order(starts=[*body.unreachable_roots(), body.root]):
         if inner.opcode == "parameter":
             clones[inner] = call.operands[inner.parameter_number]
             continue

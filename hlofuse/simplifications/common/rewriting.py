@@ -42,10 +42,7 @@ def visit(
     visited = set() if visited is None else visited
     changed = False
     visiting: set[Instruction] = set()
-    unreachable = [
-        i for i in computation if not i.users and i is not computation.root and not i.control_successors
-    ]
-    for start in (*unreachable, None):
+    for start in (*computation.unreachable_roots(), None):
         # The root is the one that there is by then.
         stack = [start or computation.root]
         while stack:

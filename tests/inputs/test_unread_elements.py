@@ -1,0 +1,96 @@
+"""Elements of tuples that a text leaves out, as nobody reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.inputs.named_order import in_order_made
+from hlofuse.inputs.unread_elements import restore_unread_elements
+from hlofuse.ir import parse_module
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
+
+CALL = """HloModule m
+
+%both (x: f32[4]) -> (f32[4], f32[4]) {
+  %x = f32[4]{0} parameter(0)
+  %sine = f32[4]{0} sine(%x)
+  %cosine = f32[4]{0} cosine(%x)
+  ROOT %two = (f32[4]{0}, f32[4]{0}) tuple(%sine, %cosine)
+}
+
+ENTRY %main (y: f32[4]) -> f32[4] {
+  %y = f32[4]{0} parameter(0)
+  %call = (f32[4]{0}, f32[4]{0}) call(%y), to_apply=%both
+  ROOT %exp = f32[4]{0} exponential(%call#0)
+}
+"""
+LOOP = """HloModule m
+
+%body (p: (s32[], f32[4], f32[4])) -> (s32[], f32[4], f32[4]) {
+  %p = (s32[], f32[4]{0}, f32[4]{0}) parameter(0)
+  %one = s32[] constant(1)
+  %next = s32[] add(%p#0, %one)
+  %sum = f32[4]{0} add(%p#1, %p#2)
+  ROOT %all = (s32[], f32[4]{0}, f32[4]{0}) tuple(%next, %sum, %p#2)
+}
+
+%condition (q: (s32[], f32[4], f32[4])) -> pred[] {
+  %q = (s32[], f32[4]{0}, f32[4]{0}) parameter(0)
+  %last = s32[] constant(9)
+  ROOT %less = pred[] compare(%q#0, %last), direction=LT
+}
+
+ENTRY %main (a: f32[4], b: f32[4]) -> f32[4] {
+  %zero = s32[] constant(0)
+  %a = f32[4]{0} parameter(0)
+  %b = f32[4]{0} parameter(1)
+  %begin = (s32[], f32[4]{0}, f32[4]{0}) tuple(%zero, %a, %b)
+  %while = (s32[], f32[4]{0}, f32[4]{0}) while(%begin), condition=%condition, body=%body
+  ROOT %exp = f32[4]{0} exponential(%while#1)
+}
+"""
+
+
+def elements(module: Module, computation: str, source: str) -> list[int]:
+    """Indices of those that stand right behind what they are of, with nothing between."""
+    order = list(next(c for c in module.computations if c.name == computation))
+    place = next(k for k, i in enumerate(order) if i.name == source)
+    found = []
+    for i in order[place + 1 :]:
+        if i.opcode != "get-tuple-element":
+            break
+        found.append(i.tuple_index)
+    return found
+
+
+def test_a_call_is_taken_apart_whole() -> None:
+    module = parse_module(CALL)
+    restore_unread_elements(module, None)
+    assert elements(module, "main", "call") == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("computation", "source", "indices"),
+    [
+        ("main", "while", [0, 1]),  # the last is handed in for the body to read
+        ("body", "p", [0, 1, 2]),
+        ("condition", "q", [0, 1, 2]),
+        ("main", "begin", []),
+    ],
+)
+def test_what_a_loop_reads_from_outside_does_not_come_out(
+    computation: str, source: str, indices: list[int]
+) -> None:
+    module = parse_module(LOOP)
+    restore_unread_elements(module, None)
+    assert elements(module, computation, source) == indices
+
+
+@pytest.mark.parametrize("known", [(0,), (0, 1)])
+def test_ids_tell_which_there_are(known: tuple[int, ...]) -> None:
+    module = parse_module(CALL)
+    names = {"y": 0, "call": 1, "exp": 4, **{f"gte.{k}": 2 + k for k in known}}
+    found = {(1, k): Element(f"gte.{k}", False) for k in known}
+    in_order_made(module, UniqueIds({"main": ComputationIds(names, found)}))
+    assert [i.name for i in module.entry] == ["y", "call", *(f"gte.{k}" for k in known), "exp"]
