@@ -73,16 +73,27 @@ class Checkpoint:
 
     ahead_of: str
     """A pass as the list of passes has it."""
+    earlier: Checkpoint | None = None
+    """Where to go on from until a replay has come by here; filled on the way as well."""
     _replay: Replay | None = None
 
-    def resume(self) -> Replay | None:
-        """The replay up to here; None where none has come by yet."""
-        return None if self._replay is None else _copied(self._replay)
+    def latest(self) -> Checkpoint | None:
+        """This one or an earlier one that a replay has come by; None where none has yet."""
+        if self._replay is not None:
+            return self
+        return self.earlier.latest() if self.earlier is not None else None
+
+    def resume(self) -> Replay:
+        """The replay up to here, which has to have been noted."""
+        assert self._replay is not None
+        return _copied(self._replay)
 
     def note(self, replay: Replay, ahead_of: str) -> None:
         """Keep the replay if this is where it is wanted for the first time."""
         if self._replay is None and ahead_of == self.ahead_of:
             self._replay = _copied(replay)
+        if self.earlier is not None:
+            self.earlier.note(replay, ahead_of)
 
 
 def _copied(replay: Replay) -> Replay:
@@ -142,9 +153,10 @@ def _replay(
     passes = with_outside(passes, target, settings)
     description, _ = device_of(target, device)
     release = RELEASES[TARGETS[target].release]
-    result = checkpoint.resume() if checkpoint is not None else None
-    if checkpoint is not None and result is not None:
-        passes = passes[passes.index(checkpoint.ahead_of) :]
+    latest = checkpoint.latest() if checkpoint is not None else None
+    if latest is not None:
+        passes = passes[passes.index(latest.ahead_of) :]
+        result = latest.resume()
     else:
         result = _begun(module, target, description, settings, ids)
 

@@ -41,10 +41,10 @@ def rank(
     """
     base = replace(variant, xla=None)
     structures = KnownStructures()
-    start = _start_of_joins(base)
     # A replay with rules from outside has them from its beginning on.
     begun = Checkpoint(base.passes[0]) if base.settings.outside is None and base.passes else None
-    observed = observed_replay(module, base, ids=ids, known=structures, start=start)
+    start = _start_of_joins(base, begun)
+    observed = observed_replay(module, base, ids=ids, known=structures, start=start, begun=begun)
     known = result_of(observed)
     told = explain(observed.replay, costs=observed.costs, facts=known.facts)
     obstacles = {o.rule.code: o for o in told.obstacles}
@@ -61,7 +61,9 @@ def rank(
         settings = replace(variant.settings, disabled=variant.settings.disabled | {code})
         without = replace(base, settings=settings)
         same = start if family_of(code) == _OF_JOINS else None
-        changed = observed_replay(module, without, ids=ids, known=structures, start=same, begun=begun)
+        changed = observed_replay(
+            module, without, ids=ids, known=structures, start=same, begun=begun, totals_only=True
+        )
         difference = compare_results(known, result_of(changed), (*variant.changes, f"without {code}"))
         relaxed.append(
             RelaxedRule(known.facts.rule(code), difference, _blocked(obstacles, code), counts[code])
@@ -86,7 +88,7 @@ def rank(
     )
 
 
-def _start_of_joins(variant: Variant) -> SharedStart | None:
+def _start_of_joins(variant: Variant, begun: Checkpoint | None) -> SharedStart | None:
     """Without a rule of MultiOutputFusion on GPU all goes as before until that pass; None where passes ahead
     of it may ask its rules too."""
     passes = variant.passes
@@ -94,7 +96,7 @@ def _start_of_joins(variant: Variant) -> SharedStart | None:
         return None
     place = passes.index(_JOINS)
     if _names(passes[:place]) <= _ASK_NONE_OF_JOINS and PRIORITY_FUSION not in _names(passes[place:]):
-        return SharedStart(Checkpoint(_JOINS))
+        return SharedStart(Checkpoint(_JOINS, earlier=begun))
     return None
 
 

@@ -201,12 +201,14 @@ def observed_replay(
     known: KnownStructures | None = None,
     start: SharedStart | None = None,
     begun: Checkpoint | None = None,
+    totals_only: bool = False,
 ) -> Observed:
     """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
 
     `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
     `known` is what earlier replays of the module have worked out of costs, for who makes many, and `start`
     how far this one is the same as they; without that `begun`, ahead of the first pass, is where it starts.
+    With `totals_only` nobody will ask about single fusions, so that none is looked at.
     """
     known = known or KnownStructures()
 
@@ -234,8 +236,8 @@ def observed_replay(
         return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
     ids_known = ids is not None or guide is not None
     observer = Observer(guide, note_ties=not ids_known)
-    done = run(observer, start.checkpoint if start is not None else begun)
-    if start is not None:
+    done = run(guide if totals_only else observer, start.checkpoint if start is not None else begun)
+    if start is not None and not totals_only:
         observer = start.observer = start.observer or observer
     costs = Costs(
         model_of(variant.device, RELEASES[TARGETS[variant.target].release], known),
