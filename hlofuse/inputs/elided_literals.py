@@ -20,6 +20,7 @@ _FIXED = {
     "f32": (8, "f"),
     "f64": (9, "d"),
     "f16": (11, "e"),
+    "bf16": (13, "H"),
     "c64": (12, "f"),
     "c128": (18, "d"),
     "s16": (17, "h"),
@@ -88,6 +89,8 @@ def _values(element_type: str, data: bytes) -> Sequence[Value]:
     number, letter = _FIXED[element_type]
     packed = b"".join(_messages(data, number))
     found = [v for (v,) in struct.iter_unpack("<" + letter, packed)]
+    if element_type == "bf16":
+        return list(struct.unpack(f"<{len(found)}f", b"".join([struct.pack("<I", v << 16) for v in found])))
     if element_type in ("c64", "c128"):
         return [complex(a, b) for a, b in zip(found[::2], found[1::2], strict=True)]
     return found

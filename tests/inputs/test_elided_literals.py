@@ -31,6 +31,7 @@ def dumped(folder: Path, shape: str, literal: bytes) -> Path:
         ("s32[11]{0}", message(4, b"".join(varint(n) for n in range(-5, 6))), list(range(-5, 6))),
         ("pred[12]{0}", message(2, bytes([0, 1] * 6)), [False, True] * 6),
         ("f16[11]{0}", message(11, struct.pack("<11e", *[0.5] * 11)), [0.5] * 11),
+        ("bf16[11]{0}", message(13, struct.pack("<11H", *[0xC0A0] * 11)), [-5.0] * 11),
         ("c64[11]{0}", message(12, struct.pack("<22f", *[1, 2] * 11)), [1 + 2j] * 11),
     ],
 )
@@ -48,7 +49,7 @@ def test_elements_are_those_of_the_proto(
     [
         ("f32[2,6]{0,1}", message(8, struct.pack("<12f", *range(12)))),  # laid out otherwise
         ("f32[13]{0}", message(8, struct.pack("<12f", *range(12)))),  # another array
-        ("bf16[12]{0}", message(13, bytes(24))),
+        ("f8e4m3fn[12]{0}", message(20, bytes(12))),
     ],
 )
 def test_what_is_not_understood_stays_left_out(tmp_path: Path, shape: str, literal: bytes) -> None:

@@ -86,11 +86,10 @@ def _by_constant(c: Context, divide: Instruction) -> bool:
     if a.opcode == "constant" or constant.opcode != "constant":
         return False
     values = values_of(constant)
-    if values is None:
-        raise make.NotRepresentable
-    if constant.shape.element_type not in FLOATING_TYPES and not all(map(_divides_exactly, values)):
-        raise make.NotRepresentable
-    inverse = make.constant(constant, constant.shape, [_inverse(v) for v in values])
+    if values is None or 0j in [v for v in values if isinstance(v, complex)]:
+        inverse = make.unknown_constant(constant, constant.shape)
+    else:
+        inverse = make.constant(constant, constant.shape, [_inverse(v) for v in values])
     if b is not constant:
         inverse = make.broadcast(b, b.shape, inverse, b.dimensions)
     c.replace(divide, make.binary(divide, "multiply", a, inverse))
@@ -98,16 +97,13 @@ def _by_constant(c: Context, divide: Instruction) -> bool:
 
 
 def _inverse(value: Value) -> Value:
-    """1 / `value`, infinite for a zero, of which it has the sign."""
-    if value == 0 and not isinstance(value, complex):
-        return math.copysign(math.inf, value)
-    return 1 / value
-
-
-def _divides_exactly(value: Value) -> bool:
-    """A complex number whose inverse is the same however it is computed."""
-    number = complex(value)
-    return number.imag == 0 and abs(math.frexp(number.real)[0]) == 0.5
+    """1 / `value`, infinite for a real zero, of which it has the sign."""
+    if value == 0:
+        return math.copysign(math.inf, value.real)
+    inverse = 1 / value
+    if isinstance(value, complex) and value.imag == 0:
+        return complex(inverse.real, 0.0 * value.real - value.imag)
+    return inverse
 
 
 def _by_broadcast(c: Context, divide: Instruction) -> bool:

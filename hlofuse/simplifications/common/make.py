@@ -97,6 +97,13 @@ def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruct
     return add(at, "constant", shape, payload=text)
 
 
+def unknown_constant(at: Instruction, shape: Shape) -> Instruction:
+    """A constant whose elements XLA knows and no dump shows; NotRepresentable where one would show them."""
+    if not shape.dimensions:
+        raise NotRepresentable
+    return add(at, "constant", shape, payload="{...}")
+
+
 def scalar(at: Instruction, element_type: str, value: Value) -> Instruction:
     return constant(at, array(element_type), [value])
 
