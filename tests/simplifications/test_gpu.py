@@ -15,6 +15,7 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.module import Module
 from hlofuse.ir.parse import parse_module
+from hlofuse.ir.printer import print_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.simplifications.base import FixedPoint, NotRepeated, Pipeline, Simplification
 from hlofuse.simplifications.constant_folding import HloConstantFolding
@@ -99,6 +100,7 @@ def test_a_small_case_comes_out_as_xla_has_it(name: str, device: str) -> None:
     expected = path if path.exists() else FOLDER / f"{name}.h100_sxm.hlo"
     out = prepare(module, "gpu", load_device(device))
     assert not out.skipped
+    assert same_structure(out.module, parse_module(print_module(out.module)))
     assert same_structure(out.module, parse_module(expected.read_text(encoding="utf-8")))
 
 

@@ -23,17 +23,19 @@ def handle_add(c: Context, add: Instruction) -> None:
     if is_all(lhs, 0) and c.replace_if_compatible(add, rhs):
         return
     if lhs.opcode == "constant" != rhs.opcode:
-        c.replace(add, make.binary(add, "add", rhs, lhs))
+        c.replace(add, make.binary(add, "add", rhs, lhs, add.shape))
         return
     constants = constants_of_both(lhs, rhs, "add", 1)
     if constants is not None:
         a, c1, c2 = constants
-        c.replace(add, make.binary(add, "add", a, spread(add, make.binary(add, "add", c1, c2))))
+        total = spread(add, make.binary(add, "add", c1, c2))
+        c.replace(add, make.binary(add, "add", a, total, add.shape))
         return
     constants = constants_of_both(lhs, rhs, "subtract", 0)
     if constants is not None:
         a, c1, c2 = constants
-        c.replace(add, make.binary(add, "subtract", spread(add, make.binary(add, "add", c1, c2)), a))
+        total = spread(add, make.binary(add, "add", c1, c2))
+        c.replace(add, make.binary(add, "subtract", total, a, add.shape))
         return
     exact = is_integral(add) or c.options.fast_math
     for x, other in either_way(add):
@@ -96,8 +98,8 @@ def _distribute(c: Context, add: Instruction) -> bool:
         if b is None:
             continue
         if is_integral(add) or is_power_of_two(factor):
-            total = make.binary(lhs, "add", a, b)
-            c.replace(add, make.binary(add, "multiply", total, factor))
+            total = make.binary(lhs, "add", a, b, add.shape)
+            c.replace(add, make.binary(add, "multiply", total, factor, add.shape))
             return True
         return False
     return False
@@ -116,7 +118,7 @@ def handle_subtract(c: Context, sub: Instruction) -> None:
         negative = make.unary(constant, "negate", constant)
         if rhs.opcode == "broadcast":
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
-        c.replace(sub, make.binary(sub, "add", lhs, negative))
+        c.replace(sub, make.binary(sub, "add", lhs, negative, sub.shape))
         return
     if not exact:
         return

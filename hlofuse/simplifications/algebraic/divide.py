@@ -6,7 +6,6 @@ import math
 
 from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.simplifications.algebraic.context import Context, either_way
 from hlofuse.simplifications.algebraic.facts import (
     broadcast_effective_constant,

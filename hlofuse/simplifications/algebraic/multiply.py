@@ -44,7 +44,8 @@ def handle_multiply(c: Context, multiply: Instruction) -> None:
         for a, factor in ((lhs.operands[0], lhs.operands[1]),):
             c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
             if c1 is not None and c2 is not None:
-                c.replace(multiply, make.binary(multiply, "multiply", a, _product(multiply, c1, c2)))
+                product = _product(multiply, c1, c2)
+                c.replace(multiply, make.binary(multiply, "multiply", a, product, multiply.shape))
                 return
     if lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
@@ -80,12 +81,12 @@ def _join_constants(c: Context, multiply: Instruction) -> bool:
     if left and right:
         product = _product(multiply, left[1], right[1])
         inner = make.binary(multiply, "multiply", left[0], right[0], multiply.shape)
-        c.replace(multiply, make.binary(multiply, "multiply", inner, product))
+        c.replace(multiply, make.binary(multiply, "multiply", inner, product, multiply.shape))
         return True
     for inner_, constant in ((left, rhs), (right, lhs)):
         if inner_ and constant.opcode == "constant":
             product = _product(multiply, inner_[1], constant)
-            c.replace(multiply, make.binary(multiply, "multiply", inner_[0], product))
+            c.replace(multiply, make.binary(multiply, "multiply", inner_[0], product, multiply.shape))
             return True
     return False
 
@@ -102,7 +103,7 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant, ())
     new = make.binary(multiply, "multiply", b, factor)
     wide = make.broadcast(multiply, multiply.shape, new, op.dimensions)
-    c.replace(multiply, make.binary(multiply, "multiply", a, wide))
+    c.replace(multiply, make.binary(multiply, "multiply", a, wide, multiply.shape))
     return True
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.simplifications.common.cloning import set_called
 from hlofuse.simplifications.common.make import derived, numbers
 from hlofuse.simplifications.common.shapes import permute
 
@@ -32,10 +33,8 @@ def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> I
     raw["index_vector_dim"] = str(in_indices[at] if at < len(in_indices) else at)
     shapes = [i.shape for i in inputs[:count]]
     shape = Shape.tuple_of(shapes) if scatter.shape.is_tuple else shapes[0]
-    for name in ("metadata", "sharding", "frontend_attributes", "to_apply", "control-predecessors"):
+    for name in ("metadata", "sharding", "frontend_attributes", "control-predecessors"):
         raw.pop(name, None)
     new = derived(scatter, "scatter", shape, inputs, **raw)
-    new.called = list(scatter.called)
-    for _, callee in new.called:
-        callee.add_caller(new)
+    set_called(new, scatter.called)
     return new
