@@ -38,7 +38,7 @@ def added(
     **attributes: str,
 ) -> Instruction:
     """A new instruction in the computation of `at`, with the metadata of `like`."""
-    raw = {**(said or {}), **attributes, **{name: f"%{c.name}" for name, c in called}}
+    raw = {**(said or {}), **attributes, **{name: _named(name, c) for name, c in called}}
     new = Instruction(
         name or opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
     )
@@ -46,6 +46,11 @@ def added(
     if metadata:
         set_attribute(new, "metadata", metadata)
     return computation_of(at).add_instruction(new)
+
+
+def _named(attribute: str, computation: Computation) -> str:
+    name = f"%{computation.name}"
+    return f"{{{name}}}" if attribute == "called_computations" else name
 
 
 def add(
