@@ -3,7 +3,8 @@
 A gather that is made simple keeps the dimensions that it had collapsed, with one element each, and a reshape
 drops them (`xla/service/gather_simplifier.cc`). What is computed with the gather as it is was moved in front
 of that (`xla/hlo/transforms/simplifiers/reshape_mover.cc`), and bears the name of what was there, as the
-reshape behind it does. In a clone numbers do not tell.
+reshape behind it does. In a clone numbers do not tell. ScatterSimplifier puts such a reshape in front of a
+scatter (`xla/service/scatter_simplifier.cc`).
 """
 
 from __future__ import annotations
