@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
+from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.likely_ids.bitcasts import in_order_of_making
+from hlofuse.pipelines.likely_ids.maker import Maker
 
 _SUM = """%sum {
   %a = f32[] parameter(0)
@@ -17,7 +19,12 @@ _SUM = """%sum {
 def in_order(body: str) -> list[str]:
     module = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n")
     bitcasts = [x for x in module.entry if x.opcode == "bitcast"]
-    return [x.name for x in in_order_of_making(bitcasts)]
+    return names_of(bitcasts)
+
+
+def names_of(bitcasts: list[Instruction], normalized: frozenset[Instruction] = frozenset()) -> list[str]:
+    turns = in_order_of_making(bitcasts, normalized)
+    return [x.name for turn in turns.values() for x in turn]
 
 
 def reduce(name: str, shape: str, operand: str, dimension: str) -> str:
@@ -159,8 +166,8 @@ ENTRY %main {{
     entry = parse_module(text).entry
     bitcasts = [x for x in entry if x.opcode == "bitcast"]
     normalized = frozenset(x for x in entry if x.opcode == "slice")
-    assert [x.name for x in in_order_of_making(bitcasts)] == ["bitcast.1.0", "bitcast.2.0"]
-    assert [x.name for x in in_order_of_making(bitcasts, normalized)] == made
+    assert names_of(bitcasts) == ["bitcast.1.0", "bitcast.2.0"]
+    assert names_of(bitcasts, normalized) == made
 
 
 def test_a_reduction_of_two_has_a_bitcast_in_front_of_either() -> None:
@@ -179,3 +186,27 @@ def test_a_reduction_of_two_has_a_bitcast_in_front_of_either() -> None:
   %bitcast.2.0 = f32[8,8,1] bitcast(%bitcast.3.0)
   ROOT %tuple.1.0 = ((f32[], s32[]), f32[8,8,1]) tuple(%reduce.2.0, %bitcast.2.0)"""
     assert in_order(body) == ["bitcast.2.0", "bitcast.3.0", "bitcast.4.0"]
+
+
+def test_each_comes_behind_the_turn_that_it_was_made_behind() -> None:
+    """Reshapes became bitcasts first; LayoutNormalization put some around what it made anew."""
+    reshape = 'metadata={op_name="reshape"}'
+    body = f"""  %p = f32[4,8] parameter(0)
+  %zero = f32[] constant(0)
+  %bitcast.1.0 = f32[32] bitcast(%p), {reshape}
+  %bitcast.2.0 = f32[8,4] bitcast(%p), {reshape}
+  %bitcast.30.0 = f32[8,4]{{0,1}} bitcast(%p)
+  %sine.1.0 = f32[8,4]{{0,1}} sine(%bitcast.30.0)
+  %bitcast.31.0 = f32[4,8] bitcast(%sine.1.0)
+  %bitcast.40.0 = f32[32] bitcast(%p)
+{reduce("reduce.1.0", "", "bitcast.40.0", "0")}  ROOT %tuple.1.0 = (f32[32], f32[8,4], f32[4,8], f32[])
+    tuple(%bitcast.1.0, %bitcast.2.0, %bitcast.31.0, %reduce.1.0)"""
+    module = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n")
+    turns = in_order_of_making([x for x in module.entry if x.opcode == "bitcast"])
+    found = {maker: [x.name for x in turn] for maker, turn in turns.items() if turn}
+    assert found == {
+        Maker.MOVED_COPIES: ["bitcast.1.0", "bitcast.2.0"],
+        Maker.LAYOUT_NORMALIZATION: ["bitcast.31.0"],
+        Maker.REDUCTIONS: ["bitcast.40.0"],
+        Maker.ANY: ["bitcast.30.0"],
+    }

@@ -146,3 +146,38 @@ def test_the_width_that_uniform_numbers_are_multiplied_by_is_cloned_ahead_of_the
         "sub.1.0 | subtract(%tanh.1.0, %mul.1.0) | jit(g)/sub",
     )
     assert found == ["exp.1.0", "mul.1.0", "max.1.0", "tanh.1.0", "sub.1.0"]
+
+
+def test_what_only_a_loop_is_given_was_cloned_with_the_call_that_the_loop_is_of() -> None:
+    """The tuple of what it is given is another one since, and none of the call's."""
+    op = 'metadata={op_name="jit(m)/jit(f)/'
+    text = f"""HloModule m
+
+%body {{
+  ROOT %t = (f32[8]{{0}}, f32[8]{{0}}) parameter(0)
+}}
+
+%condition {{
+  %t = (f32[8]{{0}}, f32[8]{{0}}) parameter(0)
+  ROOT %true = pred[] constant(true)
+}}
+
+ENTRY %main {{
+  %p = f32[8]{{0}} parameter(0)
+  %one = f32[] constant(1)
+  %exp.1.0 = f32[8]{{0}} exponential(%p), {op}exp"}}
+  %ones.1.0 = f32[8]{{0}} broadcast(%one), dimensions={{}}, {op}broadcast_in_dim"}}
+  %tuple.7.0 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.1.0, %ones.1.0)
+  %while.1.0 = (f32[8]{{0}}, f32[8]{{0}}) while(%tuple.7.0), condition=%condition, body=%body, {op}while"}}
+  %result.0 = f32[8]{{0}} get-tuple-element(%while.1.0), index=0
+  ROOT %neg.1.0 = f32[8]{{0}} negate(%result.0), {op}neg"}}
+}}
+"""
+    entry = parse_module(text).entry
+    inlined = [x for x in entry if "jit(f)" in (x.op_name or "")]
+    assert [x.name for x in in_order_of_cloning(entry, inlined)] == [
+        "exp.1.0",
+        "ones.1.0",
+        "while.1.0",
+        "neg.1.0",
+    ]

@@ -53,6 +53,13 @@ def test_in_a_loop_all_may_be_clones() -> None:
     assert by_age(body) == ["p", "mul.0.0", "exp.1.0"]
 
 
+def test_elements_are_as_old_as_the_tuple_that_they_are_of() -> None:
+    body = f"""  %p = (f32[8]{{0}}, f32[8]{{0}}) parameter(0)
+  %exp.1.0 = f32[8]{{0}} exponential(%p#1){named("exp")}
+  ROOT %mul.1.0 = f32[8]{{0}} multiply(%exp.1.0, %p#0){named("mul")}"""
+    assert by_age(body) == ["p", "p_1", "p_0", "exp.1.0", "mul.1.0"]
+
+
 def test_gathers_are_made_simple_ahead_of_scatters() -> None:
     body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
   %i = s32[2,2]{{1,0}} parameter(1)

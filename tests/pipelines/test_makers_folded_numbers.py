@@ -156,3 +156,18 @@ def test_a_number_that_the_program_spreads_was_not_folded_of_two(path: str, expe
         f"%t = (f32[8]{{0}}, f32[4]{{0}}) tuple(%mul.9.0, %{name})",
     ]
     assert maker("mul.9.0", *lines) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "number", "expected"),
+    [("[1]{0}", "{0.5}", Maker.SIMPLIFIER_AGAIN), ("[]", "0.5", Maker.SIMPLIFIER)],
+)
+def test_a_quotient_by_a_number_that_was_spread_to_one_element(
+    shape: str, number: str, expected: Maker
+) -> None:
+    lines = [
+        f"%constant.9 = f32{shape} constant({number})",
+        f"%abs.1.0 = f32{shape} abs(%p), {op('abs')}",
+        f"%multiply.1.0 = f32{shape} multiply(%abs.1.0, %constant.9), {op('div')}",
+    ]
+    assert maker("multiply.1.0", *lines) == expected

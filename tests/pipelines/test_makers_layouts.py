@@ -21,6 +21,16 @@ def test_a_slice_beside_what_is_in_another_layout_was_turned_as_well() -> None:
     assert maker("slice.5.0", MUL, SLICE, turned, matrices=True) == Maker.LAYOUT_NORMALIZATION
 
 
+def test_a_reduction_is_made_anew_with_what_it_reads_in_another_layout_and_not_otherwise() -> None:
+    turned = f"%multiply.1.0 = f32[8]{{0}} multiply(%mul.5.0, %p), {op('mul')}"
+    total = "%reduce_sum.5.0 = f32[8]{0} reduce(%SOURCE.0, %zero), dimensions={1}, to_apply=%region, " + op(
+        "reduce_sum"
+    )
+    for source, expected in (("multiply.1", Maker.REDUCTIONS), ("mul.5", Maker.FRONT_END)):
+        lines = (MUL, turned, total.replace("SOURCE", source))
+        assert maker("reduce_sum.5.0", *lines, matrices=True) == expected
+
+
 def test_a_reduction_that_tells_nothing_in_front_of_a_copy_got_its_layout_late() -> None:
     total = "%reduce.5 = f32[8,4]{1,0} reduce(%r, %zero), dimensions={2}, to_apply=%region"
     given = "%r = f32[8,4,2]{2,1,0} broadcast(%q), dimensions={0,1}"

@@ -27,7 +27,7 @@ def in_order(body: str, normalized: Collection[str] = ()) -> list[str]:
     module = parse_module(f"HloModule m\n\n{_SUM}\n\nENTRY %main {{\n{body}\n}}\n")
     bitcasts = [x for x in module.entry if x.opcode == "bitcast"]
     made = in_order_of_making(bitcasts, frozenset(x for x in module.entry if x.name in normalized))
-    return [x.name.removeprefix("bitcast.").removesuffix(".0") for x in made]
+    return [x.name.removeprefix("bitcast.").removesuffix(".0") for turn in made.values() for x in turn]
 
 
 def reduce(name: str, shape: str, operand: str, dimension: str) -> str:

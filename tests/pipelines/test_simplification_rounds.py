@@ -30,6 +30,19 @@ def test_one_operation_of_a_chain_a_turn() -> None:
     ) == [["add.0", "add.1"], ["rsqrt.0", "rsqrt.1"], ["mul.0", "mul.1"]]
 
 
+def test_what_reads_the_same_is_moved_as_places_in_the_source_are_numbered() -> None:
+    """Two variances of a batch normalization, of which averages are kept before each is used."""
+    average, used = 'metadata={op_name="mul" stack_frame_id=3}', 'metadata={op_name="add" stack_frame_id=4}'
+    assert rounds(
+        "%sub.0 = f32[8]{0} subtract(%p, %p)",
+        f"%add.0 = f32[8]{{0}} add(%sub.0, %sub.0), {used}",
+        "%sub.1 = f32[8]{0} subtract(%q, %q)",
+        f"%add.1 = f32[8]{{0}} add(%sub.1, %sub.1), {used}",
+        f"%mul.0 = f32[8]{{0}} multiply(%sub.0, %sub.0), {average}",
+        f"ROOT %mul.1 = f32[8]{{0}} multiply(%sub.1, %sub.1), {average}",
+    ) == [["sub.0", "sub.1"], ["mul.0", "add.0", "mul.1", "add.1"]]
+
+
 def test_a_reshape_that_a_broadcast_reads_stays_until_that_has_taken_it() -> None:
     """The square of a sum of exponentials in the gradient of a softmax."""
     assert rounds(

@@ -22,6 +22,7 @@ from hlofuse.pipelines.likely_ids.bitcasts_of_products import (
     reads_matmul,
     uses_triton,
 )
+from hlofuse.pipelines.likely_ids.maker import Maker
 from hlofuse.pipelines.likely_ids.merged_bitcasts import (
     changes_type,
     in_order_of_old_text,
@@ -48,43 +49,56 @@ from hlofuse.pipelines.names import name_before_renaming
 
 def in_order_of_making(
     bitcasts: list[Instruction], normalized: frozenset[Instruction] = frozenset()
-) -> list[Instruction]:
-    """The bitcasts of a computation, given in the order of the text, in that of their ages.
+) -> dict[Maker, list[Instruction]]:
+    """The bitcasts of a computation, given in the order of the text, by whose turn they were made behind.
 
-    `normalized` is what LayoutNormalization made anew.
+    `normalized` is what LayoutNormalization made anew. Each turn is in the order of ages.
+
+    ReshapeDecomposer comes ahead of LayoutNormalization. AlgebraicSimplifier merges right behind that, and
+    behind DotDimensionMerger, where libraries' calls are still to be made and Triton's fusions are there.
 
     What was grouped for reductions comes behind what passes before made. What was put around reductions
     meanwhile AlgebraicSimplifier merges right before that where Triton may be used, and in its last turn
     otherwise.
     """
+    if not bitcasts:
+        return {}
     number = {x: name_before_renaming(x).number for x in bitcasts}
     grouped = last_in_a_row(sorted(bitcasts, key=number.__getitem__))
     first = number[grouped[0]] if grouped else max(number.values()) + 1
     merged_last = {x for x in grouped if was_two(x) or _reads_matrix(x) or reads_normalized(x, normalized)}
     merged_last |= {x for x in bitcasts if gives_back_ones_of(x, merged_last)}
-    without_ones = [*takewhile(_only_drops_ones, grouped)] if uses_triton(bitcasts[0]) else []
+    triton = uses_triton(bitcasts[0])
+    without_ones = [*takewhile(_only_drops_ones, grouped)] if triton else []
     # LayoutNormalization makes what is laid out otherwise anew in its last turn.
     ahead = [x for x in bitcasts if number[x] < first and x.shape.is_row_major and x not in merged_last]
     merged = {x for x in ahead if is_merged_again(x, number)}
     merged |= {x for x in ahead if is_reduced(x) and is_merged_for_reduction(x, reads_matmul(x), normalized)}
     made = [x for x in ahead if x not in merged]
-    order: list[Instruction] = []
+    turns: dict[Maker, list[Instruction]] = {}
     if made:
         windows = windows_of(made, number)
         late = {x for x in made if number[x] < windows.normalization and had_ones_dropped_since(x)}
         merged |= late
-        order += _before_reductions([x for x in made if x not in late], number, windows, normalized)
-    order += [x for x in without_ones if x not in merged_last]
+        kept, met, called = _before_reductions(
+            [x for x in made if x not in late], number, windows, normalized
+        )
+        turns[Maker.MOVED_COPIES] = [x for x in kept if number[x] < windows.normalization]
+        turns[Maker.LAYOUT_NORMALIZATION] = [x for x in kept if number[x] >= windows.normalization] + met
+        turns[Maker.FUSIONS if triton else Maker.SPLIT_K] = called
+    order = [x for x in without_ones if x not in merged_last]
     merged.update(x for x in without_ones if x in merged_last)
     if merged and may_use_triton(bitcasts[0]):
         order += [x for x in bitcasts if x in merged]
     merged |= merged_last
     order += [x for x in grouped[len(without_ones) :] if x not in merged]
-    placed = frozenset(order)
+    turns[Maker.REDUCTIONS] = order
+    placed = frozenset(x for turn in turns.values() for x in turn)
     last = [x for x in bitcasts if x not in placed and x not in merged and _is_kept(x)]
-    order += sorted(last, key=number.__getitem__)
-    placed = frozenset(order)
-    return order + in_order_of_old_text([x for x in bitcasts if x not in placed])
+    order = sorted(last, key=number.__getitem__)
+    placed |= frozenset(order)
+    turns[Maker.ANY] = order + in_order_of_old_text([x for x in bitcasts if x not in placed])
+    return turns
 
 
 def _before_reductions(
@@ -92,8 +106,8 @@ def _before_reductions(
     number: Mapping[Instruction, int],
     windows: Windows,
     normalized: frozenset[Instruction],
-) -> list[Instruction]:
-    """In the order of their numbers, but for those that AlgebraicSimplifier met behind LayoutNormalization.
+) -> tuple[list[Instruction], list[Instruction], list[Instruction]]:
+    """In the order of their numbers, then those that AlgebraicSimplifier met behind LayoutNormalization.
 
     It runs twice there: at once, and behind DotDimensionMerger.
     """
@@ -122,14 +136,16 @@ def _before_reductions(
         else:
             (met if reads_normalized(x, normalized) else kept).append(x)
     called = max((number[x] for x in last if is_of_matmul(x) or is_of_fusion(x)), default=-1)
-    return [
-        *in_order_of_pass(kept, [], frozenset()),
-        *_in_order_of_simplifier(met, number, frozenset(older)),
-        *in_order_behind_merger([x for x in bitcasts if x in joined], frozenset(before_products)),
-        *in_order_of_pass([x for x in last if number[x] <= called], [], frozenset()),
-        *decomposed,
-        *in_order_of_pass([x for x in last if number[x] > called], [], frozenset()),
-    ]
+    return (
+        in_order_of_pass(kept, [], frozenset()),
+        _in_order_of_simplifier(met, number, frozenset(older)),
+        [
+            *in_order_behind_merger([x for x in bitcasts if x in joined], frozenset(before_products)),
+            *in_order_of_pass([x for x in last if number[x] <= called], [], frozenset()),
+            *decomposed,
+            *in_order_of_pass([x for x in last if number[x] > called], [], frozenset()),
+        ],
+    )
 
 
 def _in_order_of_simplifier(

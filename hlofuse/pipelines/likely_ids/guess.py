@@ -73,8 +73,17 @@ def guess_ids(module: Module) -> dict[Instruction, Maker]:
                         makers |= dict.fromkeys(later(by_numbers(makers), makers), Maker.SIMPLIFIER_AGAIN)
                 order = _by_age(computation, makers, named, with_factor, is_older=is_older)
                 guessed.update(makers)
-            computation.reorder(with_callers_as_written(order, written))
+            computation.reorder(_with_elements_behind(with_callers_as_written(order, written)))
     return guessed
+
+
+def _with_elements_behind(order: list[Instruction]) -> list[Instruction]:
+    """Elements right behind the tuple that they are of: they are taken out of it when it is made."""
+    place = {x: (k, 0) for k, x in enumerate(order)}
+    for k, x in enumerate(order, 1):
+        if x.opcode == "get-tuple-element":
+            place[x] = (place[x.operands[0]][0], k)
+    return sorted(order, key=place.__getitem__)
 
 
 def _by_age(
@@ -95,14 +104,14 @@ def _by_age(
     age = {x: k for k, x in enumerate(program if is_older else in_program_order(program))}
     if Maker.CONDITIONALS in made:
         made.setdefault(Maker.SIMPLIFIER_AGAIN, [])
-    for maker in sorted(made.keys() - {Maker.CONDITIONALS}):
-        members = made[maker]
+    laid = frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ()))
+    bitcasts = in_order_of_making(made.pop(Maker.ANY, []), laid)
+    for maker in sorted((made.keys() | bitcasts.keys()) - {Maker.CONDITIONALS}):
+        members = made.get(maker, [])
         if maker == Maker.FRONT_END and is_older and is_clone(computation):
             order += with_numbers_ahead(in_turns(computation, members))
         elif maker == Maker.FRONT_END:
             order += with_numbers_ahead(with_wholes_in_front(sorted(members, key=age.__getitem__), named))
-        elif maker == Maker.ANY:
-            order += in_order_of_making(members, frozenset(made.get(Maker.LAYOUT_NORMALIZATION, ())))
         elif maker == Maker.INLINER:
             cloned_in_turn = in_order_of_pass(in_order_of_cloning(computation, members), [], frozenset())
             order += with_numbers_ahead(with_wholes_in_front(cloned_in_turn, named))
@@ -133,4 +142,5 @@ def _by_age(
                     with_spread_right_ahead(made_in_turn, cloned=is_clone(computation))
                 )
             order += made_in_turn + copied
+        order += bitcasts.get(maker, [])
     return order

@@ -121,10 +121,16 @@ def _one_after_another(
         if x not in place:
             is_leaf = not (x.operands or _is_constant(x))
             unread = behind if is_leaf else last
-            place[x] = min((place[u] for u in x.users if u in place), default=unread)
+            place[x] = min((place[u] for u in _readers(x) if u in place), default=unread)
         if x in call_of:
             behind = place[x]
     return sorted(inlined, key=place.__getitem__)
+
+
+def _readers(x: Instruction) -> Iterator[Instruction]:
+    """Who reads it, by way of what is given to a loop or not: that is another tuple since."""
+    for u in x.users:
+        yield from u.users if u.opcode == "tuple" else (u,)
 
 
 def _calls(computation: Computation) -> dict[Instruction, int]:

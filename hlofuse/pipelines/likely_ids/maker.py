@@ -40,4 +40,4 @@ class Maker(IntEnum):
     CONVERSIONS_LAST = 17
     """SimplifyFPConversions behind that."""
     ANY = 18
-    """Whoever it was: only numbers count among these."""
+    """Whoever makes bitcasts, of which numbers tell the turn."""

@@ -94,6 +94,8 @@ class Makers(MakersByName):
                 return self._of_transpose(x)
             case "tuple" if x is self._computation.root and name_before_renaming(x) != ("tuple", 0):
                 return Maker.FRONT_END  # LayoutAssignment gives one that it makes anew no number
+        if self._is_by_reshaped(x):
+            return Maker.SIMPLIFIER_AGAIN
         if self._is_simplified(x):
             return Maker.SIMPLIFIER
         return self._of_moved(x) if x.opcode in MOVES else self.by_name(x)
@@ -130,6 +132,24 @@ class Makers(MakersByName):
         """
         numbers = (o for o in x.operands if o.opcode == "constant" and len(o.users) == 1 and not o.op_name)
         return is_told_of_program(x) and any(self._of_constant(o) == Maker.SIMPLIFIER for o in numbers)
+
+    def _is_by_reshaped(self, x: Instruction) -> bool:
+        """Did simplification make it with a number that has dimensions of size one?
+
+        ConstantFolding made that of a reshape, or of what spread it, the time around before.
+        """
+        return (
+            x.opcode == "multiply"
+            and bool(x.op_name)
+            and not is_told_of_program(x)
+            and any(
+                o.opcode == "constant"
+                and bool(o.shape.rank)
+                and not o.shape.true_rank
+                and self._of_constant(o) != Maker.FRONT_END
+                for o in x.operands
+            )
+        )
 
     def _is_spread_in_program(self, x: Instruction) -> bool:
         """Is it a number converted that the front end had spread as it was?"""
@@ -181,17 +201,9 @@ class Makers(MakersByName):
         return all(u.opcode == "compare" for u in x.users) and self.is_normalized_for(x.users)
 
     def _of_reduce(self, x: Instruction) -> Maker:
-        source = x.operands[0]
-        if source.opcode in CALLS and not is_told_of_program(x):
+        if x.operands[0].opcode in CALLS and not is_told_of_program(x):
             return Maker.SPLIT_K
-        if source.opcode == "convert" and not is_told_of_program(source):
-            source = source.operands[0]  # float normalization widened what is reduced
-        in_two = source.opcode == "reduce" or any(u.opcode == "reduce" for u in x.users)
-        if in_two or source.opcode == "bitcast" or self.of(source) == Maker.LAYOUT_NORMALIZATION:
-            return Maker.REDUCTIONS
-        if not x.op_name and any(u.opcode == "transpose" and not is_told_of_program(u) for u in x.users):
-            return Maker.REDUCTIONS  # ReductionLayoutNormalizer puts a copy behind
-        return self.by_name(x)
+        return Maker.REDUCTIONS if _is_regrouped(x) else self.by_name(x)
 
     def _of_transpose(self, x: Instruction) -> Maker:
         if is_told_of_program(x):
@@ -227,6 +239,21 @@ class Makers(MakersByName):
         if any(self.by_name(n) == Maker.LAYOUT_NORMALIZATION or x not in self.named for n in new):
             return Maker.LAYOUT_NORMALIZATION
         return Maker.FRONT_END if around else made
+
+
+def reduced_by(x: Instruction) -> Instruction:
+    """What a reduction reads, which float normalization may have widened."""
+    source = x.operands[0]
+    return source.operands[0] if source.opcode == "convert" and not is_told_of_program(source) else source
+
+
+def _is_regrouped(x: Instruction) -> bool:
+    """Is it a reduction of other dimensions than the program's, in one or two?"""
+    source = reduced_by(x)
+    if source.opcode in ("bitcast", "reduce") or any(u.opcode == "reduce" for u in x.users):
+        return True
+    # ReductionLayoutNormalizer puts a copy behind.
+    return not x.op_name and any(u.opcode == "transpose" and not is_told_of_program(u) for u in x.users)
 
 
 def _is_laid_anew(x: Instruction) -> bool:

@@ -15,7 +15,7 @@ from hlofuse.pipelines.likely_ids.inlined_branches import of_inlined_branches
 from hlofuse.pipelines.likely_ids.laid_beside import computed_of_laid, laid_beside
 from hlofuse.pipelines.likely_ids.made_with_factor import made_with_factor
 from hlofuse.pipelines.likely_ids.maker import Maker
-from hlofuse.pipelines.likely_ids.makers import Makers
+from hlofuse.pipelines.likely_ids.makers import Makers, reduced_by
 from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_behind_gathers import moved_behind_gathers
 from hlofuse.pipelines.likely_ids.moved_products import with_moved_products
@@ -113,6 +113,7 @@ def _made_in_turn(
     with_factor = made_with_factor(makers, told)
     makers.update(with_factor)
     makers.update(dict.fromkeys(computed_of_laid(makers), Maker.LAYOUT_NORMALIZATION))
+    makers.update(dict.fromkeys(_reduced_in_layout(makers), Maker.REDUCTIONS))
     return Made(makers, frozenset(with_factor))
 
 
@@ -213,6 +214,16 @@ def laid_in_calls(makers: dict[Instruction, Maker]) -> list[Instruction]:
 
 def _bears_opcode(x: Instruction) -> bool:
     return x.opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root == x.opcode
+
+
+def _reduced_in_layout(makers: dict[Instruction, Maker]) -> list[Instruction]:
+    """Reductions of what LayoutNormalization made anew: ReductionLayoutNormalizer made those anew in turn."""
+    return [
+        x
+        for x, maker in makers.items()
+        if x.opcode == "reduce" and maker < Maker.LAYOUT_NORMALIZATION
+        if makers.get(reduced_by(x)) == Maker.LAYOUT_NORMALIZATION
+    ]
 
 
 def _spread_beside_transposed(makers: dict[Instruction, Maker]) -> list[Instruction]:

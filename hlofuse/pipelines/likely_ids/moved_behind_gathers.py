@@ -3,7 +3,8 @@
 A gather that is made simple keeps the dimensions that it had collapsed, with one element each, and a reshape
 drops them (`xla/service/gather_simplifier.cc`). What is computed with the gather as it is was moved in front
 of that (`xla/hlo/transforms/simplifiers/reshape_mover.cc`), and bears the name of what was there, as the
-reshape behind it does. In a clone numbers do not tell.
+reshape behind it does. In a clone numbers do not tell. ScatterSimplifier puts such a reshape in front of a
+scatter (`xla/service/scatter_simplifier.cc`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def moved_behind_gathers(
     found: dict[Instruction, None] = {}
     for x in reversed([*makers]):
         is_kept = x in named or x.opcode not in ELEMENTWISE_OPCODES or makers[x] not in _AHEAD_OF_IT
-        if not is_kept and x.users and all(u in found or _is_its_reshape(x, u) for u in x.users):
+        if not is_kept and x.users and all(u in found or _ends_there(x, u) for u in x.users):
             found[x] = None
     gathers = (x for x in makers if _keeps_what_it_collapsed(x))
     read = dict.fromkeys(u for x in gathers for u in x.users if u in found)
@@ -60,6 +61,18 @@ def _keeps_what_it_collapsed(x: Instruction) -> bool:
     if x.opcode != "gather" or tuple(x.attributes.get("collapsed_slice_dims") or ()):
         return False
     return any(x.shape.dimensions[k] == 1 for k in x.attributes["offset_dims"])
+
+
+def _ends_there(x: Instruction, user: Instruction) -> bool:
+    """Is it its own reshape, or a simple scatter of it, which there had been a reshape in front of?"""
+    return _is_its_reshape(x, user) or (_keeps_what_it_inserted(user) and x is user.operands[2])
+
+
+def _keeps_what_it_inserted(x: Instruction) -> bool:
+    """Has a simple scatter updates with dimensions of size one that are none of the indices'?"""
+    if x.opcode != "scatter" or x.shape.is_tuple or tuple(x.attributes.get("inserted_window_dims") or ()):
+        return False
+    return any(x.operands[2].shape.dimensions[k] == 1 for k in x.attributes["update_window_dims"])
 
 
 def _is_its_reshape(x: Instruction, user: Instruction) -> bool:

@@ -20,7 +20,13 @@ from hlofuse.pipelines.likely_ids.merged_quotients import is_of_merged_quotient
 from hlofuse.pipelines.likely_ids.moved_products import is_sum_of_moved
 from hlofuse.pipelines.likely_ids.moved_reshapes import arrays_read_by, is_row_of_loop
 from hlofuse.pipelines.likely_ids.updated_slices import is_of_updated
-from hlofuse.pipelines.names import is_told_of_program, name_before_renaming, number_in_name, operation
+from hlofuse.pipelines.names import (
+    is_told_of_program,
+    name_before_renaming,
+    number_in_name,
+    operation,
+    stack_frame,
+)
 
 
 def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
@@ -43,7 +49,7 @@ def in_rounds(made: Iterable[Instruction]) -> list[list[Instruction]]:
             del rest[x]
         if not moved and not taken:
             break
-        turns += [moved, taken]
+        turns += [_as_read([x for turn in turns for x in turn], moved), taken]
     return [*_with_numbers_rising(turns), [*rest], of_updated]
 
 
@@ -119,6 +125,18 @@ def _arrays_in_the_way(x: Instruction) -> list[Instruction]:
     """What it reads, but for what is spread beside it: ReshapeMover rearranges that along with it."""
     arrays = arrays_read_by(x)
     return [o for o in arrays if o.opcode != "broadcast" or o.operands[0].shape.true_rank > 1] or arrays
+
+
+def _as_read(older: list[Instruction], moved: list[Instruction]) -> list[Instruction]:
+    """What was `moved` in the order of what it reads, where all of it reads one of what is `older`.
+
+    Who reads the same is met as places in the source are numbered. The program computes with a value soon.
+    """
+    place = {x: k for k, x in enumerate(older)}
+    read = {x: [*dict.fromkeys(arrays_read_by(x))] for x in moved}
+    if any(len(arrays) != 1 or arrays[0] not in place for arrays in read.values()):
+        return moved
+    return sorted(moved, key=lambda x: (place[read[x][0]], stack_frame(x)))
 
 
 def _was_simplified(x: Instruction) -> bool:
