@@ -74,6 +74,7 @@ from hlofuse.pipelines.users.operands_as_written import Program, as_written, is_
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
+from hlofuse.pipelines.users.products.read_elements import results_told_of
 from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
 from hlofuse.pipelines.users.products.split_vectors import with_last_in_place_of_bitcasts
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
@@ -111,9 +112,10 @@ def restore_users(
     `makers` are those of a guess at ids, where there was one.
     """
     gone = places_of_gone(module)
-    for computation in module.computations:
-        if computation.fusion is None and any(len(x.users) > 1 for x in computation):
-            _restore(computation, gone, makers or {}, ids_known=ids_known)
+    with results_told_of(module):
+        for computation in module.computations:
+            if computation.fusion is None and any(len(x.users) > 1 for x in computation):
+                _restore(computation, gone, makers or {}, ids_known=ids_known)
 
 
 def _restore(
