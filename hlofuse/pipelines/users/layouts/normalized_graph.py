@@ -23,6 +23,7 @@ class Normalization:
         copied: frozenset[Instruction],
         converts: frozenset[Node],
         widened: frozenset[Node],
+        of_convolutions: frozenset[Instruction],
     ) -> None:
         self._graph = graph
         self._anew = anew
@@ -30,6 +31,7 @@ class Normalization:
         self._copied = copied
         self._converts = converts
         self._widened = widened
+        self._of_convolutions = of_convolutions
         self._transposes: set[Node] = set()
         """Those of the program that move nothing: what reads them was made anew, what they read was not."""
         self.anew_of: dict[Node, Node] = {}
@@ -78,6 +80,8 @@ class Normalization:
                     operand.give_user(node, operand.operands[0])
             if node.shape != OTHER:
                 return
+            if source in self._of_convolutions:
+                node = self._made_anew_in_tuple(node)
             if source is not None and was_transposed_in_place(source):
                 node.shape = ROW_MAJOR
                 graph.put_behind(node, Node(None, OTHER, [], is_bitcast=True))
@@ -90,6 +94,18 @@ class Normalization:
         if node in self._widened:
             self.anew_of[node] = made
         graph.replace(node, graph.add(Node(None, OTHER, [made], is_bitcast=True)) if node.shape else made)
+
+    def _made_anew_in_tuple(self, result: Node) -> Node:
+        """The bitcast back behind the `result` of a convolution, which was made anew, row-major.
+
+        A tuple has it, of which the old element is taken (`UpdateLayoutForCudnnConvolution`,
+        `xla/service/gpu/conv_layout_normalization.cc`).
+        """
+        result.shape = ROW_MAJOR
+        back = Node(None, OTHER, [], is_bitcast=True)
+        self._graph.put_behind(result, back)
+        self._graph.visited.add(back)
+        return back
 
     def _read_row_major(self, node: Node) -> None:
         """A matrix product reads a transpose of what it is given, which moves nothing."""
