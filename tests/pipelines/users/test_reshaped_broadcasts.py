@@ -68,7 +68,9 @@ def _moved_and_kept(k: int) -> str:
 
 def test_what_reads_an_operation_that_was_moved_is_moved_a_round_later() -> None:
     """An optimizer's averages: CSE merged the reshapes for the arrays before it met those for the squares."""
-    results = [f"{kind}.{k}{n}" for k in range(1, 4) for n, kind in enumerate(("bitcast",) * 2 + ("mul",) * 2, 1)]
+    results = [
+        f"{kind}.{k}{n}" for k in range(1, 4) for n, kind in enumerate(("bitcast",) * 2 + ("mul",) * 2, 1)
+    ]
     kinds = ", ".join(["f32[8]{0}"] * len(results))
     body = """  %rate = f32[] constant(0.1)
   %broadcast.9 = f32[1,8]{1,0} broadcast(%rate), dimensions={}
