@@ -74,7 +74,7 @@ from hlofuse.pipelines.users.operands_as_written import Program, as_written, is_
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
-from hlofuse.pipelines.users.products.read_elements import results_told_of
+from hlofuse.pipelines.users.products.read_elements import results_told_of, with_last_in_place_of_widening
 from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
 from hlofuse.pipelines.users.products.split_vectors import with_last_in_place_of_bitcasts
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
@@ -199,7 +199,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     if clues.ids_known:
         users = with_merged_bitcasts_behind(producer, users)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
-    aged = with_last_in_place_of_bitcasts(producer, aged)
+    aged = with_last_in_place_of_widening(producer, with_last_in_place_of_bitcasts(producer, aged))
     aged = with_reshape_for_broadcasts_behind(producer, aged)
     return with_readers_in_place(producer, aged), aged != users
 

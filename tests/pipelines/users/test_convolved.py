@@ -28,8 +28,9 @@ _SCATTERED = f"""  %p = f32[8,4]{{1,0}} parameter(0)
   %at = s32[2,1]{{1,0}} parameter(1)
   %new = f32[2,1,4]{{2,1,0}} parameter(2)
   %q = f32[8,4]{{1,0}} parameter(3)
-  %scatter.1 = f32[8,4]{{1,0}} scatter(%p, %at, %new), update_window_dims={{1,2}}, inserted_window_dims={{}}, \
-scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=%sum{named("scatter-add")}
+  %scatter.1 = f32[8,4]{{1,0}} scatter(%p, %at, %new), update_window_dims={{1,2}}, \
+inserted_window_dims={{}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, \
+to_apply=%sum{named("scatter-add")}
   %bitcast.1 = f32[32]{{0}} bitcast(%q)
   %multiply.1 = f32[8,4]{{1,0}} multiply(%scatter.1, %q){named("mul")}
   %multiply.2 = f32[8,4]{{1,0}} multiply(%q, %scatter.1){named("mul")}

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.products.side_inputs import is_library_product
 
 _RESULT = 0
@@ -30,6 +32,20 @@ def results_told_of(module: Module) -> Iterator[None]:
     finally:
         for x, attributes in as_read.items():
             x.attributes = attributes
+
+
+def with_last_in_place_of_widening(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of the result `x` of a matrix product that was narrow, and widened by the program.
+
+    What is reshaped bears the name of that convert. SimplifyFPConversions
+    (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) gave what read it to the product, which is as wide by then, and
+    the last took its place.
+    """
+    if x.opcode != "get-tuple-element" or not is_library_product(x.operands[0]):
+        return users
+    if not any(u.opcode == "bitcast" and operation(u) == "convert_element_type" for u in users):
+        return users
+    return last_in_front(users)
 
 
 def _is_untold(x: Instruction) -> bool:
