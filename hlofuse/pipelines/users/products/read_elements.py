@@ -37,9 +37,9 @@ def results_told_of(module: Module) -> Iterator[None]:
 def with_last_in_place_of_widening(x: Instruction, users: list[Instruction]) -> list[Instruction]:
     """The users of the result `x` of a matrix product that was narrow, and widened by the program.
 
-    What is reshaped bears the name of that convert. SimplifyFPConversions
-    (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) gave what read it to the product, which is as wide by then, and
-    the last took its place.
+    What is reshaped bears the name of that convert. The product is as wide by then: SimplifyFPConversions
+    (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) gave it what read the convert, and the last
+    took its place.
     """
     if x.opcode != "get-tuple-element" or not is_library_product(x.operands[0]):
         return users
