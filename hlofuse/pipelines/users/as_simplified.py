@@ -12,7 +12,10 @@ from hlofuse.pipelines.users.simplified.added_updates import with_updates_in_pla
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.chosen_predicates import with_chosen_behind_comparison
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
-from hlofuse.pipelines.users.simplified.divided_again import with_divisors_products_gone
+from hlofuse.pipelines.users.simplified.divided_again import (
+    with_divided_by_products_behind,
+    with_divisors_products_gone,
+)
 from hlofuse.pipelines.users.simplified.dropped_updates import with_results_in_place_of_update
 from hlofuse.pipelines.users.simplified.higher_bits import with_higher_bits_gone, with_last_in_place_of_least
 from hlofuse.pipelines.users.simplified.inverted_powers import with_negated_exponents_behind
@@ -103,4 +106,5 @@ def as_simplified(producer: Instruction, users: list[Instruction], clues: Clues)
     users = with_reshaped_bits_behind(producer, users)
     users = with_last_in_place_of_reshaped_bits(producer, users, clues.order)
     users = with_divisors_products_gone(producer, users, clues.order)
+    users = with_divided_by_products_behind(producer, users)
     return with_last_in_place_of_leading(producer, users, clues.gone)

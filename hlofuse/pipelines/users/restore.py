@@ -74,6 +74,7 @@ from hlofuse.pipelines.users.operands_as_written import Program, as_written, is_
 from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_place
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
+from hlofuse.pipelines.users.products.read_elements import results_told_of, with_last_in_place_of_widening
 from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
 from hlofuse.pipelines.users.products.split_vectors import with_last_in_place_of_bitcasts
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
@@ -111,9 +112,10 @@ def restore_users(
     `makers` are those of a guess at ids, where there was one.
     """
     gone = places_of_gone(module)
-    for computation in module.computations:
-        if computation.fusion is None and any(len(x.users) > 1 for x in computation):
-            _restore(computation, gone, makers or {}, ids_known=ids_known)
+    with results_told_of(module):
+        for computation in module.computations:
+            if computation.fusion is None and any(len(x.users) > 1 for x in computation):
+                _restore(computation, gone, makers or {}, ids_known=ids_known)
 
 
 def _restore(
@@ -197,7 +199,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     if clues.ids_known:
         users = with_merged_bitcasts_behind(producer, users)
     aged = with_pair_of_sum_gone(producer, as_age_tells(producer, users, clues), clues.wide)
-    aged = with_last_in_place_of_bitcasts(producer, aged)
+    aged = with_last_in_place_of_widening(producer, with_last_in_place_of_bitcasts(producer, aged))
     aged = with_reshape_for_broadcasts_behind(producer, aged)
     return with_readers_in_place(producer, aged), aged != users
 

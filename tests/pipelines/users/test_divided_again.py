@@ -49,3 +49,23 @@ def test_so_did_reshapes_for_what_has_more_dimensions_of_one(shape: str, users: 
   %a = (f32[8]{{0}}, {wide}, f32[8]{{0}}) tuple(%w.1, %y.1, %x.1)
   ROOT %r = ((f32[8]{{0}}, {wide}, f32[8]{{0}}), f32[8]{{0}}, f32[8]{{0}}) tuple(%a, %u.1, %z.1)"""
     assert users_of("div.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p scale c div.1 multiply.1 x.1 u.1 r", ["u.1", "x.1"]),
+        ("p scale c div.1 x.1 r multiply.1 u.1", ["x.1", "u.1"]),
+    ],
+)
+def test_what_a_pass_divides_by_both_is_behind_the_quotient_that_is_left(ids: str, users: list[str]) -> None:
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %scale = f32[] parameter(1)
+  %c = f32[] parameter(2)
+  %multiply.1 = f32[] multiply(%scale, %c)
+  %both.1 = f32[8]{{0}} broadcast(%multiply.1), dimensions={{}}
+  %u.1 = f32[8]{{0}} divide(%p, %both.1){named("u")}
+  %div.1 = f32[8]{{0}} broadcast(%scale), dimensions={{}}{named("div")}
+  %x.1 = f32[8]{{0}} divide(%p, %div.1){named("x")}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%u.1, %x.1)"""
+    assert users_of("p", body, ids=ids.replace("multiply.1", "multiply.1 both.1")) == users

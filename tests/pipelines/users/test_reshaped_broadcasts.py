@@ -48,3 +48,37 @@ def test_what_is_computed_without_ones_now_had_read_the_broadcast_with_them(
     ids = "p x y word broadcast.2 - xor.2 xor.3 "
     ids += made if "broadcast.9" in made else f"broadcast.9 {made}"
     assert users_of("broadcast.2", _KEYS, ids=ids) == users
+
+
+def _moved_and_kept(k: int) -> str:
+    """An argument and the square of it times a number in front of a reshape, and another as it is."""
+    mul = named("mul", frame=1)
+    return f"""  %p.{k} = f32[1,8]{{1,0}} parameter({2 * k - 2})
+  %x.{k} = f32[8]{{0}} parameter({2 * k - 1})
+  %square.{k} = f32[1,8]{{1,0}} multiply(%p.{k}, %p.{k}){named("square", frame=1)}
+  %mul.{k}1 = f32[1,8]{{1,0}} multiply(%square.{k}, %broadcast.9){mul}
+  %bitcast.{k}1 = f32[8]{{0}} bitcast(%mul.{k}1){mul}
+  %mul.{k}2 = f32[1,8]{{1,0}} multiply(%p.{k}, %broadcast.9){mul}
+  %bitcast.{k}2 = f32[8]{{0}} bitcast(%mul.{k}2){mul}
+  %square.{k}3 = f32[8]{{0}} multiply(%x.{k}, %x.{k}){named("square", frame=1)}
+  %mul.{k}3 = f32[8]{{0}} multiply(%square.{k}3, %broadcast.1){mul}
+  %mul.{k}4 = f32[8]{{0}} multiply(%x.{k}, %broadcast.1){mul}
+"""
+
+
+def test_what_reads_an_operation_that_was_moved_is_moved_a_round_later() -> None:
+    """An optimizer's averages: CSE merged the reshapes for the arrays before it met those for the squares."""
+    results = [
+        f"{kind}.{k}{n}" for k in range(1, 4) for n, kind in enumerate(("bitcast",) * 2 + ("mul",) * 2, 1)
+    ]
+    kinds = ", ".join(["f32[8]{0}"] * len(results))
+    body = """  %rate = f32[] constant(0.1)
+  %broadcast.9 = f32[1,8]{1,0} broadcast(%rate), dimensions={}
+  %broadcast.1 = f32[8]{0} broadcast(%rate), dimensions={}
+"""
+    body += "".join(map(_moved_and_kept, range(1, 4)))
+    body += f"  ROOT %r = ({kinds}) tuple({', '.join(f'%{x}' for x in results)})"
+    given = " ".join(f"p.{k} x.{k} square.{k}3 mul.{k}3 mul.{k}4" for k in range(1, 4))
+    made = " ".join(f"square.{k} mul.{k}1 bitcast.{k}1 mul.{k}2 bitcast.{k}2" for k in range(1, 4))
+    users = ["mul.23", "mul.24", "mul.13", "mul.14", "mul.33", "mul.34"]
+    assert users_of("broadcast.1", body, ids=f"rate broadcast.1 {given} r broadcast.9 {made}") == users

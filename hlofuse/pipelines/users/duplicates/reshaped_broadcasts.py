@@ -81,10 +81,16 @@ def with_last_in_place_of_reshapes(
         return users
     if is_constant(broadcast.operands[0]) and any(u in moved for v in moved for u in v.users):
         return users  # CSE ran between the rounds in which they were moved
-    first, *others = moved
-    if not is_shared and not _reads_moved(first, wide):
-        others = []
-    return without(sorted([*users, first, *others], key=order.__getitem__), [*others, first])
+    rounds: dict[bool, list[Instruction]] = {}
+    for u in moved:
+        rounds.setdefault(_reads_moved(u, wide), []).append(u)
+    gone: list[Instruction] = []
+    kept: list[Instruction] = []
+    for is_later, own in sorted(rounds.items()):
+        first, *others = own
+        gone += [*others, *kept] if is_shared or is_later else kept
+        kept = [first]
+    return without(sorted([*users, *kept, *gone], key=order.__getitem__), [*gone, *kept])
 
 
 def with_last_in_place_of_moved(
@@ -185,9 +191,13 @@ def _place(broadcast: Instruction) -> tuple[str | None, int]:
 
 def _reads_moved(moved: Instruction, wide: frozenset[Instruction]) -> bool:
     """Does it read an operation of the program, or did so: the convert of what was narrow (in `wide`)?"""
-    if any(o.opcode in ELEMENTWISE_OPCODES and is_of_program(o) for o in moved.operands):
+    if any(o.opcode in ELEMENTWISE_OPCODES and is_of_program(o) and _is_young(o) for o in moved.operands):
         return True
     return moved not in wide and not wide.isdisjoint(moved.operands)
+
+
+def _is_young(x: Instruction) -> bool:
+    return is_made_by_pass(x) or is_of_called(x)
 
 
 def _reshaped_to(broadcast: Instruction) -> set[tuple[int, ...]]:

@@ -40,6 +40,7 @@ from hlofuse.pipelines.users.layouts.converts_apart import (
 from hlofuse.pipelines.users.layouts.copied_results import put_results_together
 from hlofuse.pipelines.users.layouts.merged_copies import users_of_merged_copies
 from hlofuse.pipelines.users.layouts.narrow_readers import is_convert_back, read_past, read_through
+from hlofuse.pipelines.users.layouts.normalized_convolutions import results_of_normalized
 from hlofuse.pipelines.users.layouts.normalized_graph import Normalization
 from hlofuse.pipelines.users.layouts.other_layouts import (
     in_other_layout,
@@ -88,7 +89,13 @@ def restore_normalized_users(
     read_wide = {x: widened_for_others(x, anew, other, wide) for x in computation}
     widened = [widen_for_others(graph, x, others) for x, others in read_wide.items() if others]
     normalization = Normalization(
-        graph, anew, other, copied, frozenset([*converts.values(), *narrowed]), frozenset(widened)
+        graph,
+        anew,
+        other,
+        copied,
+        frozenset([*converts.values(), *narrowed]),
+        frozenset(widened),
+        results_of_normalized(computation),
     )
     normalization.run()
     simplification = Simplification(graph, anew, other, copied, uses)

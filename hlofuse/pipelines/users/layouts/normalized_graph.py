@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.shadow_graph import Node, ShadowGraph
+from hlofuse.pipelines.users.common.copies import was_copy
 from hlofuse.pipelines.users.layouts.copied_results import Element
 from hlofuse.pipelines.users.layouts.other_layouts import is_of_product
 from hlofuse.pipelines.users.layouts.transposed_in_place import read_transposed, was_transposed_in_place
@@ -23,6 +24,7 @@ class Normalization:
         copied: frozenset[Instruction],
         converts: frozenset[Node],
         widened: frozenset[Node],
+        of_convolutions: frozenset[Instruction],
     ) -> None:
         self._graph = graph
         self._anew = anew
@@ -30,6 +32,7 @@ class Normalization:
         self._copied = copied
         self._converts = converts
         self._widened = widened
+        self._of_convolutions = of_convolutions
         self._transposes: set[Node] = set()
         """Those of the program that move nothing: what reads them was made anew, what they read was not."""
         self.anew_of: dict[Node, Node] = {}
@@ -70,7 +73,7 @@ class Normalization:
         if node in self._transposes:
             graph.replace(node, graph.add(Node(None, OTHER, list(node.operands), is_bitcast=True)))
             return
-        if node not in self._widened and (source is None or source not in self._anew):
+        if not self._is_made_anew(node):
             if source is not None and is_of_product(source):
                 self._read_row_major(node)
             if node in self._converts:  # what reads it is made anew
@@ -78,6 +81,8 @@ class Normalization:
                     operand.give_user(node, operand.operands[0])
             if node.shape != OTHER:
                 return
+            if source in self._of_convolutions:
+                node = self._made_anew_in_tuple(node)
             if source is not None and was_transposed_in_place(source):
                 node.shape = ROW_MAJOR
                 graph.put_behind(node, Node(None, OTHER, [], is_bitcast=True))
@@ -90,6 +95,28 @@ class Normalization:
         if node in self._widened:
             self.anew_of[node] = made
         graph.replace(node, graph.add(Node(None, OTHER, [made], is_bitcast=True)) if node.shape else made)
+
+    def _is_made_anew(self, node: Node) -> bool:
+        """Was it? ScatterSimplifier (`xla/service/scatter_simplifier.cc`) made scatters again since.
+
+        One that is copied to the other layout had another.
+        """
+        x = node.source
+        if x is None or x.opcode != "scatter":
+            return node in self._widened or x in self._anew
+        return not any(map(was_copy, x.users))
+
+    def _made_anew_in_tuple(self, result: Node) -> Node:
+        """The bitcast back behind the `result` of a convolution, which was made anew, row-major.
+
+        A tuple has it, of which the old element is taken (`UpdateLayoutForCudnnConvolution`,
+        `xla/service/gpu/conv_layout_normalization.cc`).
+        """
+        result.shape = ROW_MAJOR
+        back = Node(None, OTHER, [], is_bitcast=True)
+        self._graph.put_behind(result, back)
+        self._graph.visited.add(back)
+        return back
 
     def _read_row_major(self, node: Node) -> None:
         """A matrix product reads a transpose of what it is given, which moves nothing."""

@@ -27,20 +27,20 @@ def operands_before_side_input(x: Instruction) -> list[Instruction]:
     side = _side_input(x)
     if side is None or _is_written_behind(x, side):
         return x.operands
-    if _is_product(x) and side.opcode == "bitcast":
+    if is_library_product(x) and side.opcode == "bitcast":
         return [side.operands[0], *x.operands]
     return [side, *(o for o in x.operands if o is not side)]
 
 
 def reads_addend_first(x: Instruction) -> bool:
     """Is it a matrix product of which a walk met the addend, its last operand, first until GemmRewriter?"""
-    side = _side_input(x) if _is_product(x) else None
+    side = _side_input(x) if is_library_product(x) else None
     return side is not None and not _is_written_behind(x, side)
 
 
 def is_read_as_addend(x: Instruction) -> bool:
     """Is it the bitcast through which a matrix product reads what it adds?"""
-    return x.opcode == "bitcast" and any(_is_product(u) and _side_input(u) is x for u in x.users)
+    return x.opcode == "bitcast" and any(is_library_product(u) and _side_input(u) is x for u in x.users)
 
 
 def has_side_input(x: Instruction) -> bool:
@@ -50,7 +50,7 @@ def has_side_input(x: Instruction) -> bool:
 
 def has_bias(x: Instruction) -> bool:
     """Is it a matrix product that adds a vector to each row of what it computes?"""
-    return _is_product(x) and '"epilogue":"BIAS' in (x.attributes.raw("backend_config") or "")
+    return is_library_product(x) and '"epilogue":"BIAS' in (x.attributes.raw("backend_config") or "")
 
 
 def _side_input(x: Instruction) -> Instruction | None:
@@ -58,7 +58,7 @@ def _side_input(x: Instruction) -> Instruction | None:
     if _target(x) == "__cudnn$convBiasActivationForward" and len(x.operands) > _OF_CONVOLUTION:
         side = x.operands[_OF_CONVOLUTION]
     # A product that adds something is written where that was.
-    elif _is_product(x) and _ADDS.search(x.attributes.raw("backend_config") or ""):
+    elif is_library_product(x) and _ADDS.search(x.attributes.raw("backend_config") or ""):
         side = x.operands[_OF_PRODUCT]
     if side is None or _is_of_other_call(side):
         return None  # of two calls, the first takes the addition along
@@ -70,10 +70,11 @@ def _is_of_other_call(x: Instruction) -> bool:
     """Is it what another such call computes, for this one alone?"""
     if x.opcode != "get-tuple-element" or len(x.users) > 1:
         return False
-    return _is_product(x.operands[0]) or _target(x.operands[0]) in _FORWARD
+    return is_library_product(x.operands[0]) or _target(x.operands[0]) in _FORWARD
 
 
-def _is_product(x: Instruction) -> bool:
+def is_library_product(x: Instruction) -> bool:
+    """Is it a matrix product that cuBLAS computes?"""
     return _target(x).startswith("__cublas$")
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from hlofuse.analysis.constants import is_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.ages_of_program import is_made_by_pass
 from hlofuse.pipelines.names import is_of_program, name_before_renaming
 from hlofuse.pipelines.users.common.holes import without
 
@@ -58,6 +59,23 @@ def with_divisors_products_gone(
     return [u for u in left if isinstance(u, Instruction)]
 
 
+def with_divided_by_products_behind(number: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of such a `number`, with what divides it by the product of both scalars behind the others.
+
+    The program's quotient by one of them is still read, and came first.
+    """
+    written = [
+        q for q in users if q.opcode == "divide" and q.operands[0] is number and not is_made_by_pass(q)
+    ]
+    divisors = [q.operands[1] for q in written if q.operands[1].opcode == "broadcast"]
+    scalars = [x.operands[0] for x in divisors if not x.operands[0].shape.rank]
+    if not scalars:
+        return users
+    return sorted(
+        users, key=lambda u: is_made_by_pass(u) and any(_is_divided_by_product(u, x) for x in scalars)
+    )
+
+
 class _Turn(NamedTuple):
     """One division in the program by the divisor."""
 
@@ -94,4 +112,5 @@ def _is_divided_by_product(x: Instruction, scalar: Instruction) -> bool:
         return False
     (product,) = x.operands[1].operands
     is_made = product.opcode == "multiply" and name_before_renaming(product).root == product.opcode
-    return is_made and scalar in product.operands
+    factors = (o.operands[0] if o.opcode == "broadcast" else o for o in product.operands)
+    return is_made and scalar in factors
