@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
+from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -108,6 +109,11 @@ def _agree(one: Instruction, other: Instruction) -> bool:
     return _said(one, hidden) == _said(other, hidden)
 
 
+def _shape_of(i: Instruction) -> Hashable:
+    """How much memory CUB asks for beside what it sorts is nobody's but the device's to say."""
+    return tuple(s.key for s in i.shape.tuple_shapes[:-1]) if is_radix_sort(i) else i.shape.key
+
+
 def _said(i: Instruction, hidden: bool = False) -> Hashable:
     """What an instruction is, apart from what it reads and calls (and, where `hidden`, its elements)."""
     raw = i.attributes.raw_items
@@ -115,4 +121,4 @@ def _said(i: Instruction, hidden: bool = False) -> Hashable:
     payload = "" if hidden else (i.payload or "").strip()
     if i.opcode == "constant" and not hidden:
         payload = i.literal.canonical_text
-    return (i.opcode, i.shape.key, attributes, payload, len(i.called))
+    return (i.opcode, _shape_of(i), attributes, payload, len(i.called))

@@ -20,3 +20,8 @@ def is_library_convolution(instruction: Instruction) -> bool:
 def is_library_matmul(instruction: Instruction) -> bool:
     """Does cuBLAS compute it, a matrix product (`IsCublasGemm` of `cublas_cudnn.cc`)?"""
     return custom_call_target(instruction).startswith(("__cublas$gemm", "__cublas$lt$"))
+
+
+def is_radix_sort(instruction: Instruction) -> bool:
+    """A sort by CUB; the last element of its tuple is memory to work in."""
+    return custom_call_target(instruction).startswith("xla.gpu.ext.cub_sort_")

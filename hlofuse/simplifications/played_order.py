@@ -7,11 +7,13 @@ either, but both come of what the passes ahead of fusion did, in order, to the m
 from __future__ import annotations
 
 from hlofuse.analysis.counterparts import counterparts
+from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.simplifications.running import prepare
+from hlofuse.simplifications.sorting.sort_rewriter import SortRewriter
 
 
 def with_played_order(
@@ -21,7 +23,7 @@ def with_played_order(
 
     None where what they leave is another module. HlofuseError where calls would multiply beyond reason.
     """
-    played = prepare(unoptimized, target, device)
+    played = prepare(unoptimized, target, device, without=_left_out(module))
     if not played.module.has_played_order:
         return None
     copy = copy_module(module)
@@ -34,6 +36,14 @@ def with_played_order(
         twin.users[:] = [*known, *(u for u in twin.users if u not in known)]
     copy.has_played_order = True
     return copy
+
+
+def _left_out(module: Module) -> tuple[str, ...]:
+    """A module compiled where there was no GPU has its sorts, be CUB's faster: XLA has no table of them."""
+    instructions = [x for c in module.computations for x in c]
+    if any(is_radix_sort(x) for x in instructions) or not any(x.opcode == "sort" for x in instructions):
+        return ()
+    return (SortRewriter.name,)
 
 
 def _take_ages(twins: dict[Instruction, Instruction], module: Module) -> None:

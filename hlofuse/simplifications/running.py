@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -21,13 +22,18 @@ class Prepared:
     """Passes that the module was beyond: they were left out."""
 
 
-def prepare(module: Module, target: str, device: DeviceDescription | None = None) -> Prepared:
+def prepare(
+    module: Module,
+    target: str,
+    device: DeviceDescription | None = None,
+    without: Iterable[str] = (),
+) -> Prepared:
     """What `target` does ahead of fusion, done to a copy.
 
-    A pass that fails is left out, and everything is done again without it. HlofuseError only where calls
-    would multiply beyond reason.
+    A pass that fails is left out like those it is to be done `without`, and everything is done again.
+    HlofuseError only where calls would multiply beyond reason.
     """
-    skipped: list[str] = []
+    skipped = list(without)
     while True:
         out = copy_module(module)
         try:

@@ -85,6 +85,36 @@ def test_no_order_is_taken_from_another_program() -> None:
     assert with_played_order(module, other, "gpu-legacy", None) is None
 
 
+@pytest.mark.parametrize("with_gpu", [True, False])
+def test_sorts_are_cubs_or_xlas_as_in_the_module_given(with_gpu: bool) -> None:
+    """Compiled without a GPU, XLA leaves the sorts that it has no table of; the size of scratch is any."""
+    unoptimized = """HloModule m
+
+%less (a: s32[], b: s32[]) -> pred[] {
+  %a = s32[] parameter(0)
+  %b = s32[] parameter(1)
+  ROOT %lt = pred[] compare(%a, %b), direction=LT
+}
+
+ENTRY %e (x: s32[40000]) -> s32[40000] {
+  %x = s32[40000]{0} parameter(0)
+  ROOT %s = s32[40000]{0} sort(%x), dimensions={0}, to_apply=%less
+}
+"""
+    module = """HloModule m
+
+ENTRY %e (x: s32[40000]) -> s32[40000] {
+  %x = s32[40000]{0} parameter(0)
+  %c = (s32[40000]{0}, u8[177919]{0}) custom-call(%x), custom_call_target="xla.gpu.ext.cub_sort_keys", \
+api_version=API_VERSION_TYPED_FFI, backend_config={descending = false, batch_size = 1 : i64}
+  ROOT %s = s32[40000]{0} get-tuple-element(%c), index=0
+}
+"""
+    if not with_gpu:
+        module = unoptimized
+    assert with_played_order(parse_module(module), parse_module(unoptimized), "gpu", H100) is not None
+
+
 def test_a_replay_of_what_was_played_keeps_its_order() -> None:
     played = prepare(parse_module((FOLDER / "broadcast_turned.hlo").read_text()), "gpu", H100).module
     assert played.has_played_order

@@ -40,6 +40,7 @@ from hlofuse.simplifications.gpu.steps import (
     TUPLES,
 )
 from hlofuse.simplifications.scatters.scatter_simplifier import ScatterSimplifier
+from hlofuse.simplifications.sorting.scratch_size import EstimateCubSortScratchSize
 
 LAYOUT_NORMALIZATION = Pipeline(
     "layout_normalization",
@@ -101,7 +102,7 @@ def normalization(device: DeviceDescription) -> Pipeline:
         ReductionDimensionGrouper(),
         FixedPoint(ReductionSplitter(device)),
         FixedPoint(TreeReductionRewriter(device)),
-        NotRepeated("deviceless-estimate-cub-sort-scratch-size"),
+        EstimateCubSortScratchSize(),
     ]
     return Pipeline("hlo_normalization", tuple(steps))
 

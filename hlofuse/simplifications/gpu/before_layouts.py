@@ -48,6 +48,7 @@ from hlofuse.simplifications.scatters.gather_simplifier import GatherSimplifier
 from hlofuse.simplifications.scatters.scatter_expander import ScatterExpander
 from hlofuse.simplifications.scatters.scatter_simplifier import ScatterSimplifier
 from hlofuse.simplifications.scatters.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.simplifications.sorting.sort_rewriter import SortRewriter
 from hlofuse.simplifications.sorting.stable_sort_expander import StableSortExpander
 from hlofuse.simplifications.sorting.topk import TopkDecomposer, TopkRewriter
 
@@ -116,7 +117,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
             NotRepeated("rng-expander"),
             NotRepeated("rng-bit-generator-expander"),
             NotRepeated("permutation_sort_expander"),
-            NotRepeated("sort-rewriter"),
+            SortRewriter(device),
             ComparisonExpander({"bf16": "f32"}),
             NotRepeated("zero_sized_hlo_elimination"),
             SelectAndScatterExpander(),
