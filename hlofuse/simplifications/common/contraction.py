@@ -17,7 +17,7 @@ _MOST_PRODUCTS = 1 << 20
 
 
 def contracted(dot: Instruction, lhs: Sequence[Value], rhs: Sequence[Value]) -> list[Value]:
-    """Products added up one after the other; the library that XLA calls may round the last digit otherwise."""
+    """Products added up one after the other; XLA calls a library that may round the last digit otherwise."""
     element_type = dot.shape.element_type
     if element_type in COMPLEX_TYPES or any(o.shape.element_type != element_type for o in dot.operands):
         raise CannotEvaluate
@@ -48,13 +48,12 @@ def _offsets(dot: Instruction, dimensions: DotDimensions, operand: int) -> list[
         dimensions.contracting(operand),
     )
     steps = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
-    return [
-        [
-            sum(places)
-            for places in itertools.product(*(range(0, sizes[d] * steps[d], steps[d]) for d in group))
-        ]
-        for group in groups
-    ]
+
+    def places(group: Sequence[int]) -> list[int]:
+        ranges = (range(0, sizes[d] * steps[d], steps[d]) for d in group)
+        return [sum(place) for place in itertools.product(*ranges)]
+
+    return [places(group) for group in groups]
 
 
 def _known(value: Value | None) -> Value:
