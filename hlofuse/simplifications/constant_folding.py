@@ -10,6 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import is_dead
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.chosen_branch import elements_of_choice
 from hlofuse.simplifications.common.elementwise import CannotEvaluate
 from hlofuse.simplifications.common.evaluation import evaluate
 
@@ -17,9 +18,10 @@ _NEVER = frozenset(
     """
     broadcast iota fft all-gather all-to-all collective-permute copy-done copy-start custom-call domain
     get-dimension-size opt-barrier partition-id ragged-all-to-all ragged-dot replica-id rng-bit-generator
-    rng-get-and-update-state while after-all rng parameter constant tuple
+    rng-get-and-update-state while after-all rng
     """.split()
 )
+_STAYS = frozenset({"parameter", "constant", "tuple"})
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,12 @@ class HloConstantFolding:
 
 
 def _is_foldable(i: Instruction) -> bool:
-    if i.opcode in _NEVER or i.control_predecessors or i.control_successors:
+    if i.opcode in _NEVER or i.opcode in _STAYS or i.control_predecessors or i.control_successors:
         return False
     if not _has_constant(i) or not all(map(_is_known, i.operands)):
         return False
+    if i.opcode == "conditional":
+        return not any(x.opcode in _NEVER or x.called for c in i.called_computations for x in c)
     if i.called and i.opcode not in ("reduce", "reduce-window", "scatter"):
         return False
     if i.opcode == "pad" and i.operands[0].opcode == "broadcast":
@@ -74,9 +78,17 @@ def _with_same_elements(i: Instruction) -> Instruction | None:
     return None
 
 
+def _folded(i: Instruction) -> Instruction:
+    if i.opcode != "conditional":
+        return _with_same_elements(i) or make.constant(i, i.shape, evaluate(i))
+    # XLA makes one constant of the tuple; its elements are made anew where they are taken out of it.
+    elements = zip(i.shape.tuple_shapes, elements_of_choice(i), strict=True)
+    return make.tuple_of(i, [make.constant(i, shape, values) for shape, values in elements])
+
+
 def _fold(i: Instruction) -> bool:
     try:
-        constant = _with_same_elements(i) or make.constant(i, i.shape, evaluate(i))
+        constant = _folded(i)
     except (CannotEvaluate, make.NotRepresentable):
         return False
     i.replace_all_uses_with(constant)

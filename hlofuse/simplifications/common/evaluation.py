@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
+from hlofuse.simplifications.common.contraction import contracted
 from hlofuse.simplifications.common.elementwise import CannotEvaluate, value_function
 from hlofuse.simplifications.common.indexing import gathered, scattered
 from hlofuse.simplifications.common.literals import MOST_ELEMENTS, Value, rounded, values_of
+from hlofuse.simplifications.common.memory_order import reinterpreted
 from hlofuse.simplifications.common.windows import reduced_windows
 
 
@@ -304,6 +306,8 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "scatter": _scatter,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
+    "dot": lambda x: contracted(x, *map(evaluate, x.operands)),
     "reshape": lambda x: evaluate(x.operands[0]),
     "bitcast-convert": _bitcast_convert,
+    "bitcast": lambda x: reinterpreted(evaluate(x.operands[0]), x.operands[0].shape, x.shape),
 }

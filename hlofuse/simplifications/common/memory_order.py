@@ -1,0 +1,31 @@
+"""Elements as they lie in memory (`HandleBitcast`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from hlofuse.ir.shape import Shape
+from hlofuse.simplifications.common.elementwise import CannotEvaluate
+from hlofuse.simplifications.common.literals import Value
+
+
+def reinterpreted(values: Sequence[Value], source: Shape, result: Shape) -> list[Value]:
+    """The elements, in row-major order, of what lies where an array of the same element type does."""
+    if source.element_type != result.element_type or source.element_count != result.element_count:
+        raise CannotEvaluate
+    out = list(values)
+    for mine, other in zip(_places(source), _places(result), strict=True):
+        out[other] = values[mine]
+    return out
+
+
+def _places(shape: Shape) -> Iterator[int]:
+    """Of the elements in the order of memory, each one's number in row-major order."""
+    major_to_minor = tuple(reversed(shape.minor_to_major))
+    steps = [math.prod(shape.dimensions[d + 1 :]) for d in major_to_minor]
+    ranges = (
+        range(0, shape.dimensions[d] * step, step) for d, step in zip(major_to_minor, steps, strict=True)
+    )
+    return map(sum, itertools.product(*ranges))
