@@ -78,6 +78,11 @@ class PaddingConfig:
     def __getitem__(self, dimension: int) -> PaddingDimension:
         return self.dimensions[dimension]
 
+    @property
+    def padded(self) -> list[int]:
+        """The dimensions that it changes."""
+        return [d for d, p in enumerate(self.dimensions) if p.low or p.high or p.interior]
+
     def __str__(self) -> str:
         interior = any(d.interior for d in self.dimensions)
         return "x".join(

@@ -31,7 +31,7 @@ def gather_ahead_of_pad(c: Context, gather: Instruction) -> bool:
     if pad.opcode != "pad":
         return False
     config = pad.attributes["padding"]
-    padded = _padded(config)
+    padded = config.padded
     if any(d not in places for d in padded):
         return False
     results = _whole_dimensions(gather)
@@ -39,7 +39,7 @@ def gather_ahead_of_pad(c: Context, gather: Instruction) -> bool:
     if any(places[d] not in results for d in padded):
         if any(places[d] not in results and d not in batches for d in padded):
             return False
-        if len(batches) != len(_padded(indices.attributes["padding"])):
+        if len(batches) != len(indices.attributes["padding"].padded):
             return False
         results |= batches
         indices = indices.operands[0]
@@ -59,10 +59,6 @@ def gather_ahead_of_pad(c: Context, gather: Instruction) -> bool:
     dimensions = [around.get(d, PaddingDimension(0, 0)) for d in range(gather.shape.rank)]
     text = str(PaddingConfig(tuple(dimensions)))
     return c.replace(gather, make.derived(gather, "pad", gather.shape, [new, pad.operands[1]], padding=text))
-
-
-def _padded(config: PaddingConfig) -> list[int]:
-    return [d for d, p in enumerate(config) if p.low or p.high or p.interior]
 
 
 def _resized(shape: Shape, sizes: dict[int, int]) -> Shape:
@@ -93,4 +89,4 @@ def _batches_padded_alike(gather: Instruction, config: PaddingConfig) -> dict[in
     theirs, mine = said.get("start_indices_batching_dims", ()), said.get("operand_batching_dims", ())
     around = indices.attributes["padding"]
     pairs = zip(mine, theirs, strict=True)
-    return {a: result_of[b] for a, b in pairs if a in _padded(config) and around[b] == config[a]}
+    return {a: result_of[b] for a, b in pairs if a in config.padded and around[b] == config[a]}

@@ -38,7 +38,7 @@ def handle_pad(c: Context, pad: Instruction) -> None:
 def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     """Pad only the dimensions that need it, then broadcast."""
     broadcast = pad.operands[0]
-    padded = [d for d, p in enumerate(config) if p.low or p.high or p.interior]
+    padded = config.padded
     if len(padded) == len(config) or broadcast.opcode != "broadcast" or len(broadcast.users) != 1:
         return False
     if any(d not in padded for d in broadcast.dimensions):

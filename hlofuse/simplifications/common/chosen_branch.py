@@ -1,16 +1,31 @@
-"""What a conditional on constants leaves (`HandleConditional`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
+"""Conditionals whose branch is known (`HandleConditional`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
 
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.simplifications.common.elementwise import CannotEvaluate
 from hlofuse.simplifications.common.evaluation import evaluate
-from hlofuse.simplifications.common.literals import Value, values_of
+from hlofuse.simplifications.common.literals import Value, scalar_of
+
+
+def chosen_branch(conditional: Instruction) -> int | None:
+    """The number of the branch, the last where there is none of that number; None where it is not known."""
+    index = conditional.operands[0]
+    value = scalar_of(index)
+    if value is None:
+        return None
+    if index.shape.element_type == "pred":
+        return 0 if value else 1
+    last = len(conditional.called_computations) - 1
+    return int(value) if 0 <= value <= last else last
 
 
 def elements_of_choice(conditional: Instruction) -> list[list[Value]]:
     """The values of each element of the tuple that the chosen branch makes."""
-    branch, given = _chosen(conditional)
+    branch = chosen_branch(conditional)
+    if branch is None:
+        raise CannotEvaluate
+    given = conditional.operands[1 + branch]
     root = conditional.called_computations[branch].root
     if root.opcode != "tuple" or any(o.shape.is_tuple for o in root.operands):
         raise CannotEvaluate
@@ -22,17 +37,3 @@ def elements_of_choice(conditional: Instruction) -> list[list[Value]]:
             if element.opcode == "get-tuple-element" and element.shape.is_array and given.opcode == "tuple":
                 known[element] = evaluate(given.operands[element.tuple_index])
     return [evaluate(o, known) for o in root.operands]
-
-
-def _chosen(conditional: Instruction) -> tuple[int, Instruction]:
-    """The number of the branch, the last where there is none of that number, and what it is given."""
-    index, *given = conditional.operands
-    values = values_of(index) if index.opcode == "constant" else None
-    if not values or isinstance(values[0], complex):
-        raise CannotEvaluate
-    number = int(values[0])
-    if index.shape.element_type == "pred":
-        number = 1 - number
-    if not 0 <= number < len(given):
-        number = len(given) - 1
-    return number, given[number]

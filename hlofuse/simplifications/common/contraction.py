@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 
 from hlofuse.ir.instruction import Instruction
@@ -11,6 +10,7 @@ from hlofuse.ir.shape import COMPLEX_TYPES
 from hlofuse.simplifications.common.dots import DotDimensions
 from hlofuse.simplifications.common.elementwise import CannotEvaluate
 from hlofuse.simplifications.common.literals import Value, rounded
+from hlofuse.simplifications.common.memory_order import places_along
 
 _MOST_PRODUCTS = 1 << 20
 """XLA works out more; it would take long here."""
@@ -47,13 +47,7 @@ def _offsets(dot: Instruction, dimensions: DotDimensions, operand: int) -> list[
         dimensions.free(operand, len(sizes)),
         dimensions.contracting(operand),
     )
-    steps = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
-
-    def places(group: Sequence[int]) -> list[int]:
-        ranges = (range(0, sizes[d] * steps[d], steps[d]) for d in group)
-        return [sum(place) for place in itertools.product(*ranges)]
-
-    return [places(group) for group in groups]
+    return [list(places_along(sizes, group)) for group in groups]
 
 
 def _known(value: Value | None) -> Value:

@@ -21,11 +21,14 @@ def reinterpreted(values: Sequence[Value], source: Shape, result: Shape) -> list
     return out
 
 
+def places_along(sizes: Sequence[int], dimensions: Sequence[int]) -> Iterator[int]:
+    """Of the elements along `dimensions` of an array, the last of them fastest, each one's number in
+    row-major order, those of the other dimensions being 0."""
+    steps = ((d, math.prod(sizes[d + 1 :])) for d in dimensions)
+    ranges = [range(0, sizes[d] * step, step or 1) for d, step in steps]
+    return map(sum, itertools.product(*ranges))
+
+
 def _places(shape: Shape) -> Iterator[int]:
     """Of the elements in the order of memory, each one's number in row-major order."""
-    major_to_minor = tuple(reversed(shape.minor_to_major))
-    steps = [math.prod(shape.dimensions[d + 1 :]) for d in major_to_minor]
-    ranges = (
-        range(0, shape.dimensions[d] * step, step) for d, step in zip(major_to_minor, steps, strict=True)
-    )
-    return map(sum, itertools.product(*ranges))
+    return places_along(shape.dimensions, tuple(reversed(shape.minor_to_major)))

@@ -14,8 +14,8 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.simplifications.common import make
+from hlofuse.simplifications.common.chosen_branch import chosen_branch
 from hlofuse.simplifications.common.inlining import inline
-from hlofuse.simplifications.common.literals import scalar_of
 from hlofuse.simplifications.control_flow.conditional_elements import (
     empty_unread,
     merge_duplicates,
@@ -63,12 +63,8 @@ def _remove(x: Instruction) -> bool:
     if count == 1:
         return _replace(x, _call(x, 0))
     if x.operands[0].opcode == "constant":
-        value = scalar_of(x.operands[0])
-        if value is None:
-            return False
-        if x.operands[0].shape.element_type == "pred":
-            return _replace(x, _call(x, 0 if value else 1))
-        return _replace(x, _call(x, int(value) if 0 <= value < count else count - 1))
+        branch = chosen_branch(x)
+        return branch is not None and _replace(x, _call(x, branch))
     if count != 2 or x.operands[0].shape.element_type != "pred":
         return False
     if any(_is_expensive(i) for branch in x.called_computations for i in branch):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 from typing import ClassVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
@@ -19,6 +17,7 @@ from hlofuse.simplifications.common import make
 from hlofuse.simplifications.common.layout_shapes import physical
 from hlofuse.simplifications.common.literals import values_of
 from hlofuse.simplifications.common.make import added, bitcast, copy_of, derived, numbers
+from hlofuse.simplifications.common.memory_order import reinterpreted
 from hlofuse.simplifications.common.reading import labels_of
 from hlofuse.simplifications.common.rewriting import replaced, visit_module
 from hlofuse.simplifications.common.shapes import permute
@@ -260,10 +259,7 @@ def _reordered(constant: Instruction) -> Instruction:
         return make.add(constant, "constant", physical(shape), payload=constant.payload)
     if values is None:
         raise NotNormal(f"{constant.name} is a constant whose elements are not known")
-    sizes, order = shape.dimensions, to_memory(shape)
-    steps = [math.prod(sizes[d + 1 :]) for d in range(shape.rank)]
-    places = product(*(range(0, sizes[d] * steps[d], steps[d]) for d in order))
-    return make.constant(constant, physical(shape), [values[sum(place)] for place in places])
+    return make.constant(constant, physical(shape), reinterpreted(values, shape, physical(shape)))
 
 
 def _split(text: str) -> list[str]:
