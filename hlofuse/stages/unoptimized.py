@@ -32,8 +32,8 @@ _BASIC = (
 )
 _REPEATED = (
     "XLA's passes ahead of fusion were repeated first: nearly all programs measured come out as XLA has them,"
-    " kernel for kernel. Not repeated are passes for sorts, random bits, linear algebra, batch normalization,"
-    " dynamic shapes and shardings{more}."
+    " kernel for kernel. Not repeated are passes that simplify sorts and those for random bits, linear"
+    " algebra, batch normalization, dynamic shapes and shardings{more}."
 )
 _EXACT_WAY = ' For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
 
