@@ -192,7 +192,7 @@ def _top(
         return _within(numbers, first, top) - 2 * strange - _within(cloned, first, top)
 
     def chosen(tops: list[int]) -> int:
-        return max(tops, key=lambda top: (agreed(top), top), default=-1)
+        return max(tops, key=lambda top: (agreed(top), -top if may_be_gone else top), default=-1)
 
     def made_at_most(top: int) -> int:
         return min(numbers[bisect_right(numbers, top // 2) :], default=-1)

@@ -11,6 +11,7 @@ from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.calls.unrolled_loops import is_stacked
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 from hlofuse.pipelines.users.common.divisors import was_divisors
+from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.floats.widened import served_by
 
@@ -95,7 +96,7 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
     found, pending, again = {start}, [start], False
     while pending:
         x = pending.pop()
-        if (x.opcode, x.op_name, x.shape) == (result.opcode, result.op_name, result.shape):
+        if _is_like(x, result):
             again = again or not x.users or is_result(x)
             continue
         if is_result(x):
@@ -104,6 +105,14 @@ def _leads_to_like(result: Instruction, start: Instruction, function: str) -> bo
         found.update(near)
         pending += near
     return again
+
+
+def _is_like(x: Instruction, other: Instruction) -> bool:
+    """Is it the same operation of the source, as far as is told, in whatever call?"""
+    if (x.opcode, x.op_name, x.shape) != (other.opcode, other.op_name, other.shape):
+        return False
+    here, there = extent_of(x), extent_of(other)
+    return here is None or there is None or here[1:] == there[1:]
 
 
 def is_result(x: Instruction) -> bool:

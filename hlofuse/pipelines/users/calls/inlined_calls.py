@@ -22,6 +22,7 @@ from hlofuse.pipelines.calls_in_names import (
     scope,
 )
 from hlofuse.pipelines.names import name_before_renaming, operation
+from hlofuse.pipelines.users.calls.called_within import apart_from_other_callers
 from hlofuse.pipelines.users.calls.clones import is_cotangent, is_of_later_call, is_of_same_call
 from hlofuse.pipelines.users.calls.equal_calls import merged_in_nested, merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.calls.given_together import has_result_given_the_same
@@ -221,6 +222,9 @@ def _by_place_of_call(
     What read it in those calls is gone: the `inner` users are all of this one.
     """
     here = extent_of(source)
+    own, elsewhere = apart_from_other_callers(source, outer)
+    if elsewhere:
+        return own, elsewhere
     extents = {u: extent_of(served_by(u)) for u in (*inner, *outer)}
     derived = [u for u in outer if extents[u] == here]
     others = [u for u in outer if u not in derived]
