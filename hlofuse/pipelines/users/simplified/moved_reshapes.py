@@ -64,6 +64,8 @@ def with_moved_in_front(
     Where it was a transpose, each was made to read one of its own that undid it. CSE made those one in the
     order of a walk, in which `uses` are. What was narrow then, as what is `wide` now was, read a convert.
     """
+    if _is_made_with_reader(producer, users, passes):
+        return users
     served = {u: _served_at_once(u) if is_reshaped_once(producer, passes) else u for u in users}
     if {"/branch_0_fun/", "/branch_1_fun/"} <= {b for u in users for b in _branches(served[u])}:
         return users  # those of branches are young because they were cloned out of these
@@ -116,6 +118,11 @@ def with_moved_in_front(
         (u.id < passes and not is_made_by_pass(u)) or _is_reshaped_on(u) or _is_read_as(u) for u in in_front
     )
     return [*others[:place], moved[-1], *others[place:], *moved[:-1]]
+
+
+def _is_made_with_reader(x: Instruction, users: list[Instruction], passes: int) -> bool:
+    """Did a pass make it for what it made next, such as the divisor of `(a / b) / c`? No reshape was there."""
+    return x.id >= passes and not x.op_name and any(u.id == x.id + 1 for u in users)
 
 
 def _without_merged_numbers(moved: list[Instruction], others: list[Instruction]) -> list[Instruction]:
