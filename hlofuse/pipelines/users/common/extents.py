@@ -20,6 +20,15 @@ class Extent(NamedTuple):
     def encloses(self, other: Extent) -> bool:
         return self.context == other.context and self.start <= other.start and self.end >= other.end
 
+    def is_cut_short_before(self, operand: Extent) -> bool:
+        """Does what reads this `operand` begin ahead of it, on its line, but seem to end there?
+
+        Of places that begin alike the tables have the end of the first one, such as that of `a[0]` for all of
+        `a[0] - a[1]`.
+        """
+        is_ahead = self.start[0] == operand.start[0] and self.end <= operand.start
+        return self.context == operand.context and is_ahead
+
     def goes_around(self, other: Extent) -> bool:
         """Is the other within this one, in whichever calls of the function?"""
         return self.function == other.function and self.start <= other.start and self.end >= other.end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.names import stack_frame
@@ -13,23 +14,25 @@ from hlofuse.pipelines.users.common.visits import Uses
 
 
 def with_each_place_moved(
-    x: Instruction, users: list[Instruction], moved: list[Instruction], uses: Uses
+    x: Instruction, users: list[Instruction], moved: list[Instruction], uses: Uses, passes: int
 ) -> list[Instruction] | None:
     """The users of a slice that was taken, and reshaped, in several places, until CSE made one of all.
 
     Each had those that were `moved` in its place, the last in front. They come in turn, those of `x` first,
-    and then what passes made since. None if `x` is not such a slice.
+    and then what passes made since. None if `x` is not such a slice. `passes` is the first id that a pass gave.
     """
     here = extent_of(x)
     if x.opcode != "slice" or here is None or any(u.id < moved[0].id for u in users):
         return None
+    if all(_is_moved_behind_another(u, x, passes) for u in moved):
+        return None
     extents = {u: extent_of(u) for u in moved}
     # Who reads a value with a name is written around it nowhere.
-    is_named = not any(e is not None and e.encloses(here) for e in extents.values())
+    is_named = not any(e is not None and (e.encloses(here) or e.is_cut_short_before(here)) for e in extents.values())
     places: dict[Hashable, list[Instruction]] = {}
     for u in sorted(moved, key=lambda u: uses[x, u]):
         extent = extents[u]
-        is_own = stack_frame(u) == stack_frame(x)
+        is_own = stack_frame(u) == stack_frame(x) or (extent is not None and extent.is_cut_short_before(here))
         if is_named and extent is not None:
             is_own = extent.context == here.context
         places.setdefault(here if is_own else (stack_frame(u), outermost_call(u)), []).append(u)
@@ -44,3 +47,9 @@ def with_each_place_moved(
     places.pop(here, None)
     listed = [u for of_place in (first, *places.values()) for u in last_in_front(of_place)]
     return [*listed, *(u for u in users if u not in moved)]
+
+
+def _is_moved_behind_another(u: Instruction, x: Instruction, passes: int) -> bool:
+    """Could it not be moved before what it reads as well was? CSE has been in between."""
+    others = (o for o in u.operands if o is not x)
+    return any(o.opcode in ELEMENTWISE_OPCODES and o.op_name and o.id >= passes for o in others)

@@ -95,7 +95,7 @@ def with_moved_in_front(
         return users
     if (listed := _with_broadcasts_of_reshape(producer, users, moved, passes)) is not None:
         return listed
-    if (listed := with_each_place_moved(producer, users, moved, uses)) is not None:
+    if (listed := with_each_place_moved(producer, users, moved, uses, passes)) is not None:
         return listed
     if _read_another(moved, producer, others, passes):
         return [*others, *last_in_front(moved)]
