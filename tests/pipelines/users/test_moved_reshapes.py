@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, users_of
+from .lists import named, places_in_source, users_of
 
 
 @pytest.mark.parametrize(
@@ -241,3 +241,60 @@ def test_a_sum_of_a_reshaped_argument_was_behind_the_reshape(end: str, users: li
   ROOT %r = (s32[4,8]{{1,0}}, f32END) tuple(%bits.1, %bitcast.1)"""
     ids = "x zero r broadcast.1 sub.1 bits.1 flat.1 reduce_sum.1 bitcast.1"
     assert users_of("x", body.replace("END", end), ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("age", "users"),
+    [
+        ("multiply.1 div.1 div.2", ["div.1", "div.2"]),
+        ("multiply.1 - div.1 div.2", ["div.2", "div.1"]),
+    ],
+    ids=["made for a quotient", "moved, as what reads it was"],
+)
+def test_what_a_pass_made_for_what_it_made_next_was_not_reshaped(age: str, users: list[str]) -> None:
+    """`(x / a) / b` becomes `x / (a * b)`, and what derives that divides by the same."""
+    body = f"""  %p = f32[4]{{0}} parameter(0)
+  %q = f32[4]{{0}} parameter(1)
+  %neg.1 = f32[4]{{0}} negate(%q){named("neg")}
+  %multiply.1 = f32[4]{{0}} multiply(%p, %neg.1)
+  %div.1 = f32[4]{{0}} divide(%p, %multiply.1){named("div")}
+  %div.2 = f32[4]{{0}} divide(%q, %multiply.1){named("div")}
+  ROOT %r = (f32[4]{{0}}, f32[4]{{0}}) tuple(%div.1, %div.2)"""
+    assert users_of("multiply.1", body, ids=f"p q r neg.1 {age}") == users
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "users"),
+    [(2, 8, ["sub.1", "add.1"]), (18, 24, ["add.1", "sub.1"])],
+    ids=["a part of the difference", "read by its name"],
+)
+def test_a_slice_that_begins_behind_its_reader_on_the_line_is_a_part_of_that(
+    start: int, end: int, users: list[str]
+) -> None:
+    """`[x[0] - x[1], x[1] + x[2]]`: places that begin alike have the end of the first, here of `x[0]`."""
+    places = places_in_source(("f", 3, start, end), ("f", 3, 11, 17), ("f", 5, 2, 8))
+    body = f"""  %x = f32[3,1]{{1,0}} parameter(0)
+  %slice.1 = f32[1,1]{{1,0}} slice(%x), slice={{[1:2], [0:1]}}{named("slice", frame=2)}
+  %slice.2 = f32[1,1]{{1,0}} slice(%x), slice={{[0:1], [0:1]}}{named("slice", frame=1)}
+  %slice.3 = f32[1,1]{{1,0}} slice(%x), slice={{[2:3], [0:1]}}{named("slice", frame=3)}
+  %sub.1 = f32[1,1]{{1,0}} subtract(%slice.2, %slice.1){named("sub", frame=1)}
+  %add.1 = f32[1,1]{{1,0}} add(%slice.1, %slice.3){named("add", frame=3)}
+  ROOT %r = (f32[1,1]{{1,0}}, f32[1,1]{{1,0}}) tuple(%sub.1, %add.1)"""
+    ids = "x slice.2 slice.1 slice.3 r sub.1 add.1"
+    assert users_of("slice.1", body, ids=ids, tables=places) == users
+
+
+def test_readers_that_were_moved_behind_what_else_they_read_read_one_slice() -> None:
+    """`[1 - x[0] - x[1], 2 - x[2] - x[1]]`: CSE made one of both `x[1]` before the second difference was moved."""
+    places = places_in_source(("f", 3, 2, 8), ("f", 3, 11, 17), ("f", 4, 2, 8))
+    body = f"""  %x = f32[3,1]{{1,0}} parameter(0)
+  %slice.1 = f32[1,1]{{1,0}} slice(%x), slice={{[1:2], [0:1]}}{named("slice", frame=2)}
+  %slice.2 = f32[1,1]{{1,0}} slice(%x), slice={{[0:1], [0:1]}}{named("slice", frame=1)}
+  %slice.3 = f32[1,1]{{1,0}} slice(%x), slice={{[2:3], [0:1]}}{named("slice", frame=3)}
+  %neg.1 = f32[1,1]{{1,0}} negate(%slice.2){named("neg", frame=1)}
+  %neg.2 = f32[1,1]{{1,0}} negate(%slice.3){named("neg", frame=3)}
+  %sub.1 = f32[1,1]{{1,0}} subtract(%neg.1, %slice.1){named("sub", frame=1)}
+  %sub.2 = f32[1,1]{{1,0}} subtract(%neg.2, %slice.1){named("sub", frame=3)}
+  ROOT %r = (f32[1,1]{{1,0}}, f32[1,1]{{1,0}}) tuple(%sub.1, %sub.2)"""
+    ids = "x slice.2 slice.1 slice.3 r neg.1 neg.2 sub.1 sub.2"
+    assert users_of("slice.1", body, ids=ids, tables=places) == ["sub.2", "sub.1"]

@@ -28,7 +28,9 @@ def with_each_place_moved(
         return None
     extents = {u: extent_of(u) for u in moved}
     # Who reads a value with a name is written around it nowhere.
-    is_named = not any(e is not None and (e.encloses(here) or e.is_cut_short_before(here)) for e in extents.values())
+    is_named = not any(
+        e is not None and (e.encloses(here) or e.is_cut_short_before(here)) for e in extents.values()
+    )
     places: dict[Hashable, list[Instruction]] = {}
     for u in sorted(moved, key=lambda u: uses[x, u]):
         extent = extents[u]
