@@ -42,7 +42,7 @@ def test_who_calls_a_function_in_an_expression_of_its_own_has_a_result_of_its_ow
 def test_a_like_operation_elsewhere_in_the_function_is_not_that_of_another_call(
     frame: int, users: list[str]
 ) -> None:
-    """`add.2` follows `mul.1`: if it stands where `add.1` does, a call had that for a result, and another this."""
+    """`add.2` follows `mul.1`: where it is of the place of `add.1`, either was the result of a call."""
     body = f"""  %p = f32[4]{{0}} parameter(0)
   %q = f32[4]{{0}} parameter(1)
   %add.1 = f32[4]{{0}} add(%p, %q){named("jvp(jit(grow))/add", frame=1)}

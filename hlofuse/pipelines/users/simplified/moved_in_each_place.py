@@ -19,7 +19,7 @@ def with_each_place_moved(
     """The users of a slice that was taken, and reshaped, in several places, until CSE made one of all.
 
     Each had those that were `moved` in its place, the last in front. They come in turn, those of `x` first,
-    and then what passes made since. None if `x` is not such a slice. `passes` is the first id that a pass gave.
+    and then what passes made since, `passes` being the first id that one gave. None if it is no such slice.
     """
     here = extent_of(x)
     if x.opcode != "slice" or here is None or any(u.id < moved[0].id for u in users):

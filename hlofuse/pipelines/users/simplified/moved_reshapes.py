@@ -121,7 +121,7 @@ def with_moved_in_front(
 
 
 def _is_made_with_reader(x: Instruction, users: list[Instruction], passes: int) -> bool:
-    """Did a pass make it for what it made next, such as the divisor of `(a / b) / c`? No reshape was there."""
+    """Did a pass make it for what it made next, as the divisor of `(a / b) / c`? No reshape was there."""
     return x.id >= passes and not x.op_name and any(u.id == x.id + 1 for u in users)
 
 
