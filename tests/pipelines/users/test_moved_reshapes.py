@@ -285,7 +285,7 @@ def test_a_slice_that_begins_behind_its_reader_on_the_line_is_a_part_of_that(
 
 
 def test_readers_that_were_moved_behind_what_else_they_read_read_one_slice() -> None:
-    """`[1 - x[0] - x[1], 2 - x[2] - x[1]]`: CSE made one of both `x[1]` before the second difference was moved."""
+    """`[1 - x[0] - x[1], 2 - x[2] - x[1]]`: CSE made both `x[1]` one before either difference was moved."""
     places = places_in_source(("f", 3, 2, 8), ("f", 3, 11, 17), ("f", 4, 2, 8))
     body = f"""  %x = f32[3,1]{{1,0}} parameter(0)
   %slice.1 = f32[1,1]{{1,0}} slice(%x), slice={{[1:2], [0:1]}}{named("slice", frame=2)}
