@@ -226,3 +226,23 @@ def test_a_constant_may_bear_the_name_of_what_it_is_spread_for() -> None:
     assert named(*lines) == {"constant.5.0", "mul.4.0", "mul.5.0"}
     lines[0] = lines[0].replace("/mul", "/sub")
     assert "constant.5.0" not in named(*lines)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "program"),
+    [((3, 4, 6), {3, 4}), ((1, 4, 8), {8})],
+    ids=["as many with one more", "one of each"],
+)
+def test_of_numbers_spread_as_many_in_a_lower_window_are_the_programs(
+    numbers: tuple[int, ...], program: set[int]
+) -> None:
+    """Passes spread numbers as well, and go on behind those. One alone tells nothing."""
+    lines = [line for k in numbers for line in (f"%c.{k} = f32[] constant({k})", spread(k))]
+    joined = ", ".join(f"%broadcast.{k}.0" for k in numbers)
+    kinds = ", ".join("f32[8]{0}" for _ in numbers)
+    found = named(*lines, f"ROOT %tuple.1 = ({kinds}) tuple({joined})")
+    assert {n for n in found if n.startswith("broadcast")} == {f"broadcast.{k}.0" for k in program}
+
+
+def spread(number: int) -> str:
+    return f"%broadcast.{number}.0 = f32[8]{{0}} broadcast(%c.{number}), dimensions={{}}"

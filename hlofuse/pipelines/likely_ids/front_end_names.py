@@ -192,7 +192,10 @@ def _top(
         return _within(numbers, first, top) - 2 * strange - _within(cloned, first, top)
 
     def chosen(tops: list[int]) -> int:
-        return max(tops, key=lambda top: (agreed(top), -top if may_be_gone else top), default=-1)
+        # Passes spread numbers as well, and go on behind the front end's.
+        best = max(map(agreed, tops), default=0)
+        equal = [top for top in tops if agreed(top) == best]
+        return min(equal) if may_be_gone and best > 1 else max(equal, default=-1)
 
     def made_at_most(top: int) -> int:
         return min(numbers[bisect_right(numbers, top // 2) :], default=-1)
