@@ -34,6 +34,7 @@ from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order
 from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
 from hlofuse.pipelines.users.simplified.inverted_powers import with_made_for_quotients_behind
+from hlofuse.pipelines.users.simplified.moved_in_each_place import with_moved_in_turn
 from hlofuse.pipelines.users.simplified.moved_operations import with_last_in_place_of_reshape
 from hlofuse.pipelines.users.simplified.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
@@ -97,6 +98,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         if is_first_of_scan_from_it(producer, passes):
             return in_order_of_elements(users)
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses, clues.wide)
+        users = with_moved_in_turn(producer, users)
     users = with_last_in_place_of_moved(producer, users, clues.order)
     users = with_reads_behind_reshape(producer, users, ages.passes)
     users = with_last_in_place_of_reshaped_again(producer, users, clues.uses)
