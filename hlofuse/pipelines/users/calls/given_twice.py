@@ -14,6 +14,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_called_once
 from hlofuse.pipelines.names import stack_frame
 
+
 def readers_of_second(
     element: Instruction, users: list[Instruction], order: dict[Instruction, int]
 ) -> list[Instruction]:

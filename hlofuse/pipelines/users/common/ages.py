@@ -140,6 +140,11 @@ def was_division(x: Instruction) -> bool:
     return _became_product(x, "div")
 
 
+def was_product_of_vectors(x: Instruction) -> bool:
+    """Of vectors, which simplification multiplied and adds up, in the shape that they were reshaped from."""
+    return _became_product(x, "dot_general") and x.shape.true_rank == 1 < x.shape.rank
+
+
 def was_simplified_as_text(computation: Computation) -> bool:
     """Was the text that XLA was given, without metadata, of a program that had been simplified before?
 

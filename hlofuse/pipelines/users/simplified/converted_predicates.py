@@ -19,8 +19,8 @@ def with_last_in_place_of_numbers(
     Of each product simplification makes a choice, appended to who reads the predicate. The convert goes with
     the last of its products, and the last user takes its place (`HandleMultiply`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Products of one place in the source shared it,
-    unless a function is called there: each had its own predicate then, and HloCSE made them one in the order
-    of its walk (`xla/service/hlo_cse.cc`).
+    unless a function is called there again and again: each had its own predicate then, and HloCSE made them
+    one in the order of its walk (`xla/service/hlo_cse.cc`).
     """
     if predicate.shape.element_type != "pred":
         return users
@@ -31,7 +31,8 @@ def with_last_in_place_of_numbers(
     }
     if len(converts) < 2:
         return users
-    if outermost_call(predicate) and {stack_frame(u) for u in users} == {stack_frame(predicate)}:
+    written = {(u.op_name, stack_frame(u)) for u in users}
+    if outermost_call(predicate) and len(written) == 1 and stack_frame(users[0]) == stack_frame(predicate):
         return sorted(users, key=lambda u: uses[predicate, u])
     listed: list[Hashable] = []
     for user in users:
