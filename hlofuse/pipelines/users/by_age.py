@@ -6,10 +6,6 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_loop_of_one_turn
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
-from hlofuse.pipelines.users.duplicates.first_elements import (
-    in_order_of_elements,
-    is_first_of_scan_from_it,
-)
 from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
 from hlofuse.pipelines.users.duplicates.moved_readers import in_order_of_rounds
@@ -95,8 +91,6 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         passes = producer.id if producer in ages.younger else ages.passes
         if is_loop_of_one_turn(producer):
             passes = max(passes, ages.unrolled + 1)
-        if is_first_of_scan_from_it(producer, passes):
-            return in_order_of_elements(users)
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses, clues.wide)
         users = with_moved_in_turn(producer, users)
     users = with_last_in_place_of_moved(producer, users, clues.order)

@@ -1,4 +1,4 @@
-"""Elements of an array that the body of a loop is given twice, as what it starts with and as what it goes over.
+"""Elements of an array that the body of a loop is given twice: what it starts with, and what it goes over.
 
 The program takes each of the two out of the array by itself. CallInliner (`xla/service/call_inliner.cc`) puts
 the body in the place of its call; HloCSE (`xla/service/hlo_cse.cc`) keeps the one that its walk meets first,

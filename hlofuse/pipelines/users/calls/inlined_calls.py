@@ -87,8 +87,8 @@ def in_order_of_calls(
         return users
     if not function:
         second = readers_of_second(source, users, order)
-        first = [u for u in users if u not in second]
-        return [*with_calls_inlined(first, "", order, passes), *second]
+        users = [u for u in users if u not in second]
+        return [*with_calls_inlined(users, "", order, passes), *second]
     served = {u: served_by(u) for u in users}
     within = {
         u

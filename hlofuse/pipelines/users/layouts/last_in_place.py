@@ -8,7 +8,6 @@ from hlofuse.pipelines.users.common.copies import was_copy
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.layouts.transposed_in_place import is_transposed_of_product, was_read_transposed
-
 from hlofuse.pipelines.users.products.reshaped_products import is_filled_for_split
 
 

@@ -52,7 +52,7 @@ def with_last_in_place_of_dropped(
 
 
 def _with_sum_in_place_of_first_term(x: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of `x`, of which a loop of the program's own language adds up multiples, from one times `x` on.
+    """The users of `x`, of which a loop in Python adds up multiples, beginning with one times `x`.
 
     `HandleMultiply` gave the first sum `x` itself.
     """
