@@ -57,7 +57,10 @@ from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behin
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.sunk_scalars import with_last_in_place_of_sunk
 from hlofuse.pipelines.users.simplified.sunk_slices import with_whole_behind_slices
-from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
+from hlofuse.pipelines.users.simplified.swapped_reverses import (
+    with_last_in_place_of_slice_of_reverse,
+    with_swapped_reverses_behind,
+)
 from hlofuse.pipelines.users.simplified.top_k import with_slices_of_largest_behind
 from hlofuse.pipelines.users.simplified.trimmed_values import with_trimmed_in_place_of_pad
 from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero_gone
@@ -76,6 +79,7 @@ def as_simplified(producer: Instruction, users: list[Instruction], clues: Clues)
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users, clues.ages.again))
+    users = with_last_in_place_of_slice_of_reverse(producer, users, clues.order)
     if producer not in clues.wide:  # what was widened was given its users in the order of a walk
         users = with_taken_into_broadcast_behind(producer, users)
     users = with_taken_into_broadcast_gone(producer, users, clues.order)

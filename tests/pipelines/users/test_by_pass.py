@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.ir import parse_module
-from hlofuse.pipelines.users.layouts.last_in_place import with_last_in_place_of_bitcast
-
-from ...running import find
-from .lists import HEAD, named, users_of
+from .lists import named, users_of
 
 
 @pytest.mark.parametrize(
@@ -372,34 +368,19 @@ def test_slices_of_a_copy_that_moved_in_front_of_a_reshape_took_turns(ids: str, 
     assert users_of("transpose.5", body, ids=ids) == users
 
 
-_SPLIT = """
-%gemm (a: f32[4,32,64], b: f32[4,32,64]) -> f32[4,64,64] {
-  %a = f32[4,32,64]{2,1,0} parameter(0)
-  %b = f32[4,32,64]{2,1,0} parameter(1)
-  ROOT %dot.1 = f32[4,64,64]{2,1,0} dot(%a, %b), lhs_batch_dims={0}, rhs_batch_dims={0},\
- lhs_contracting_dims={1}, rhs_contracting_dims={1}
-}
-"""
-
-
-def _filled_up() -> str:
-    """What a matrix product that was split reads, and a sum of it."""
-    return f"""  %x = f32[120,64]{{1,0}} parameter(0)
-  %y = f32[4,32,64]{{2,1,0}} parameter(1)
-  %zero = f32[] constant(0)
-  %add.1 = f32[120,64]{{1,0}} add(%x, %x){named("add")}
-  %sum.1 = f32[64]{{0}} reduce(%add.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
-  %pad.1 = f32[128,64]{{1,0}} pad(%add.1, %zero), padding=0_8x0_0
-  %parts = f32[4,32,64]{{2,1,0}} bitcast(%pad.1)
-  %gemm.1 = f32[4,64,64]{{2,1,0}} fusion(%parts, %y), kind=kCustom, calls=%gemm{named("dot_general")}
-  ROOT %r = (f32[64]{{0}}, f32[4,64,64]{{2,1,0}}) tuple(%sum.1, %gemm.1)"""
-
-
-def test_what_fills_a_split_product_up_was_not_laid_out_anew() -> None:
-    ids = "x y zero add.1 sum.1 r parts pad.1 gemm.1"
-    assert users_of("add.1", _filled_up(), head=_SPLIT, ids=ids) == ["sum.1", "pad.1"]
-
-
-def test_what_fills_a_split_product_up_read_what_was_laid_out_anew_first() -> None:
-    x = find(parse_module(f"{HEAD}{_SPLIT}\nENTRY %main {{\n{_filled_up()}\n}}\n"), "add.1")
-    assert [u.name for u in with_last_in_place_of_bitcast(x, x.users)] == ["pad.1", "sum.1"]
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p x.1 y.1 r multiply.1 single.1", ["y.1", "single.1", "multiply.1"]),
+        ("p x.1 y.1 single.1 r multiply.1", ["y.1", "multiply.1", "single.1"]),
+    ],
+    ids=["of a convert", "of the value"],
+)
+def test_a_convert_of_one_that_nothing_else_read_took_the_place_of_that(ids: str, users: list[str]) -> None:
+    body = f"""  %p = f64[8]{{0}} parameter(0)
+  %x.1 = f64[8]{{0}} negate(%p){named("x")}
+  %y.1 = f64[8]{{0}} sine(%x.1){named("y")}
+  %multiply.1 = f64[8]{{0}} multiply(%x.1, %p){named("dot_general")}
+  %single.1 = f32[8]{{0}} convert(%x.1){named("single")}
+  ROOT %r = (f64[8]{{0}}, f64[8]{{0}}, f32[8]{{0}}) tuple(%y.1, %multiply.1, %single.1)"""
+    assert users_of("x.1", body, ids=ids) == users
