@@ -80,7 +80,8 @@ def with_shortened_behind(users: list[Instruction], passes: int) -> list[Instruc
 
     SimplifyFPConversions (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) made it anew, of the
     value itself, though a walk may come along it first. Where nothing else read the first it took the place
-    of that, in front of what passes had made. `passes` is the first id that a pass gave.
+    of that, in front of what passes had made; only from f64 there are two steps that do not lead back.
+    `passes` is the first id that a pass gave.
     """
     converts = [u for u in users if u.opcode == "convert" and u.shape.element_type in FLOATING_TYPES]
     shortened = [u for u in converts if u.id >= passes and is_of_program(u)]
@@ -89,5 +90,7 @@ def with_shortened_behind(users: list[Instruction], passes: int) -> list[Instruc
         return [*others, *shortened] if any(u.id < passes for u in converts) else users
     if not shortened or any(u.id > shortened[0].id for u in others):
         return users
-    place = next((k for k, u in enumerate(others) if u.id >= passes), len(others))
+    if shortened[0].operands[0].shape.element_type != "f64":
+        return users
+    place = next((k for k, u in enumerate(users) if u.id >= passes), len(users))
     return [*others[:place], *shortened, *others[place:]]
