@@ -11,6 +11,7 @@ from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_
 from hlofuse.pipelines.users.simplified.added_updates import with_updates_in_place_of_sums
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.chosen_predicates import with_chosen_behind_comparison
+from hlofuse.pipelines.users.simplified.chosen_variances import with_last_in_place_of_choice
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.divided_again import (
     with_divided_by_products_behind,
@@ -71,6 +72,7 @@ def as_simplified(producer: Instruction, users: list[Instruction], clues: Clues)
     users = with_results_in_place_of_reshape(producer, users, clues.order)
     if producer not in clues.wide:
         users = with_converts_in_place_of_moved(producer, users, clues.order)
+    users = with_last_in_place_of_choice(producer, users)
     users = with_chosen_behind_comparison(producer, with_updates_behind(producer, users))
     users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)

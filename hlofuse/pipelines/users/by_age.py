@@ -99,7 +99,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     users = with_made_for_quotients_behind(producer, users)
     users = with_shortened_behind(users, ages.passes)
     if clues.ids_known and producer not in clues.wide:
-        users = with_reduction_in_front(producer, users)
+        users = with_reduction_in_front(producer, users, ages.passes)
     users = with_last_in_place_of_broadcast(producer, users, clues.order)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)

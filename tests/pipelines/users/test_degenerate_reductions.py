@@ -65,16 +65,20 @@ def test_the_reshape_made_with_a_reduction_is_its_first_reader(name: str, users:
 
 
 @pytest.mark.parametrize(
-    ("other", "users"),
-    [("exp.1", ["flat", "sub.1"]), ("p", ["sub.1", "flat"])],
-    ids=["x - max(x)", "x - y"],
+    ("other", "last", "users"),
+    [
+        ("exp.1", "jit(_take)/gather", ["flat", "sub.1"]),
+        ("p", "jit(_take)/gather", ["sub.1", "flat"]),
+        ("exp.1", "while/body/eval_jaxpr/neg", ["sub.1", "flat"]),
+    ],
+    ids=["x - max(x)", "x - y", "read in a loop"],
 )
 def test_the_largest_of_a_softmax_of_one_element_stood_ahead_of_the_difference(
-    other: str, users: list[str]
+    other: str, last: str, users: list[str]
 ) -> None:
     body = f"""  %p = f32[1]{{0}} parameter(0)
   %exp.1 = f32[1]{{0}} exponential(%p){named("exp")}
   %sub.1 = f32[1]{{0}} subtract(%exp.1, %{other}){named("sub")}
-  %flat = f32[] bitcast(%exp.1){named("jit(_take)/gather")}
+  %flat = f32[] bitcast(%exp.1){named(last)}
   ROOT %r = (f32[1]{{0}}, f32[]) tuple(%sub.1, %flat)"""
     assert users_of("exp.1", body) == users
