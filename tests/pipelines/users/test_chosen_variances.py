@@ -13,8 +13,9 @@ from .lists import named, users_of
         ("jit(_var)", "max", ["sub.1", "max.1"]),
         ("jvp(jit(_var))", "max", ["sub.1", "max.1"]),
         ("jit(_var)", "jit(_var)/max", ["max.1", "sub.1"]),
+        ("jit(_mean)", "max", ["max.1", "sub.1"]),
     ],
-    ids=["a variance", "derived", "read in the function"],
+    ids=["a variance", "derived", "read in the function", "a mean"],
 )
 def test_the_last_takes_the_place_of_the_choice_of_the_variance(
     call: str, reader: str, users: list[str]

@@ -115,17 +115,21 @@ def test_what_is_summed_as_it_was_reshaped_read_the_same_reshape(
 
 
 @pytest.mark.parametrize(
-    ("rows", "users"),
-    [(1, ["cos.1", "tanh.1", "add.1"]), (8, ["add.1", "cos.1", "tanh.1"])],
-    ids=["an element", "several, not reshaped"],
+    ("rows", "taken", "users"),
+    [
+        (1, "slice", ["cos.1", "tanh.1", "add.1"]),
+        (8, "slice", ["add.1", "cos.1", "tanh.1"]),
+        (1, "unstack", ["add.1", "cos.1", "tanh.1"]),
+    ],
+    ids=["an element", "several, not reshaped", "reshaped at once"],
 )
 def test_who_computes_with_what_another_made_of_an_element_was_moved_later(
-    rows: int, users: list[str]
+    rows: int, taken: str, users: list[str]
 ) -> None:
     """`tanh(x[0]) * cos(x[0]) + x[0]`: the sum has no two reshapes to read before the others are moved."""
     kind = f"f32[{rows},8]{{1,0}}"
     body = f"""  %x = f32[16,8]{{1,0}} parameter(0)
-  %s.1 = {kind} slice(%x), slice={{[0:{rows}], [0:8]}}{named("slice", frame=1)}
+  %s.1 = {kind} slice(%x), slice={{[0:{rows}], [0:8]}}{named(taken, frame=1)}
   %tanh.1 = {kind} tanh(%s.1){named("while/body/eval_jaxpr/tanh", frame=2)}
   %cos.1 = {kind} cosine(%s.1){named("while/body/eval_jaxpr/cos", frame=3)}
   %mul.1 = {kind} multiply(%tanh.1, %cos.1){named("while/body/eval_jaxpr/mul", frame=4)}

@@ -14,10 +14,11 @@ def with_last_in_place_of_choice(x: Instruction, users: list[Instruction]) -> li
 
     The predicate of that is known: AlgebraicSimplifier (`HandleSelect`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) appended them to the users of the variance, and
-    the last took the place of the choice.
+    the last took the place of the choice. One that kept its dimensions was reshaped for that, and the reshape
+    given its users in turn.
     """
     call = scope(x)
-    if not call or not call.endswith(_VARIANCES) or x.opcode in {"broadcast", "constant"}:
+    if not call or not call.endswith(_VARIANCES) or x.opcode in {"bitcast", "broadcast", "constant"}:
         return users
     if any(not u.op_name or f"{scope(u)}/".startswith(f"{call}/") for u in users):
         return users

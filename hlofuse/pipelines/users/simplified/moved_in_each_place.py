@@ -11,6 +11,7 @@ from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.extents import extent_of
 from hlofuse.pipelines.users.common.holes import behind_last, last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.simplified.reshaped_once import is_element
 
 
 def with_each_place_moved(
@@ -51,9 +52,10 @@ def with_moved_in_turn(x: Instruction, users: list[Instruction]) -> list[Instruc
     """The users of an element, with who computes with what another made of it behind that other.
 
     ReshapeMover makes all that read a reshape anew together, and not before each of their operands is one:
-    those two had read reshapes of their own, and the first was moved in an earlier round.
+    those two had read reshapes of their own, and the first was moved in an earlier round. What is unstacked
+    is reshaped at once, and told of apart.
     """
-    if x.opcode != "slice" or 1 not in x.shape.dimensions:
+    if x.opcode != "slice" or 1 not in x.shape.dimensions or is_element(x):
         return users
     of_shape = [u for u in users if _is_computed_alike(u, x)]
     computed = {u: _computed_with(u, x) for u in of_shape} if len(of_shape) > 1 else {}
