@@ -99,4 +99,4 @@ def as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> 
         users = with_infinities_merged(producer, users, clues.order)
     users = with_last_in_place_of_grouped(producer, users, clues.order)
     users = with_bits_of_both_merged(producer, with_last_in_place_of_expansion(producer, users))
-    return with_those_of_inner_calls_behind(producer, users, -1 if passes is None else passes)
+    return with_those_of_inner_calls_behind(producer, users, clues.uses, -1 if passes is None else passes)

@@ -11,6 +11,7 @@ from hlofuse.pipelines.users.layouts.slices_of_elements import with_slices_made_
 from hlofuse.pipelines.users.simplified.added_updates import with_updates_in_place_of_sums
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.chosen_predicates import with_chosen_behind_comparison
+from hlofuse.pipelines.users.simplified.chosen_variances import with_last_in_place_of_choice
 from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
 from hlofuse.pipelines.users.simplified.divided_again import (
     with_divided_by_products_behind,
@@ -57,7 +58,10 @@ from hlofuse.pipelines.users.simplified.stacked_scalars import with_stacks_behin
 from hlofuse.pipelines.users.simplified.summed_again import with_last_in_place_of_sum
 from hlofuse.pipelines.users.simplified.sunk_scalars import with_last_in_place_of_sunk
 from hlofuse.pipelines.users.simplified.sunk_slices import with_whole_behind_slices
-from hlofuse.pipelines.users.simplified.swapped_reverses import with_swapped_reverses_behind
+from hlofuse.pipelines.users.simplified.swapped_reverses import (
+    with_last_in_place_of_slice_of_reverse,
+    with_swapped_reverses_behind,
+)
 from hlofuse.pipelines.users.simplified.top_k import with_slices_of_largest_behind
 from hlofuse.pipelines.users.simplified.trimmed_values import with_trimmed_in_place_of_pad
 from hlofuse.pipelines.users.simplified.uniform_numbers import with_sums_of_zero_gone
@@ -68,6 +72,7 @@ def as_simplified(producer: Instruction, users: list[Instruction], clues: Clues)
     users = with_results_in_place_of_reshape(producer, users, clues.order)
     if producer not in clues.wide:
         users = with_converts_in_place_of_moved(producer, users, clues.order)
+    users = with_last_in_place_of_choice(producer, users)
     users = with_chosen_behind_comparison(producer, with_updates_behind(producer, users))
     users = with_angles_behind(producer, users)
     users = with_last_in_place_of_margin(producer, users, clues.order)
@@ -76,12 +81,13 @@ def as_simplified(producer: Instruction, users: list[Instruction], clues: Clues)
     users = with_trimmed_in_place_of_pad(producer, users, clues.order)
     users = with_slices_made_anew_in_place(producer, with_sums_of_zero_gone(producer, users))
     users = with_swapped_reverses_behind(with_merged_factors_behind(producer, users, clues.ages.again))
+    users = with_last_in_place_of_slice_of_reverse(producer, users, clues.order)
     if producer not in clues.wide:  # what was widened was given its users in the order of a walk
         users = with_taken_into_broadcast_behind(producer, users)
     users = with_taken_into_broadcast_gone(producer, users, clues.order)
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order, clues.ages.again)
-    users = with_last_in_place_of_numbers(producer, users)
+    users = with_last_in_place_of_numbers(producer, users, clues.uses)
     users = with_merged_scalars_behind(producer, users)
     users = with_last_in_place_of_sunk(producer, users, clues.order, clues.ages.passes)
     users = with_last_in_place_of_counted(producer, with_first_round_behind(producer, users))

@@ -6,10 +6,6 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_loop_of_one_turn
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.clues import Ages, Clues
-from hlofuse.pipelines.users.duplicates.first_elements import (
-    in_order_of_elements,
-    is_first_of_scan_from_it,
-)
 from hlofuse.pipelines.users.duplicates.merged_keys import with_calls_of_key_merged
 from hlofuse.pipelines.users.duplicates.merged_literals import is_merged_literal
 from hlofuse.pipelines.users.duplicates.moved_readers import in_order_of_rounds
@@ -34,6 +30,7 @@ from hlofuse.pipelines.users.simplified.divisions import are_divisions, in_order
 from hlofuse.pipelines.users.simplified.dropped_behind import with_last_of_older_in_front
 from hlofuse.pipelines.users.simplified.dropped_operations import with_last_in_place_of_dropped
 from hlofuse.pipelines.users.simplified.inverted_powers import with_made_for_quotients_behind
+from hlofuse.pipelines.users.simplified.moved_in_each_place import with_moved_in_turn
 from hlofuse.pipelines.users.simplified.moved_operations import with_last_in_place_of_reshape
 from hlofuse.pipelines.users.simplified.moved_reshapes import with_moved_in_front
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
@@ -94,16 +91,15 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
         passes = producer.id if producer in ages.younger else ages.passes
         if is_loop_of_one_turn(producer):
             passes = max(passes, ages.unrolled + 1)
-        if is_first_of_scan_from_it(producer, passes):
-            return in_order_of_elements(users)
         users = with_moved_in_front(producer, users, passes, ages.calls, clues.uses, clues.wide)
+        users = with_moved_in_turn(producer, users)
     users = with_last_in_place_of_moved(producer, users, clues.order)
     users = with_reads_behind_reshape(producer, users, ages.passes)
     users = with_last_in_place_of_reshaped_again(producer, users, clues.uses)
     users = with_made_for_quotients_behind(producer, users)
     users = with_shortened_behind(users, ages.passes)
     if clues.ids_known and producer not in clues.wide:
-        users = with_reduction_in_front(producer, users)
+        users = with_reduction_in_front(producer, users, ages.passes)
     users = with_last_in_place_of_broadcast(producer, users, clues.order)
     users = in_order_of_own_indices(producer, users, clues.at_cse.at_first)
     users = with_reshapes_of_indices_merged(users, clues.at_cse.at_first)

@@ -396,10 +396,10 @@ def test_what_is_younger_than_the_product_that_a_dot_became_was_moved() -> None:
   %zero = f32[] constant(0)
   %slice.1 = f32[8,1]{{1,0}} slice(%p), slice={{[0:8], [0:1]}}{named("jit(g)/slice")}
   %mul.1 = f32[8,1]{{1,0}} multiply(%slice.1, %slice.1){named("jit(g)/mul")}
-  %sub.1 = f32[8,1]{{1,0}} subtract(%mul.1, %slice.1){named("jit(g)/sub")}
+  %sub.1 = f32[8,1]{{1,0}} subtract(%slice.1, %slice.1){named("jit(g)/sub")}
   %multiply.1 = f32[8,3]{{1,0}} multiply(%p, %p){dot}
   %reduce.1 = f32[8]{{0}} reduce(%multiply.1, %zero), dimensions={{1}}, to_apply=%sum{dot}
-  ROOT %r = (f32[8,1]{{1,0}}, f32[8]{{0}}) tuple(%sub.1, %reduce.1)"""
+  ROOT %r = (f32[8,1], f32[8,1], f32[8]) tuple(%mul.1, %sub.1, %reduce.1)"""
     ids = "p r zero slice.1 multiply.1 reduce.1 mul.1 sub.1"
     assert users_of("slice.1", body, ids=ids) == ["sub.1", "mul.1"]
     ids = "p r zero slice.1 mul.1 sub.1 multiply.1 reduce.1"

@@ -366,3 +366,21 @@ def test_slices_of_a_copy_that_moved_in_front_of_a_reshape_took_turns(ids: str, 
   %add.5 = f32[1,64,8]{{2,1,0}} add(%slice.5, %slice.6){named("add")}
   ROOT %tuple.1.0 = (f32[1,64,8]{{2,1,0}}) tuple(%add.5)"""
     assert users_of("transpose.5", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p x.1 y.1 r multiply.1 single.1", ["y.1", "single.1", "multiply.1"]),
+        ("p x.1 y.1 single.1 r multiply.1", ["y.1", "multiply.1", "single.1"]),
+    ],
+    ids=["of a convert", "of the value"],
+)
+def test_a_convert_of_one_that_nothing_else_read_took_the_place_of_that(ids: str, users: list[str]) -> None:
+    body = f"""  %p = f64[8]{{0}} parameter(0)
+  %x.1 = f64[8]{{0}} negate(%p){named("x")}
+  %y.1 = f64[8]{{0}} sine(%x.1){named("y")}
+  %multiply.1 = f64[8]{{0}} multiply(%x.1, %p){named("dot_general")}
+  %single.1 = f32[8]{{0}} convert(%x.1){named("single")}
+  ROOT %r = (f64[8]{{0}}, f64[8]{{0}}, f32[8]{{0}}) tuple(%y.1, %multiply.1, %single.1)"""
+    assert users_of("x.1", body, ids=ids) == users

@@ -62,3 +62,23 @@ def test_the_reshape_made_with_a_reduction_is_its_first_reader(name: str, users:
   %neg.1 = f32[8,1]{{1,0}} negate(%back){named("neg", frame=1)}
   ROOT %r = (f32[8,1,4]{{2,1,0}}, f32[8,1]{{1,0}}) tuple(%div.1, %neg.1)"""
     assert users_of("reduce.1", body, ids="p low div.1 reduce.1 back neg.1 r") == users
+
+
+@pytest.mark.parametrize(
+    ("other", "last", "users"),
+    [
+        ("exp.1", "jit(_take)/gather", ["flat", "sub.1"]),
+        ("p", "jit(_take)/gather", ["sub.1", "flat"]),
+        ("exp.1", "while/body/eval_jaxpr/neg", ["sub.1", "flat"]),
+    ],
+    ids=["x - max(x)", "x - y", "read in a loop"],
+)
+def test_the_largest_of_a_softmax_of_one_element_stood_ahead_of_the_difference(
+    other: str, last: str, users: list[str]
+) -> None:
+    body = f"""  %p = f32[1]{{0}} parameter(0)
+  %exp.1 = f32[1]{{0}} exponential(%p){named("exp")}
+  %sub.1 = f32[1]{{0}} subtract(%exp.1, %{other}){named("sub")}
+  %flat = f32[] bitcast(%exp.1){named(last)}
+  ROOT %r = (f32[1]{{0}}, f32[]) tuple(%sub.1, %flat)"""
+    assert users_of("exp.1", body) == users

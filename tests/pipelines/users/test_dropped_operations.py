@@ -378,3 +378,47 @@ def test_the_last_reader_takes_the_place_of_a_convert_back_for_a_sum_of_derivati
   %two.1.0 = f32{shape} exponential(%convert_element_type.1.0){named("two")}
   ROOT %r = (bf16{shape}, f32{shape}) tuple(%add_any.1.0, %two.1.0)"""
     assert users_of("convert_element_type.1.0", body) == listed
+
+
+@pytest.mark.parametrize(
+    ("frame", "users"),
+    [(5, ["add.1", "mul.1", "mul.2"]), (6, ["mul.1", "add.1", "mul.2"])],
+    ids=["of one loop", "written apart"],
+)
+def test_a_sum_of_multiples_begins_where_one_times_the_value_was(frame: int, users: list[str]) -> None:
+    """`sum(c * x for c in (1, 2, 3))`."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %c = f32[] constant(2)
+  %d = f32[] constant(3)
+  %by.1 = f32[8]{{0}} broadcast(%c), dimensions={{}}{named("mul", frame=5)}
+  %by.2 = f32[8]{{0}} broadcast(%d), dimensions={{}}{named("mul", frame=frame)}
+  %exp.1 = f32[8]{{0}} exponential(%p){named("exp")}
+  %mul.1 = f32[8]{{0}} multiply(%exp.1, %by.1){named("mul", frame=5)}
+  %add.1 = f32[8]{{0}} add(%exp.1, %mul.1){named("add", frame=4)}
+  %mul.2 = f32[8]{{0}} multiply(%exp.1, %by.2){named("mul", frame=frame)}
+  %add.2 = f32[8]{{0}} add(%add.1, %mul.2){named("add", frame=4)}
+  ROOT %r = (f32[8]{{0}}) tuple(%add.2)"""
+    assert users_of("exp.1", body) == users
+
+
+@pytest.mark.parametrize(
+    ("place", "other", "users"),
+    [
+        (5, "mul", ["select.1", "select.3", "select.2"]),
+        (4, "mul", ["select.2", "select.3", "select.1"]),
+        (5, "jvp()/mul", ["select.2", "select.3", "select.1"]),
+    ],
+    ids=["again and again", "called elsewhere", "once, and derived"],
+)
+def test_each_product_had_a_predicate_that_a_function_gave(place: int, other: str, users: list[str]) -> None:
+    """`x * bernoulli(key, x.shape)`, three times over, each the former's product."""
+    body = f"""  %p = f32[8]{{0}} parameter(0)
+  %zero = f32[] constant(0)
+  %zeros = f32[8]{{0}} broadcast(%zero), dimensions={{}}
+  %lt.1 = pred[8]{{0}} compare(%p, %p), direction=LT{named("jit(_bernoulli)/lt", frame=place)}
+  %select.3 = f32[8]{{0}} select(%lt.1, %p, %zeros){named("mul", frame=5)}
+  %select.1 = f32[8]{{0}} select(%lt.1, %select.3, %zeros){named("mul", frame=5)}
+  %exp.1 = f32[8]{{0}} exponential(%select.1){named("exp")}
+  %select.2 = f32[8]{{0}} select(%lt.1, %select.1, %zeros){named(other, frame=5)}
+  ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.1, %select.2)"""
+    assert users_of("lt.1", body) == users

@@ -200,3 +200,18 @@ def test_the_last_takes_the_place_of_a_convert_back(reshaped: str, listed: list[
   %back.1 = bf16[8,4]{{1,0}} negate(%narrow.1){named("transpose(jvp())/mul", frame=3)}
   ROOT %r = (f32[32], bf16[8,4], bf16[8,4]) tuple(%sum.1, %mul.1, %back.1)"""
     assert users_as_guessed("narrow.1", body, tables=_PLACES) == listed
+
+
+@pytest.mark.parametrize(
+    ("of", "listed"),
+    [("jvp()/", ["tanh.1", "sub.1"]), ("", ["sub.1", "tanh.1"])],
+    ids=["of what is derived", "of the program"],
+)
+def test_what_is_derived_in_a_place_of_before_read_the_value_as_it_was(of: str, listed: list[str]) -> None:
+    body = f"""  %p = f32[32]{{0}} parameter(0)
+  %abs.1 = f32[32]{{0}} abs(%p){named("abs", frame=5)}
+  %mul.1.0 = f32[32]{{0}} multiply(%abs.1, %abs.1){named("mul", frame=2)}
+  %tanh.1 = f32[32]{{0}} tanh(%mul.1.0){named(f"{of}tanh", frame=1)}
+  %sub.1 = f32[32]{{0}} subtract(%mul.1.0, %p){named("sub", frame=4)}
+  ROOT %r = (f32[32]{{0}}, f32[32]{{0}}) tuple(%tanh.1, %sub.1)"""
+    assert users_of("mul.1.0", body, tables=_GAP) == listed

@@ -27,3 +27,20 @@ def test_what_calls_in_a_function_read_comes_behind(inner: str, ids_known: bool,
   ROOT %or.1 = s32[8]{{0}} or(%sub.1, %add.1){named("or")}"""
     ids = "x size or.1 all - rem.1 - add.1 sub.1" if ids_known else "x size all rem.1 sub.1 - add.1 or.1"
     assert users_of("all", body, ids=ids, ids_known=ids_known) == users
+
+
+@pytest.mark.parametrize(
+    ("met", "users"),
+    [("select_n.1, %add.1", ["select_n.1", "add.1"]), ("add.1, %select_n.1", ["add.1", "select_n.1"])],
+    ids=["met by the call first", "by the function"],
+)
+def test_a_call_that_is_met_first_was_given_the_number(met: str, users: list[str]) -> None:
+    """`where(p, ones, x) - (x + ones)`: a one of the call's own would have been kept."""
+    body = f"""  %p = pred[8]{{0}} parameter(0)
+  %x = f32[8]{{0}} parameter(1)
+  %one = f32[] constant(1)
+  %ones = f32[8]{{0}} broadcast(%one), dimensions={{}}{named("jit(hypot)")}
+  %select_n.1 = f32[8]{{0}} select(%p, %ones, %x){named("jit(hypot)/jit(_where)/select_n")}
+  %add.1 = f32[8]{{0}} add(%x, %ones){named("jit(hypot)/add")}
+  ROOT %sub.1 = f32[8]{{0}} subtract(%{met}){named("sub")}"""
+    assert users_of("ones", body, ids="p x one sub.1 - ones select_n.1 - add.1") == users

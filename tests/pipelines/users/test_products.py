@@ -443,3 +443,30 @@ def test_a_gemm_that_took_along_a_transpose_which_others_read_stands_behind(
   %both = f32[8,8,8]{{2,1,0}} add(%product, %transpose.1)
   ROOT %r = f32[8,8,8]{{2,1,0}} add(%sine, %both)"""
     assert users_of("value", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("factor", "users"),
+    [("c", ["mul.1", "sub.1", "multiply.1"]), ("d", ["mul.1", "multiply.1", "sub.1"])],
+    ids=["of the product", "of another"],
+)
+def test_a_product_with_a_vector_that_took_the_number_in_comes_behind(factor: str, users: list[str]) -> None:
+    """`x * 2` times a vector, which is multiplied by 2 instead."""
+    dot = named("dot_general", frame=2)
+    body = f"""  %x = f32[4,8]{{1,0}} parameter(0)
+  %v = f32[8]{{0}} parameter(1)
+  %zero = f32[] constant(0)
+  %c = f32[] constant(2)
+  %d = f32[] constant(3)
+  %by.1 = f32[4,8]{{1,0}} broadcast(%c), dimensions={{}}
+  %exp.1 = f32[4,8]{{1,0}} exponential(%x){named("exp")}
+  %mul.1 = f32[4,8]{{1,0}} multiply(%exp.1, %by.1){named("mul")}
+  %by.2 = f32[8]{{0}} broadcast(%{factor}), dimensions={{}}{dot}
+  %multiply.2 = f32[8]{{0}} multiply(%v, %by.2){dot}
+  %spread.1 = f32[4,8]{{1,0}} broadcast(%multiply.2), dimensions={{1}}{dot}
+  %multiply.1 = f32[4,8]{{1,0}} multiply(%exp.1, %spread.1){dot}
+  %reduce.1 = f32[4]{{0}} reduce(%multiply.1, %zero), dimensions={{1}}, to_apply=%sum{dot}
+  %sub.1 = f32[4,8]{{1,0}} subtract(%exp.1, %mul.1){named("sub")}
+  ROOT %r = (f32[4]{{0}}, f32[4,8]{{1,0}}) tuple(%reduce.1, %sub.1)"""
+    ids = "x v zero c d exp.1 by.1 mul.1 sub.1 r by.2 multiply.2 spread.1 multiply.1 reduce.1"
+    assert users_of("exp.1", body, ids=ids) == users

@@ -72,3 +72,24 @@ def test_the_way_back_tells_of_a_square_that_was_computed_again(place: int, user
   %mul.4 = f32[8]{{0}} multiply(%x, %ct){named("transpose(jvp())/mul", frame=place)}
   ROOT %r = (f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.1, %mul.4)"""
     assert users_of("x", body) == users
+
+
+def test_signs_of_an_index_are_told_of_once() -> None:
+    """`x[i, i]` compares `i` with zero for each dimension, the second time as number 2, which is missing."""
+    body = f"""  %i = s32[] parameter(0)
+  %n = s32[] parameter(1)
+  %x = f32[8,4]{{1,0}} parameter(2)
+  %zero = s32[] constant(0)
+  %eight = s32[] constant(8)
+  %four = s32[] constant(4)
+  %k = s32[] negate(%i){named("neg")}
+  %lt.1.0 = pred[] compare(%k, %zero), direction=LT{named("lt", frame=1)}
+  %add.1.0 = s32[] add(%k, %eight){named("add", frame=1)}
+  %select_n.1.0 = s32[] select(%lt.1.0, %add.1.0, %k){named("select_n", frame=1)}
+  %add.2.0 = s32[] add(%k, %four){named("add", frame=1)}
+  %select_n.2.0 = s32[] select(%lt.1.0, %add.2.0, %k){named("select_n", frame=1)}
+  %dynamic_slice.1.0 = f32[1,1]{{1,0}} dynamic-slice(%x, %select_n.1.0, %select_n.2.0),\
+ dynamic_slice_sizes={{1,1}}{named("dynamic_slice", frame=1)}
+  %lt.3.0 = pred[] compare(%n, %zero), direction=LT{named("lt", frame=2)}
+  ROOT %r = (f32[1,1]{{1,0}}, pred[]) tuple(%dynamic_slice.1.0, %lt.3.0)"""
+    assert users_of("k", body) == ["lt.1.0", "add.1.0", "select_n.1.0", "select_n.2.0", "add.2.0"]

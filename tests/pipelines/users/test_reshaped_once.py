@@ -112,3 +112,52 @@ def test_what_is_summed_as_it_was_reshaped_read_the_same_reshape(
   ROOT %r = ({shape}, f32[{dimensions}], f32[{dimensions}]) tuple(%sum.1, %mul.1, %multiply.1)"""
     ids = "x zero sub.1 sum.1 r multiply.1 mul.1 bitcast.1"
     assert users_of("sub.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("rows", "taken", "users"),
+    [
+        (1, "slice", ["cos.1", "tanh.1", "add.1"]),
+        (8, "slice", ["add.1", "cos.1", "tanh.1"]),
+        (1, "unstack", ["add.1", "cos.1", "tanh.1"]),
+    ],
+    ids=["an element", "several, not reshaped", "reshaped at once"],
+)
+def test_who_computes_with_what_another_made_of_an_element_was_moved_later(
+    rows: int, taken: str, users: list[str]
+) -> None:
+    """`tanh(x[0]) * cos(x[0]) + x[0]`: the sum has no two reshapes to read before the others are moved."""
+    kind = f"f32[{rows},8]{{1,0}}"
+    body = f"""  %x = f32[16,8]{{1,0}} parameter(0)
+  %s.1 = {kind} slice(%x), slice={{[0:{rows}], [0:8]}}{named(taken, frame=1)}
+  %tanh.1 = {kind} tanh(%s.1){named("while/body/eval_jaxpr/tanh", frame=2)}
+  %cos.1 = {kind} cosine(%s.1){named("while/body/eval_jaxpr/cos", frame=3)}
+  %mul.1 = {kind} multiply(%tanh.1, %cos.1){named("while/body/eval_jaxpr/mul", frame=4)}
+  %add.1 = {kind} add(%mul.1, %s.1){named("while/body/eval_jaxpr/add", frame=4)}
+  ROOT %r = ({kind}) tuple(%add.1)"""
+    assert users_of("s.1", body, ids="x s.1 r cos.1 tanh.1 mul.1 add.1") == users
+
+
+@pytest.mark.parametrize(
+    ("of", "made", "users"),
+    [
+        ("while/body/eval_jaxpr/", "r div.1", ["mul.1", "multiply.1"]),
+        ("", "div.1 r", ["multiply.1", "mul.1"]),
+    ],
+    ids=["of a loop of one turn", "of the program"],
+)
+def test_what_a_loop_of_one_turn_gives_is_reshaped_for_all_that_read_it(
+    of: str, made: str, users: list[str]
+) -> None:
+    """`v @ v` and `v * y` of what a scan over one element gives: the product of vectors was moved, too."""
+    body = f"""  %x = f32[1,8]{{1,0}} parameter(0)
+  %y = f32[1,8]{{1,0}} parameter(1)
+  %zero = f32[] constant(0)
+  %div.1 = f32[1,8]{{1,0}} divide(%x, %y){named(f"{of}div", frame=1)}
+  %multiply.1 = f32[1,8]{{1,0}} multiply(%div.1, %div.1){named("dot_general", frame=2)}
+  %flat = f32[8]{{0}} bitcast(%multiply.1)
+  %reduce.1 = f32[] reduce(%flat, %zero), dimensions={{0}}, to_apply=%sum{named("dot_general", frame=2)}
+  %mul.1 = f32[1,8]{{1,0}} multiply(%div.1, %y){named("mul", frame=3)}
+  ROOT %r = (f32[], f32[1,8]{{1,0}}) tuple(%reduce.1, %mul.1)"""
+    ids = f"x y zero {made} multiply.1 mul.1 flat reduce.1"
+    assert users_of("div.1", body, ids=ids) == users

@@ -48,3 +48,19 @@ def test_what_was_sunk_has_readers_by_age_behind_its_own_broadcast(ids: str, use
   %sin.1 = f32[8]{{0}} sine(%exp.1){named("sin")}
   ROOT %r = (f32[8,4]{{1,0}}, f32[8]{{0}}, f32[8]{{0}}) tuple(%broadcast.1, %neg.1, %sin.1)"""
     assert users_of("exp.1", body, ids=ids) == users
+
+
+@pytest.mark.parametrize(
+    ("gone", "users"),
+    [("", ["wide.1", "wide.2"]), ("- ", ["wide.2", "wide.1"])],
+    ids=["in front of a broadcast", "in front of a reshape"],
+)
+def test_what_was_moved_in_front_of_a_broadcast_was_given_that(gone: str, users: list[str]) -> None:
+    """`y * y` of `y = broadcast(x)`, which is reshaped as well."""
+    body = f"""  %x = f32[8]{{0}} parameter(0)
+  %mul.2.0 = f32[8]{{0}} multiply(%x, %x){named("mul", frame=4)}
+  %mul.0.0 = f32[8]{{0}} multiply(%x, %mul.2.0){named("mul", frame=1)}
+  %wide.1 = f32[8,4]{{1,0}} broadcast(%mul.0.0), dimensions={{0}}{named("broadcast_in_dim", frame=2)}
+  %wide.2 = f32[1,8,4]{{2,1,0}} broadcast(%mul.0.0), dimensions={{1}}{named("stack", frame=3)}
+  ROOT %r = (f32[8,4]{{1,0}}, f32[1,8,4]{{2,1,0}}) tuple(%wide.1, %wide.2)"""
+    assert users_of("mul.0.0", body, ids=f"x mul.2.0 r mul.0.0 {gone}wide.1 wide.2") == users

@@ -26,6 +26,7 @@ from hlofuse.pipelines.users.calls.called_within import apart_from_other_callers
 from hlofuse.pipelines.users.calls.clones import is_cotangent, is_of_later_call, is_of_same_call
 from hlofuse.pipelines.users.calls.equal_calls import merged_in_nested, merged_twins, with_twins_users_merged
 from hlofuse.pipelines.users.calls.given_together import has_result_given_the_same
+from hlofuse.pipelines.users.calls.given_twice import readers_of_second
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
 from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it, as_nested_tuples_leave_it
 from hlofuse.pipelines.users.calls.read_through_bitcasts import (
@@ -86,7 +87,9 @@ def in_order_of_calls(
     if not function and is_of_unnamed_call(source):
         return users
     if not function:
-        return with_calls_inlined(users, "", order, passes)
+        second = readers_of_second(source, users, order)
+        users = [u for u in users if u not in second]
+        return [*with_calls_inlined(users, "", order, passes), *second]
     served = {u: served_by(u) for u in users}
     within = {
         u

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.calls_in_names import scope
+from hlofuse.pipelines.calls_in_names import is_loop_of_one_turn, scope
 from hlofuse.pipelines.names import is_of_program
 from hlofuse.pipelines.users.common.visits import order_of_walk
 
@@ -21,7 +21,24 @@ def started_from(computation: Computation) -> list[Instruction]:
     if not starts:
         return []
     depth = min(_depth(x) for x in computation if is_of_program(x))
-    return [x for x in starts if _depth(x) == depth]
+    return _with_loops_that_are_gone([x for x in starts if _depth(x) == depth], computation)
+
+
+def _with_loops_that_are_gone(starts: list[Instruction], computation: Computation) -> list[Instruction]:
+    """The `starts`, given what came out of loops of one turn, of which the counter was not read either.
+
+    Whatever is in front of others in the text is likely to have been so in the program.
+    """
+    gone = [x for x in computation if is_loop_of_one_turn(x)]
+    if not gone:
+        return starts
+    order = {x: k for k, x in enumerate(computation.post_order())}
+    last = max(map(order.__getitem__, starts), default=-1)
+    listed = list(starts)
+    for x in sorted(gone, key=order.__getitem__):
+        if order[x] < last:
+            listed.insert(next(k for k, s in enumerate(listed) if order[s] > order[x]), x)
+    return listed
 
 
 def in_order_written(computation: Computation) -> dict[Instruction, int]:

@@ -39,7 +39,7 @@ def first_of_dots(computation: Computation) -> int | None:
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) as it comes along the dot, operands first: ids
     go on from there as where calls are inlined until something is made anew (`first_made_anew`).
     """
-    return min((x.id for x in computation if _became_product(x, "dot_general")), default=None)
+    return min((x.id for x in computation if was_dot(x)), default=None)
 
 
 def first_made_anew(computation: Computation) -> int:
@@ -138,6 +138,16 @@ def is_in_nameless_function(x: Instruction) -> bool:
 def was_division(x: Instruction) -> bool:
     """A division by a constant no more: the first simplification makes it, after calls have been inlined."""
     return _became_product(x, "div")
+
+
+def was_dot(x: Instruction) -> bool:
+    """A matrix product no more, which the first simplification multiplies and adds up."""
+    return _became_product(x, "dot_general")
+
+
+def was_product_of_vectors(x: Instruction) -> bool:
+    """Of vectors, which simplification multiplied and adds up, in the shape that they were reshaped from."""
+    return was_dot(x) and x.shape.true_rank == 1 < x.shape.rank
 
 
 def was_simplified_as_text(computation: Computation) -> bool:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.users.common.visits import Uses
 
 
 def with_those_of_inner_calls_behind(
-    literal: Instruction, users: list[Instruction], passes: int
+    literal: Instruction, users: list[Instruction], uses: Uses, passes: int
 ) -> list[Instruction]:
     """The users of such a broadcast, which bears the name of the function that it was made for.
 
-    What calls in that function brought in read another.
+    What calls in that function brought in read another. Where the walk comes along one of those first it
+    would have kept theirs: such a call was given the broadcast.
     """
     if not literal.op_name or not is_broadcast_of_constant(literal):
         return users
@@ -24,6 +26,8 @@ def with_those_of_inner_calls_behind(
     if not all(name.startswith(around) for name in names):
         return users
     inner = {u for u, name in zip(users, names, strict=True) if "jit(" in name[len(around) :]}
+    if min(users, key=lambda u: uses[literal, u]) in inner:
+        return users
     own = [u for u in users if u not in inner]
     if inner and all(literal.id < u.id < passes for u in own):
         own.sort(key=lambda u: u.id)

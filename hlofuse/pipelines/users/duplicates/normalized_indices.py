@@ -143,6 +143,11 @@ def _written_again(index: Instruction, users: list[Instruction], uses: Uses) -> 
     return sorted(again)
 
 
+def is_sign_of_index(sign: Instruction, index: Instruction) -> bool:
+    """Is it the comparison that tells whether the `index` is negative?"""
+    return any(sum_of_index(u, sign, index) is not index for u in sign.users)
+
+
 def sum_of_index(selected: Instruction, sign: Instruction, index: Instruction) -> Instruction:
     """What is selected where the index is negative; `index` itself for another operation."""
     if selected.opcode != "select" or selected.operands[0] is not sign or selected.operands[2] is not index:

@@ -21,6 +21,7 @@ from hlofuse.pipelines.names import is_of_older_release, is_of_program, name_bef
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.numbers import Numbers
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.duplicates.normalized_indices import is_sign_of_index
 from hlofuse.pipelines.users.duplicates.products_derived import derived_again
 
 
@@ -125,9 +126,11 @@ def with_last_in_place_of_repeated(
 ) -> list[Instruction]:
     """The `users` of the `producer`, of which some were computed again.
 
-    A broadcast that is not of a constant each had one of its own.
+    A broadcast that is not of a constant each had one of its own. Signs of an index are told of apart
+    (`normalized_indices`).
     """
-    again = [place for u in users for place in repeated.get(u, ())]
+    told = (u for u in users if not is_sign_of_index(u, producer))
+    again = [place for u in told for place in repeated.get(u, ())]
     gone = sorted(place.met for place in again if producer.id < place.ahead_of or producer.id >= passes)
     if not gone or (producer.opcode == "broadcast" and not is_broadcast_of_constant(producer)):
         return users

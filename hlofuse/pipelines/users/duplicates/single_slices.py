@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import operation, stack_frame
-from hlofuse.pipelines.users.common.elements import dimension_of_first, is_second
 from hlofuse.pipelines.users.common.holes import last_at
 
 
@@ -43,7 +42,8 @@ def _is_next(u: Instruction, x: Instruction, dimension: int) -> bool:
     """Is `u` the slice of the element behind that of `x`, in the same place of the program?"""
     if u.opcode != "slice" or u.op_name != x.op_name or not _is_beside(x, u):
         return False
-    return is_second(u, dimension)
+    taken = u.attributes["slice"][dimension]
+    return (taken.start, taken.limit) == (1, 2)
 
 
 def _is_beside(x: Instruction, y: Instruction) -> bool:
@@ -54,6 +54,9 @@ def _dimension(x: Instruction) -> int | None:
     """Of which dimension, of two or three elements, it is the first, and the whole of all others."""
     if x.opcode != "slice" or operation(x) != "slice":
         return None
-    dimension = dimension_of_first(x)
-    is_short = dimension is not None and x.operands[0].shape.dimensions[dimension] in {2, 3}
-    return dimension if is_short else None
+    sizes = x.operands[0].shape.dimensions
+    taken = [(r.start, r.limit) for r in x.attributes["slice"]]
+    cut = [d for d, size in enumerate(sizes) if taken[d] != (0, size)]
+    if len(cut) != 1 or taken[cut[0]] != (0, 1):
+        return None
+    return cut[0] if sizes[cut[0]] in {2, 3} else None

@@ -79,10 +79,18 @@ def with_shortened_behind(users: list[Instruction], passes: int) -> list[Instruc
     """The users of a value with the second of two converts behind the first, which others read as well.
 
     SimplifyFPConversions (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`) made it anew, of the
-    value itself, though a walk may come along it first. `passes` is the first id that a pass gave.
+    value itself, though a walk may come along it first. Where nothing else read the first it took the place
+    of that, in front of what passes had made; only from f64 there are two steps that do not lead back.
+    `passes` is the first id that a pass gave.
     """
     converts = [u for u in users if u.opcode == "convert" and u.shape.element_type in FLOATING_TYPES]
-    if len(converts) < 2 or all(u.id >= passes for u in converts):
-        return users
     shortened = [u for u in converts if u.id >= passes and is_of_program(u)]
-    return [*(u for u in users if u not in shortened), *shortened]
+    others = [u for u in users if u not in shortened]
+    if len(converts) > 1:
+        return [*others, *shortened] if any(u.id < passes for u in converts) else users
+    if not shortened or any(u.id > shortened[0].id for u in others):
+        return users
+    if shortened[0].operands[0].shape.element_type != "f64":
+        return users
+    place = next((k for k, u in enumerate(users) if u.id >= passes), len(users))
+    return [*others[:place], *shortened, *others[place:]]

@@ -9,6 +9,7 @@ from hlofuse.pipelines.users.common.grouping import is_grouped, is_reduced
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening, readers_past_inserted
+from hlofuse.pipelines.users.products.reshaped_products import is_filled_for_split
 
 
 def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
@@ -30,9 +31,11 @@ def with_grouped_of_program(grouped: Instruction, users: list[Instruction], uses
 
     AlgebraicSimplifier has a reduction of one value read what is reshaped (`HandleReduce`,
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and the last user takes its place; so one of
-    these was grouped as well. Products read bitcasts that came as late. Broadcasts are made anew, of what is
-    reshaped, when the reductions have gone.
+    these was grouped as well. Products read bitcasts that came as late, but what fills one up that was split
+    is as old. Broadcasts are made anew, of what is reshaped, when the reductions have gone.
     """
+    if any(map(is_filled_for_split, users)):
+        return with_grouped_where_met(grouped, users, uses)
     if any(u.opcode in {"custom-call", "fusion"} for u in users):
         return users
     if any(u.opcode == "broadcast" for u in users):

@@ -8,6 +8,7 @@ from hlofuse.pipelines.users.common.copies import was_copy
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.layouts.transposed_in_place import is_transposed_of_product, was_read_transposed
+from hlofuse.pipelines.users.products.reshaped_products import is_filled_for_split
 
 
 def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -19,11 +20,15 @@ def with_last_in_place_of_bitcast(x: Instruction, users: list[Instruction]) -> l
     The bitcast has the name of the reduction where it is left, which was row-major. What is element-wise and
     was made anew read it through a transpose of the program then: the bitcast that this became was the first
     user, and the last of its own took its place.
+
+    SplitkRewriter (`xla/backends/gpu/transforms/splitk_rewriter.cc`) fills up what the bitcast gave back.
+    AlgebraicSimplifier has that read `x` itself before it makes bitcasts of what is left.
     """
     if x.opcode == "reduce" and not x.op_name:
         return last_in_front(users)
     if _is_of_reduction(x):
         return sorted(users, key=lambda u: u.opcode not in ELEMENTWISE_OPCODES)
+    users = sorted(users, key=lambda u: not is_filled_for_split(u))
     return sorted(users, key=lambda u: x.opcode == "transpose" and not brings_back(u))
 
 

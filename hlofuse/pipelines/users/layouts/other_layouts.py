@@ -21,7 +21,11 @@ from hlofuse.pipelines.users.common.ages import was_division
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied, was_copy
 from hlofuse.pipelines.users.floats.inserted_converts import is_inserted_convert
 from hlofuse.pipelines.users.layouts.made_by_others import is_made_by_others, opcodes_of_normalization
-from hlofuse.pipelines.users.products.reshaped_products import computed_by, is_sum_of_split
+from hlofuse.pipelines.users.products.reshaped_products import (
+    computed_by,
+    is_filled_for_split,
+    is_sum_of_split,
+)
 
 AS_THEIR_OPERANDS = ELEMENTWISE_OPCODES | frozenset(
     "concatenate dynamic-slice dynamic-update-slice pad reverse slice".split()
@@ -45,7 +49,9 @@ def made_anew(
     named = [
         x
         for x in computation
-        if x.opcode in _MADE_ANEW and name_before_renaming(x).root == x.opcode and not is_sum_of_split(x)
+        if x.opcode in _MADE_ANEW
+        and name_before_renaming(x).root == x.opcode
+        and not (is_sum_of_split(x) or is_filled_for_split(x))
     ]
     last = _last_before(named, first) if ids_known else -1
     likely = {x for x in named if x.id > last}
@@ -175,7 +181,9 @@ def may_have_layouts(x: Instruction) -> bool:
 
 
 def shares_layout(user: Instruction, x: Instruction) -> bool:
-    return user.opcode in AS_THEIR_OPERANDS and may_have_layouts(user) and user.shape.rank == x.shape.rank
+    if user.opcode not in AS_THEIR_OPERANDS or is_filled_for_split(user):
+        return False
+    return may_have_layouts(user) and user.shape.rank == x.shape.rank
 
 
 def in_other_layout(order: Iterable[Instruction], anew: frozenset[Instruction]) -> frozenset[Instruction]:

@@ -14,6 +14,7 @@ from hlofuse.pipelines.users.products.reshaped_products import (
     PRODUCTS,
     computed_by,
     is_bitcast_of_product,
+    is_filled_for_split,
     is_product,
     split_of,
 )
@@ -112,13 +113,8 @@ def _read_by(x: Instruction) -> list[Instruction]:
     fusion = x.computation and x.computation.fusion
     if fusion:
         return [fusion.operands[x.parameter_number]] if x.opcode == "parameter" else x.operands
-    is_shape = _is_of_split(x) or (x.opcode in LAYOUT_ONLY and operation(x) != "reshape")
+    is_shape = is_filled_for_split(x) or (x.opcode in LAYOUT_ONLY and operation(x) != "reshape")
     return x.operands[:1] if is_shape else []
-
-
-def _is_of_split(x: Instruction) -> bool:
-    """Does SplitkRewriter (`xla/backends/gpu/transforms/splitk_rewriter.cc`) fill it up to equal parts?"""
-    return x.opcode == "pad" and not x.op_name
 
 
 def _was_canonical(product: Instruction) -> bool:

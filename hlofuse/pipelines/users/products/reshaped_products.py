@@ -12,7 +12,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_of_derivative
 from hlofuse.pipelines.names import operation, stack_frame
-from hlofuse.pipelines.users.common.fusions import has_dot
+from hlofuse.pipelines.users.common.fusions import has_dot, is_gemm, readers_past_layout
 from hlofuse.pipelines.users.common.holes import last_at
 
 _PRODUCT = "dot_general"
@@ -95,6 +95,13 @@ def split_of(x: Instruction) -> Instruction | None:
         return None
     split = without_bitcasts(x.operands[0])
     return split if computed_by(split).opcode in PRODUCTS else None
+
+
+def is_filled_for_split(x: Instruction) -> bool:
+    """Does SplitkRewriter (`xla/backends/gpu/transforms/splitk_rewriter.cc`) fill it up to equal parts?"""
+    if x.opcode != "pad" or x.op_name:
+        return False
+    return bool(x.users) and all(r.opcode == "dot" or is_gemm(r) for r in readers_past_layout(x))
 
 
 def is_sum_of_products(x: Instruction) -> bool:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.ages import was_product_with_predicate
+from hlofuse.pipelines.users.common.visits import Uses
 
 
-def with_last_in_place_of_numbers(predicate: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_last_in_place_of_numbers(
+    predicate: Instruction, users: list[Instruction], uses: Uses
+) -> list[Instruction]:
     """The users of such a `predicate`, given those the program would have.
 
     Of each product simplification makes a choice, appended to who reads the predicate. The convert goes with
     the last of its products, and the last user takes its place (`HandleMultiply`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Products of one place in the source shared it.
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Products of one place in the source shared it,
+    unless a function is called there again and again: each had its own predicate then, and HloCSE made them
+    one in the order of its walk (`xla/service/hlo_cse.cc`).
     """
     if predicate.shape.element_type != "pred":
         return users
@@ -25,6 +31,9 @@ def with_last_in_place_of_numbers(predicate: Instruction, users: list[Instructio
     }
     if len(converts) < 2:
         return users
+    written = {(u.op_name, stack_frame(u)) for u in users}
+    if outermost_call(predicate) and len(written) == 1 and stack_frame(users[0]) == stack_frame(predicate):
+        return sorted(users, key=lambda u: uses[predicate, u])
     listed: list[Hashable] = []
     for user in users:
         of = converts.get(user, user)

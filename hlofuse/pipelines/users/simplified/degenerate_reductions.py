@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import is_loop_of_one_turn
 from hlofuse.pipelines.names import is_of_program, stack_frame
 from hlofuse.pipelines.users.common.holes import last_at, last_in_front
 
@@ -18,14 +19,19 @@ def with_last_in_place_of_degenerate(producer: Instruction, users: list[Instruct
 
     AlgebraicSimplifier (`HandleReduce`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes it a
     reshape, and one with that back to the dimensions of `producer` nothing. A program may have `x + x`
-    itself: the last, which reads both and is written elsewhere, tells of the reduction. Where the reduction
-    was the only one to read `producer`, its users were appended.
+    itself: the last, which reads both and is written elsewhere, tells of the reduction. No program has
+    `x - x`: that is what a softmax leaves. Where the reduction was the only one to read `producer`, its users
+    were appended.
     """
     *others, last = users
     if not producer.shape.is_array or 1 not in producer.shape.dimensions:
         return users
     if _is_reduced_elsewhere(producer, users[0]):
         return last_in_front(users)
+    for k, u in enumerate(others):
+        is_difference = u.opcode == "subtract" and u.operands == [producer, producer] and is_of_program(u)
+        if is_difference and not is_loop_of_one_turn(last):  # that comes out of its loop later
+            return last_at(users, k)
     if producer not in last.operands:
         return users
     for k, u in enumerate(others):

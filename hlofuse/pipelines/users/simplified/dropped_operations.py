@@ -31,6 +31,7 @@ def with_last_in_place_of_dropped(
     `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`): of a constant or a convert whoever that was, of
     other values who read `x + 0`, which was appended before.
     """
+    users = _with_sum_in_place_of_first_term(producer, users)
     if not is_of_program(producer):
         return users
     if is_power_divided_by(producer) or is_word_of_key(producer):
@@ -48,6 +49,28 @@ def with_last_in_place_of_dropped(
     others = [u for u in users if u is not reader]
     place = sum(uses[producer, u] < uses[producer, reader] for u in others)
     return [*others[:place], reader, *others[place:]]
+
+
+def _with_sum_in_place_of_first_term(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of `x`, of which a loop in Python adds up multiples, beginning with one times `x`.
+
+    `HandleMultiply` gave the first sum `x` itself.
+    """
+    for u in users:
+        if u.opcode != "add" or u.operands[0] is not x or u.operands[1] not in users:
+            continue
+        second, terms = u.operands[1], [v.operands[-1] for v in u.users if v.opcode == "add"]
+        if any(t in users and t is not u and _is_written_with(t, second) for t in terms):
+            others = [v for v in users if v is not u]
+            place = others.index(second)
+            return [*others[:place], u, *others[place:]]
+    return users
+
+
+def _is_written_with(term: Instruction, other: Instruction) -> bool:
+    if {term.opcode, other.opcode} != {"multiply"} or not stack_frame(term):
+        return False
+    return (term.op_name, stack_frame(term)) == (other.op_name, stack_frame(other))
 
 
 def _first_reader_is_gone(constant: Instruction, users: list[Instruction], numbers: Numbers) -> bool:

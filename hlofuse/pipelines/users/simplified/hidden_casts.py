@@ -147,6 +147,8 @@ def _is_ahead_of_gone_place(x: Instruction, users: list[Instruction], gone: Gone
     readers = [_reader(u) for u in users]
     if not all(_is_of_main(u) for u in readers if u.opcode != "reduce"):
         return False
+    if any("jvp(" in (u.op_name or "") and stack_frame(u) < here for u in readers):
+        return False  # what is derived read it as it was
     behind = {stack_frame(u) for u in readers if stack_frame(u) >= here}
     return behind == {here + 2} and _is_room_for_pair(x)
 

@@ -15,7 +15,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.ages_of_program import is_made_by_pass
 from hlofuse.pipelines.calls_in_names import is_of_called, is_of_derivative
 from hlofuse.pipelines.names import is_of_program, is_one_missing, operation
-from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.common.ages import was_division, was_dot
 from hlofuse.pipelines.users.common.constants import literal_of
 from hlofuse.pipelines.users.common.holes import without
 
@@ -212,9 +212,10 @@ def _was_computed_of(literal: Instruction, broadcast: Instruction, x: Instructio
 def product_in_broadcast(x: Instruction) -> Instruction | None:
     """The product with a number that `x` reads broadcast, if `x` is a product made anew for that.
 
-    The broadcast was made right ahead of it, or of another that took in the same: CSE made them one.
+    The broadcast was made right ahead of it, or of another that took in the same: CSE made them one. A matrix
+    product by a vector is such a product as well.
     """
-    if x.opcode != "multiply" or not is_of_program(x):
+    if x.opcode != "multiply" or not (is_of_program(x) or was_dot(x)):
         return None
     for o in x.operands:
         if o.opcode == "broadcast" and o.id < x.id and operation(o) == operation(x):

@@ -9,8 +9,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.extents import extent_of
-from hlofuse.pipelines.users.common.holes import last_in_front
+from hlofuse.pipelines.users.common.holes import behind_last, last_in_front
 from hlofuse.pipelines.users.common.visits import Uses
+from hlofuse.pipelines.users.simplified.reshaped_once import is_element
 
 
 def with_each_place_moved(
@@ -55,3 +56,33 @@ def _is_moved_behind_another(u: Instruction, x: Instruction, passes: int) -> boo
     """Could it not be moved before what it reads as well was? CSE has been in between."""
     others = (o for o in u.operands if o is not x)
     return any(o.opcode in ELEMENTWISE_OPCODES and o.op_name and o.id >= passes for o in others)
+
+
+def with_moved_in_turn(x: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of an element, with who computes with what another made of it behind that other.
+
+    ReshapeMover makes all that read a reshape anew together, and not before each of their operands is one:
+    those two had read reshapes of their own, and the first was moved in an earlier round. What is unstacked
+    is reshaped at once, and told of apart.
+    """
+    if x.opcode != "slice" or 1 not in x.shape.dimensions or is_element(x):
+        return users
+    of_shape = [u for u in users if _is_computed_alike(u, x)]
+    computed = {u: _computed_with(u, x) for u in of_shape} if len(of_shape) > 1 else {}
+    for u in sorted(computed, key=lambda u: u.id):
+        users = behind_last(users, u, lambda v, u=u: v in computed[u])  # type: ignore[misc]
+    return users
+
+
+def _computed_with(u: Instruction, x: Instruction) -> set[Instruction]:
+    """All of the dimensions of `x` that `u` is computed with, operand by operand."""
+    found, pending = set[Instruction](), [u]
+    while pending:
+        near = {o for o in pending.pop().operands if o not in found and _is_computed_alike(o, x)}
+        found |= near
+        pending += near
+    return found
+
+
+def _is_computed_alike(u: Instruction, x: Instruction) -> bool:
+    return u.opcode in ELEMENTWISE_OPCODES and u.shape.dimensions == x.shape.dimensions

@@ -73,8 +73,12 @@ def with_last_in_place_of_reshape(
     """The users of one of `moved`. A reshape was the only one, until it went as well.
 
     Simplification appended what had read it, and the last took its place (`ReplaceInstruction`,
-    `xla/hlo/ir/hlo_computation.cc`); or it went with its last reader, which was moved in front of it.
+    `xla/hlo/ir/hlo_computation.cc`); or it went with its last reader, which was moved in front of it. What
+    was moved in front of a broadcast was given that (`TryToSinkBroadcastAfterElementwiseOps`,
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`), and no reshape.
     """
+    if any(u.opcode == "broadcast" and u.id == producer.id + 1 for u in users):
+        return sorted(users, key=lambda u: u.id != producer.id + 1)
     if came_behind_its_users(producer, users):
         # What calls brought in when they were inlined may be younger than what reads it for no such reason.
         return users if is_of_called(producer) else last_in_front(users)

@@ -20,6 +20,7 @@ from hlofuse.pipelines.users.calls.clones import is_of_same_call
 from hlofuse.pipelines.users.common.ages import (
     Calls,
     is_in_nameless_function,
+    was_product_of_vectors,
     was_subtraction,
 )
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
@@ -250,7 +251,7 @@ def _read_another(moved: list[Instruction], x: Instruction, others: list[Instruc
 def _is_moved(x: Instruction, producer: Instruction, passes: int, calls: Calls) -> bool:
     if x.opcode not in ELEMENTWISE_OPCODES or is_in_nameless_function(x):
         return False
-    if not (is_of_program(x) or was_subtraction(x) or was_two(x)):
+    if not (is_of_program(x) or was_subtraction(x) or was_two(x) or was_product_of_vectors(x)):
         return False
     if producer.opcode == "reduce-window" and any(map(_is_end_of_rows, producer.users)):
         return False  # `x` was called for each element and inlined

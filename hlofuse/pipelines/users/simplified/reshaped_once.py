@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.calls_in_names import is_of_called, is_of_derivative, outermost_call
+from hlofuse.pipelines.calls_in_names import (
+    is_loop_of_one_turn,
+    is_of_called,
+    is_of_derivative,
+    outermost_call,
+)
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
 from hlofuse.pipelines.users.calls.clones import is_of_same_call
 from hlofuse.pipelines.users.common.extents import extent_of
@@ -30,6 +35,8 @@ def was_reshaped_once(
     # What is unstacked is reshaped at once, for all that read it.
     if was_scalar(x) or is_element(x) or _is_gradient(x, [*moved, *others]):
         return True
+    if is_loop_of_one_turn(x) and not any(map(is_loop_of_one_turn, [*moved, *others])):
+        return True  # what such a loop gives is an array of one element, which is reshaped at once
     if not others and _is_index(x) and _has_name(x, moved):
         return True
     # The framework reshapes what is written in different places for each of them, and a scalar, which it
