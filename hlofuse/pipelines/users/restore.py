@@ -75,7 +75,11 @@ from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_p
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
 from hlofuse.pipelines.users.products.read_elements import results_told_of, with_last_in_place_of_widening
-from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
+from hlofuse.pipelines.users.products.sliced_products import (
+    called_slices,
+    with_calls_behind,
+    without_called_slices,
+)
 from hlofuse.pipelines.users.products.split_vectors import with_last_in_place_of_bitcasts
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
 from hlofuse.pipelines.users.products.taken_readers import with_last_in_place_of_taken
@@ -153,7 +157,8 @@ def _restore(
         users = with_last_in_place_of_rounding(instruction, users, rounded)
         users = with_last_part_of_product_in_front(instruction, users)
         users = with_own_user_first(instruction, users)
-        reorder_users(instruction, without_called_slices(instruction, users, called))
+        users = without_called_slices(instruction, with_calls_behind(instruction, users), called)
+        reorder_users(instruction, users)
 
 
 def _put_in_order_of_program(computation: Computation) -> Program:
