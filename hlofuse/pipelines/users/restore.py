@@ -230,9 +230,10 @@ def _as_converts_leave_it(
         as_written = place is clues.order and users == sorted(users, key=place.__getitem__)
         users = users_through_convert(producer, users, uses, wide, as_written=as_written)
     else:
-        users = with_squeezed_where_reduced(users, clues.order)
-        users = with_last_in_place_of_converts(users, wide, clues.order, uses)
-        if place is clues.order:  # what was made anew has been told of it
+        is_told = place is not clues.order  # what was made anew has been told of it
+        users = users if is_told else with_squeezed_where_reduced(users, clues.order)
+        users = with_last_in_place_of_converts(users, wide, clues.order, uses, is_told=is_told)
+        if not is_told:
             users = with_last_in_place_of_widened(producer, users, wide, clues.order)
     if producer.opcode == "convert" and producer not in wide:
         users = with_spread_as_met(producer, users, uses, wide)

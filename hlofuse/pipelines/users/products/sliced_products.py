@@ -92,7 +92,9 @@ def with_calls_behind(producer: Instruction, users: list[Instruction]) -> list[I
 
 
 def _is_same_slice(call: Instruction, inside: Instruction, outside: Instruction) -> bool:
-    return _is_same(call, inside, outside) and inside.attributes.get("slice") == outside.attributes.get("slice")
+    return _is_same(call, inside, outside) and inside.attributes.get("slice") == outside.attributes.get(
+        "slice"
+    )
 
 
 def _insert(users: list[Instruction], slicing: _Slicing, x: Instruction) -> None:
