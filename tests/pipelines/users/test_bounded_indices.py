@@ -65,9 +65,7 @@ def test_interpolation_reads_a_point_anew_for_each_use(function: str, users: lis
     [("jit(take)/", ["select_n.1", "z.1", "lt.1"]), ("", ["lt.1", "z.1", "select_n.1"])],
     ids=["in a call", "by itself"],
 )
-def test_the_sum_that_counts_from_the_end_stood_behind_the_comparison(
-    function: str, users: list[str]
-) -> None:
+def test_the_sum_that_counts_from_the_end_stood_behind_a_comparison(function: str, users: list[str]) -> None:
     """Of what a call made the last was in front already: nothing took the place of the sum."""
     body = f"""  %i = s32[] parameter(0)
   %ys = f32[9]{{0}} parameter(1)

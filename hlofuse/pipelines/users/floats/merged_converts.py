@@ -26,8 +26,8 @@ def with_last_in_place_of_converts(
     """The users of a narrow value, one of which is such a convert: the last took the places of its equals.
 
     What is in `wide` got a convert each, in its own place; what else is in single precision read that of the
-    program. All but the one met first went, as CSE met them. A single one is in its reader's place, too, which is
-    told of what was made anew.
+    program. All but the one met first went, as CSE met them. A single one is in its reader's place, too, as
+    is told of what was made anew.
     `order` is the post-order, which tells of a constant, merged of many, no more than where the first convert
     stood.
     """

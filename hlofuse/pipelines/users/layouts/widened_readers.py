@@ -1,7 +1,7 @@
 """What reads a convert to f32 of a narrow value, and read the value itself when layouts were normalized.
 
-FloatNormalization (`xla/hlo/transforms/simplifiers/float_normalization.cc`) put each such convert in later, in
-the place of its reader. Ahead of that no walk came to the value by way of the convert: an operation of two
+FloatNormalization (`xla/hlo/transforms/simplifiers/float_normalization.cc`) put each such convert in later,
+in the place of its reader. Ahead of that no walk came to the value by way of the convert: an operation of two
 operands that is met for the first one is gone through for the second one, too, before it is done.
 """
 

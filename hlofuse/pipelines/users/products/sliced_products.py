@@ -79,7 +79,7 @@ def without_called_slices(
 
 
 def with_calls_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
-    """The users of `producer` with the calls behind that took a copy of a slice along which is still a user."""
+    """The users of `producer` with the calls behind that took a slice along which is still a user."""
     slices = [u for u in users if u.opcode == "slice"]
     calls = [
         u
@@ -92,9 +92,8 @@ def with_calls_behind(producer: Instruction, users: list[Instruction]) -> list[I
 
 
 def _is_same_slice(call: Instruction, inside: Instruction, outside: Instruction) -> bool:
-    return _is_same(call, inside, outside) and inside.attributes.get("slice") == outside.attributes.get(
-        "slice"
-    )
+    ranges = outside.attributes.get("slice")
+    return _is_same(call, inside, outside) and inside.attributes.get("slice") == ranges
 
 
 def _insert(users: list[Instruction], slicing: _Slicing, x: Instruction) -> None:
