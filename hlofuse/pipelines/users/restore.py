@@ -60,6 +60,7 @@ from hlofuse.pipelines.users.layouts.last_in_place import (
 )
 from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.users.layouts.merged_bitcasts import (
+    with_copied_behind,
     with_merged_bitcasts_behind,
     with_transposed_behind,
 )
@@ -177,7 +178,7 @@ def _put_in_order_of_program(computation: Computation) -> Program:
 
 def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]:
     """The users of a value that layout normalization made anew, and whether they tell of a cast already."""
-    users = with_last_in_place_of_bitcast(producer, producer.users)
+    users = with_copied_behind(with_last_in_place_of_bitcast(producer, producer.users))
     users = with_grouped_where_met(producer, users, clues.uses)
     place = {u: k for k, u in enumerate(users)}
     behind = reductions_but_last(users, clues.order) if producer in clues.wide else []
