@@ -52,7 +52,7 @@ def with_copied_behind(users: list[Instruction]) -> list[Instruction]:
     """The users of what was made anew, with bitcasts that were of another of its bitcasts behind that.
 
     Some read a reshape of the program as it is, and LayoutAssignment (`xla/service/layout_assignment.cc`) had
-    it copied for others: a transpose that bears its name since. The bitcast in front of it AlgebraicSimplifier
+    it copied for others: a transpose that bears its name since. The bitcast in front AlgebraicSimplifier
     (`HandleBitcast`) appended when the reshape had come to read the value itself.
     """
     listed = list(users)
