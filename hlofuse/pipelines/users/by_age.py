@@ -81,7 +81,7 @@ def _as_passes_leave_it(producer: Instruction, users: list[Instruction], clues: 
     if producer.opcode == "broadcast" and _made_together(producer, users, ages.passes):
         users = _as_made(producer, users, clues, ages)
         return without_those_in_softmax(producer, users, clues.order, clues.in_softmax)
-    users = with_moved_behind(producer, in_order_of_keys(producer, with_narrowed_behind(users)))
+    users = with_moved_behind(producer, in_order_of_keys(producer, with_narrowed_behind(users)), ages.moved)
     if not is_first_reader_in_gemm(producer, clues.in_gemms):
         users = with_last_in_place_of_dropped(producer, users, clues.uses, ages.numbers)
         users = with_last_in_place_of_equals(producer, users, clues.uses, ages.on_equals)

@@ -60,6 +60,7 @@ from hlofuse.pipelines.users.layouts.last_in_place import (
 )
 from hlofuse.pipelines.users.layouts.layout_normalization import restore_normalized_users
 from hlofuse.pipelines.users.layouts.merged_bitcasts import (
+    with_copied_behind,
     with_merged_bitcasts_behind,
     with_transposed_behind,
 )
@@ -75,7 +76,11 @@ from hlofuse.pipelines.users.products.dot_operands import with_dot_operands_in_p
 from hlofuse.pipelines.users.products.merged_dots import in_order_of_merged_products
 from hlofuse.pipelines.users.products.merged_operands import with_transposes_of_merger_behind
 from hlofuse.pipelines.users.products.read_elements import results_told_of, with_last_in_place_of_widening
-from hlofuse.pipelines.users.products.sliced_products import called_slices, without_called_slices
+from hlofuse.pipelines.users.products.sliced_products import (
+    called_slices,
+    with_calls_behind,
+    without_called_slices,
+)
 from hlofuse.pipelines.users.products.split_vectors import with_last_in_place_of_bitcasts
 from hlofuse.pipelines.users.products.taken_prologues import with_gemms_behind
 from hlofuse.pipelines.users.products.taken_readers import with_last_in_place_of_taken
@@ -153,7 +158,8 @@ def _restore(
         users = with_last_in_place_of_rounding(instruction, users, rounded)
         users = with_last_part_of_product_in_front(instruction, users)
         users = with_own_user_first(instruction, users)
-        reorder_users(instruction, without_called_slices(instruction, users, called))
+        users = without_called_slices(instruction, with_calls_behind(instruction, users), called)
+        reorder_users(instruction, users)
 
 
 def _put_in_order_of_program(computation: Computation) -> Program:
@@ -172,7 +178,7 @@ def _put_in_order_of_program(computation: Computation) -> Program:
 
 def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]:
     """The users of a value that layout normalization made anew, and whether they tell of a cast already."""
-    users = with_last_in_place_of_bitcast(producer, producer.users)
+    users = with_copied_behind(with_last_in_place_of_bitcast(producer, producer.users))
     users = with_grouped_where_met(producer, users, clues.uses)
     place = {u: k for k, u in enumerate(users)}
     behind = reductions_but_last(users, clues.order) if producer in clues.wide else []
@@ -225,9 +231,10 @@ def _as_converts_leave_it(
         as_written = place is clues.order and users == sorted(users, key=place.__getitem__)
         users = users_through_convert(producer, users, uses, wide, as_written=as_written)
     else:
-        users = with_squeezed_where_reduced(users, clues.order)
-        users = with_last_in_place_of_converts(users, wide, clues.order, uses)
-        if place is clues.order:  # what was made anew has been told of it
+        is_told = place is not clues.order  # what was made anew has been told of it
+        users = users if is_told else with_squeezed_where_reduced(users, clues.order)
+        users = with_last_in_place_of_converts(users, wide, clues.order, uses, is_told=is_told)
+        if not is_told:
             users = with_last_in_place_of_widened(producer, users, wide, clues.order)
     if producer.opcode == "convert" and producer not in wide:
         users = with_spread_as_met(producer, users, uses, wide)

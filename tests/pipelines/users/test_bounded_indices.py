@@ -58,3 +58,25 @@ def test_reads_stand_where_comparisons_with_zero_were(bound: str, users: list[st
 def test_interpolation_reads_a_point_anew_for_each_use(function: str, users: list[str]) -> None:
     """A walk comes to the choice of the value ahead of the sum with it."""
     assert users_of("y.3", _interpolated(function)) == users
+
+
+@pytest.mark.parametrize(
+    ("function", "users"),
+    [("jit(take)/", ["select_n.1", "z.1", "lt.1"]), ("", ["lt.1", "z.1", "select_n.1"])],
+    ids=["in a call", "by itself"],
+)
+def test_the_sum_that_counts_from_the_end_stood_behind_a_comparison(function: str, users: list[str]) -> None:
+    """Of what a call made the last was in front already: nothing took the place of the sum."""
+    body = f"""  %i = s32[] parameter(0)
+  %ys = f32[9]{{0}} parameter(1)
+  %zero = s32[] constant(0)
+  %back = s32[] constant(-1)
+  %last = s32[] constant(8)
+  %sub.1 = s32[] add(%i, %back){named("sub")}
+  %lt.1 = pred[] compare(%sub.1, %zero), direction=LT{named(f"{function}lt")}
+  %add.1 = s32[] add(%i, %last){named(f"{function}add")}
+  %select_n.1 = s32[] select(%lt.1, %add.1, %sub.1){named(f"{function}select_n")}
+  %y.1 = f32[1]{{0}} dynamic-slice(%ys, %select_n.1), dynamic_slice_sizes={{1}}{named(f"{function}slice")}
+  %z.1 = s32[] multiply(%sub.1, %last){named("mul")}
+  ROOT %r = (f32[1]{{0}}, s32[]) tuple(%y.1, %z.1)"""
+    assert users_of("sub.1", body) == users

@@ -184,3 +184,28 @@ def test_so_it_was_where_elements_are_younger_than_what_the_body_gives_back(
     for x in inner:
         x.id = element * 10 + (x.tuple_index or 0) if x.opcode == "get-tuple-element" else x.id + 20
     assert users_in(module, "k.1", ids_known=True) == users
+
+
+def _changed_body(other: str) -> str:
+    """A body cloned for counters that were merged; `k.1` is read by a call and an `other` operation."""
+    body = f"""  %sin.1 = f32[8]{{0}} sine(%k.1){named("while/body/jit(g)/sin")}
+  %cos.1 = f32[8]{{0}} cosine(%k.1){named("while/body/jit(g)/cos")}
+  %mul.1 = f32[8]{{0}} multiply(%sin.1, %cos.1){named("while/body/jit(g)/mul")}
+  {other}
+  ROOT %r = {_KINDS} tuple(%next.1, %mul.1, %read.2)"""
+    return _program("while", body).replace("%body", "%body.clone.clone.sunk.clone")
+
+
+@pytest.mark.parametrize("age", [0, 500], ids=["of the program", "made anew"])
+def test_both_a_call_and_the_tuple_of_a_changed_body_left_a_hole(age: int) -> None:
+    other = f"%read.2 = f32[8]{{0}} exponential(%k.1){named('while/body/exp')}"
+    module = parse_module(_changed_body(other))
+    find(module, "k.1").id += age
+    assert users_in(module, "k.1", ids_known=True) == ["sin.1", "cos.1", "read.2"]
+
+
+def test_a_bitcast_stands_for_who_reads_an_element_of_a_changed_body() -> None:
+    other = f"""%read.1 = f32[4,2]{{1,0}} bitcast(%k.1)
+  %read.3 = f32[4,2]{{1,0}} exponential(%read.1){named("while/body/exp")}
+  %read.2 = f32[8]{{0}} bitcast(%read.3)"""
+    assert users_in(_changed_body(other), "k.1", ids_known=True) == ["sin.1", "cos.1", "read.1"]

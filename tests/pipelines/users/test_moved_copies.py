@@ -266,3 +266,24 @@ custom_call_target="__cublas$lt$matmul", backend_config={{"gemm_backend_config":
  tuple(%div.1, %mul.1, %z, %transpose.1)"""
     ids = "p q r add.1 mul.1 div.1 transpose.1 bitcast.1 call z"
     assert users_of("add.1", body, ids=ids) == ["transpose.1", "mul.1", "div.1", "bitcast.1"]
+
+
+@pytest.mark.parametrize(
+    ("reader", "users"),
+    [("__cublas$gemm", ["convert.1", "transpose.1"]), ("other", ["transpose.1", "convert.1"])],
+    ids=["a product", "what is no product"],
+)
+def test_a_product_that_reads_what_was_copied_for_another_did_so_ahead_of_the_copy(
+    reader: str, users: list[str]
+) -> None:
+    name = named("convert_element_type")
+    body = f"""  %p = f8e4m3fn[1,8,16]{{2,1,0}} parameter(0)
+  %q = f8e4m3fn[1,8,16]{{2,1,0}} parameter(1)
+  %clamp.1 = f8e4m3fn[1,8,16]{{2,1,0}} maximum(%p, %q){name}
+  %bitcast.1 = f8e4m3fn[8,16]{{1,0}} bitcast(%clamp.1){name}
+  %convert.1 = f16[8,16]{{1,0}} convert(%bitcast.1){named("dot_general")}
+  %dot.1 = f16[8,16]{{1,0}} custom-call(%convert.1), custom_call_target="{reader}"
+  %transpose.1 = f8e4m3fn[16,8]{{1,0}} transpose(%bitcast.1), dimensions={{1,0}}{name}
+  ROOT %r = (f16[8,16]{{1,0}}, f8e4m3fn[16,8]{{1,0}}) tuple(%dot.1, %transpose.1)"""
+    ids = "p q clamp.1 bitcast.1 transpose.1 convert.1 dot.1 r"
+    assert users_of("bitcast.1", body, ids=ids) == users

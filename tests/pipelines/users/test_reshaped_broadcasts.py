@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.duplicates.reshaped_broadcasts import with_moved_behind
+
 from .lists import named, users_of
 
 _SHARED = f"""  %p = f32[1,8]{{1,0}} parameter(0)
@@ -82,3 +85,36 @@ def test_what_reads_an_operation_that_was_moved_is_moved_a_round_later() -> None
     made = " ".join(f"square.{k} mul.{k}1 bitcast.{k}1 mul.{k}2 bitcast.{k}2" for k in range(1, 4))
     users = ["mul.23", "mul.24", "mul.13", "mul.14", "mul.33", "mul.34"]
     assert users_of("broadcast.1", body, ids=f"rate broadcast.1 {given} r broadcast.9 {made}") == users
+
+
+@pytest.mark.parametrize(
+    ("age", "is_moved", "users"),
+    [
+        (6, False, ["lt.1", "gt.0", "ge.1"]),
+        (6, True, ["lt.1", "ge.1", "gt.0"]),
+        (9, True, ["lt.1", "ge.1", "gt.0"]),
+    ],
+    ids=["of the program", "moved as well", "moved in a later round"],
+)
+def test_what_else_was_moved_stands_where_the_walk_has_it_beside_bounds_of_indices(
+    age: int, is_moved: bool, users: list[str]
+) -> None:
+    body = f"""  %p = s32[8]{{0}} parameter(0)
+  %q = f32[32]{{0}} parameter(1)
+  %zero = s32[] constant(0)
+  %lt.0 = s32[8]{{0}} broadcast(%zero), dimensions={{}}{named("lt")}
+  %lt.1 = pred[8]{{0}} compare(%p, %lt.0), direction=LT{named("lt")}
+  %index.1 = s32[8]{{0}} select(%lt.1, %p, %p){named("select_n")}
+  %ge.1 = pred[8]{{0}} compare(%index.1, %lt.0), direction=GE{named("ge")}
+  %at.1 = s32[8,1]{{1,0}} bitcast(%index.1)
+  %gather.1 = f32[8,1]{{1,0}} gather(%q, %at.1), offset_dims={{1}}, collapsed_slice_dims={{}}, \
+start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1}}
+  %gt.0 = pred[8]{{0}} compare(%p, %lt.0), direction=GT{named("gt")}
+  ROOT %r = (pred[8]{{0}}, f32[8,1]{{1,0}}, pred[8]{{0}}) tuple(%gt.0, %gather.1, %ge.1)"""
+    entry = parse_module(f"HloModule m\n\nENTRY %main {{\n{body}\n}}\n").entry
+    broadcast, gt, ge = (next(x for x in entry if x.name == name) for name in ("lt.0", "gt.0", "ge.1"))
+    gt.id, ge.id = age, 8
+    met = broadcast.users if age == 6 else [u for u in broadcast.users if u is not gt]
+    met = met if age == 6 else [met[0], gt, *met[1:]]
+    listed = with_moved_behind(broadcast, met, frozenset([gt] if is_moved else []))
+    assert [u.name for u in listed] == users

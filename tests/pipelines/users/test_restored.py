@@ -93,6 +93,24 @@ def test_a_broadcast_swapped_with_a_convert_comes_last() -> None:
     assert users_as_guessed("x", body) == ["narrow", "new"]
 
 
+@pytest.mark.parametrize("new", ["new.1 new.2", "new.2 new.1"])
+def test_of_broadcasts_swapped_with_converts_the_youngest_comes_last(new: str) -> None:
+    body = """  %p = f32[32]{0} parameter(0)
+  %x = f32[32]{0} rsqrt(%p)
+  %new.1 = f32[32,8]{1,0} broadcast(%x), dimensions={0}
+  %neg.1 = f32[32,8]{1,0} negate(%new.1)
+  %new.2 = f32[32,4]{1,0} broadcast(%x), dimensions={0}
+  %neg.2 = f32[32,4]{1,0} negate(%new.2)
+  ROOT %r = (f32[32,8]{1,0}, f32[32,4]{1,0}) tuple(%neg.1, %neg.2)
+  %narrow = bf16[32]{0} convert(%x)
+  %old.1 = bf16[32,8]{1,0} broadcast(%narrow), dimensions={0}
+  %dead.1 = f32[32,8]{1,0} convert(%old.1)
+  %old.2 = bf16[32,4]{1,0} broadcast(%narrow), dimensions={0}
+  %dead.2 = f32[32,4]{1,0} convert(%old.2)"""
+    ids = f"p x narrow old.1 dead.1 old.2 dead.2 {new} neg.1 neg.2 r"
+    assert users_of("x", body, ids=ids) == ["narrow", *new.split()]
+
+
 def test_a_convert_swapped_with_a_broadcast_comes_last() -> None:
     body = """  %p = bf16[32]{0} parameter(0)
   %x = bf16[32]{0} negate(%p)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .lists import users_in
+from .lists import named, users_in
 
 _STATE = "(s32[], f32[3,64,64], f32[3,64,64], f32[3,64,64], f32[3,64,64], f32[3,64,64])"
 
@@ -91,3 +91,27 @@ def test_a_slice_that_others_read_stays() -> None:
 def test_what_a_product_wrote_is_read_back_by_a_slice_that_came_with_it() -> None:
     assert _offset({"call": (5,)}, read_back="call") == ["r1", "w3", "w4", "back"]
     assert _offset({"call": (5,), "call.1": (2,)}, read_back="call") == ["r1", "back", "w3", "w4"]
+
+
+def test_a_call_with_a_copy_of_a_slice_that_stays_was_made_behind_it() -> None:
+    program = f"""HloModule m
+
+%call (p0: f32[64,8], p1: f32[8,8]) -> f32[32,8] {{
+  %p0 = f32[64,8]{{1,0}} parameter(0)
+  %slice.9 = f32[32,8]{{1,0}} slice(%p0), slice={{[32:64], [0:8]}}
+  %p1 = f32[8,8]{{1,0}} parameter(1)
+  ROOT %dot.1 = f32[32,8]{{1,0}} custom-call(%slice.9, %p1), custom_call_target="__cublas$gemm"
+}}
+
+ENTRY %main {{
+  %p = f32[8,64]{{1,0}} parameter(0)
+  %q = f32[8,8]{{1,0}} parameter(1)
+  %sin.1 = f32[8,64]{{1,0}} sine(%p){named("sin")}
+  %rows = f32[64,8]{{1,0}} bitcast(%sin.1)
+  %slice.1 = f32[32,8]{{1,0}} slice(%rows), slice={{[0:32], [0:8]}}{named("slice")}
+  %called = f32[32,8]{{1,0}} fusion(%rows, %q), kind=kCustom, calls=%call
+  %slice.2 = f32[32,8]{{1,0}} slice(%rows), slice={{[32:64], [0:8]}}{named("slice")}
+  ROOT %r = (f32[32,8]{{1,0}}, f32[32,8]{{1,0}}, f32[32,8]{{1,0}}) tuple(%slice.1, %called, %slice.2)
+}}
+"""
+    assert users_in(program, "rows", ids_known=True) == ["slice.1", "slice.2", "called"]

@@ -79,3 +79,28 @@ def test_what_was_widened_read_the_programs_convert_before(wide: set[str], users
   %bitcast.1 = f32[64]{{0}} bitcast(%add.2)
   ROOT %r = (f32[64]{{0}}) tuple(%bitcast.1)"""
     assert users_normalized("convert.2", body, wide) == users
+
+
+@pytest.mark.parametrize(
+    ("read", "users"),
+    [("%convert.1, %each", ["convert.1", "flat.1"]), ("%convert.1, %convert.1", ["flat.1", "convert.1"])],
+    ids=["beside what comes of the value", "alone"],
+)
+def test_a_walk_comes_to_who_was_widened_once_both_its_operands_are_done(read: str, users: list[str]) -> None:
+    """What read the value by way of the other operand found the bitcast back, which it left for both."""
+    body = f"""  %p = bf16[8,8]{{1,0}} parameter(0)
+  %exp.1 = bf16[8,8]{{1,0}} exponential(%p){named("exp")}
+  %transpose.1 = bf16[8,8]{{1,0}} transpose(%exp.1), dimensions={{1,0}}{named("exp")}
+  %less = pred[8,8]{{1,0}} parameter(1)
+  %select.1 = bf16[8,8]{{1,0}} select(%less, %transpose.1, %transpose.1){named("select_n")}
+  %convert.1 = f32[8,8]{{1,0}} convert(%select.1)
+  %flat.1 = bf16[64]{{0}} bitcast(%select.1)
+  %convert.2 = f32[64]{{0}} convert(%flat.1)
+  %zero = bf16[] constant(0)
+  %convert.3 = f32[] convert(%zero)
+  %total = f32[] reduce(%convert.2, %convert.3), dimensions={{0}}, to_apply=%sum{named("reduce_sum")}
+  %each = f32[8,8]{{1,0}} broadcast(%total), dimensions={{}}{named("sub")}
+  %subtract.1 = f32[8,8]{{1,0}} subtract({read}){named("sub")}
+  %back = bf16[8,8]{{1,0}} convert(%subtract.1)
+  ROOT %r = (bf16[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(%back, %each)"""
+    assert users_of("select.1", body) == users

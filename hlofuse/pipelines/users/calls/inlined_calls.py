@@ -28,6 +28,7 @@ from hlofuse.pipelines.users.calls.equal_calls import merged_in_nested, merged_t
 from hlofuse.pipelines.users.calls.given_together import has_result_given_the_same
 from hlofuse.pipelines.users.calls.given_twice import readers_of_second
 from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
+from hlofuse.pipelines.users.calls.loop_elements import is_read_in_changed_body
 from hlofuse.pipelines.users.calls.nested_calls import as_call_within_leaves_it, as_nested_tuples_leave_it
 from hlofuse.pipelines.users.calls.read_through_bitcasts import (
     behind_bitcasts,
@@ -208,13 +209,14 @@ def _is_result_of_nested(result: Instruction, function: str) -> bool:
 def _is_element_of_program(x: Instruction, passes: int | None) -> bool:
     """Is it an element of what the body of a loop is given, or of a result, not made by a pass?
 
-    It has no op_name then, and that of a result is named after what that is of.
+    It has no op_name then, and that of a result is named after what that is of. Of a body that was changed
+    the elements were made anew.
     """
     if x.opcode != "get-tuple-element":
         return False
     if x.operands[0].opcode != "parameter":
         return name_before_renaming(x).root != x.opcode
-    return passes is not None and x.id < passes
+    return passes is not None and (x.id < passes or is_read_in_changed_body(x))
 
 
 def _by_place_of_call(

@@ -89,9 +89,12 @@ def with_tuple_gone(users: list[Instruction]) -> list[Instruction]:
     """The users of such an element, of which that tuple had been the first.
 
     What has no name is younger: counters are computed by it of the one they were merged with, and windows are
-    taken by it to be scattered into, by a loop then.
+    taken by it to be scattered into, by a loop then. Beside what has a name a bitcast stands for what
+    computes with the element.
     """
     younger = [u for u in users if not served_by(u).op_name and u.opcode != "tuple"]
+    if any(served_by(u).op_name for u in users):
+        younger = [u for u in younger if u.opcode != "bitcast"]
     if any(u.opcode not in _WINDOWS for u in younger):
         return users
     return [*last_in_front([u for u in users if u not in younger]), *younger]

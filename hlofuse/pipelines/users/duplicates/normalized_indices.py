@@ -83,7 +83,8 @@ def with_last_in_place_of_folded_sum(index: Instruction, users: list[Instruction
 
     AlgebraicSimplifier (`HandleAdd`, `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) makes
     `(i + c) + n` the sum of `i` and one constant: it is no user of `i + c` any more, and the last one takes
-    its place, in front of the select. The tuple of the results of a turn is made anew since.
+    its place, in front of the select, or behind the comparison where the select had come in front of that (it
+    took the place of a call). The tuple of the results of a turn is made anew since.
     """
     if index.opcode != "add" or not is_constant(index.operands[1]):
         return users
@@ -92,8 +93,9 @@ def with_last_in_place_of_folded_sum(index: Instruction, users: list[Instruction
         if selected.opcode == "select" and selected.operands[2] is index:
             sign, moved = selected.operands[:2]
             is_sum = moved.opcode == "add" and moved.operands[0] is index.operands[0]
-            if sign in users and is_sum and is_constant(moved.operands[1]):
-                return [*last_at(read, k), *users[len(read) :]]
+            if sign in read and is_sum and is_constant(moved.operands[1]):
+                place = max(k, read.index(sign) + 1)
+                return [*last_at(read, place), *users[len(read) :]]
     return users
 
 

@@ -17,13 +17,16 @@ Reshaped: TypeAlias = "dict[Instruction, list[Instruction]]"
 _BOUNDS = frozenset({"ge", "le"})
 
 
-def with_moved_behind(broadcast: Instruction, users: list[Instruction]) -> list[Instruction]:
+def with_moved_behind(
+    broadcast: Instruction, users: list[Instruction], moved: frozenset[Instruction]
+) -> list[Instruction]:
     """The users of a broadcast of a number with those behind that ReshapeMover made.
 
     It reshapes the other operands too (`xla/hlo/transforms/simplifiers/reshape_mover.cc`), and
     AlgebraicSimplifier makes a broadcast of the reshape of one. HloCSE had merged what the program has equal
-    by then, and appends the users of the new one when it runs again. Ids have to be XLA's, but for what
-    reads the broadcast of a constant.
+    by then, and appends the users of the new one when it runs again, be they such comparisons or others that
+    it `moved`; what is younger it appended in a later round. Ids have to be XLA's, but for what reads the
+    broadcast of a constant.
     """
     if broadcast.opcode != "broadcast":
         return users
@@ -32,8 +35,11 @@ def with_moved_behind(broadcast: Instruction, users: list[Instruction]) -> list[
     if number.shape.rank or (is_made_by_pass(broadcast) and not is_constant(number)):
         return users
     if is_constant(number):
-        is_of_bound = operation(broadcast) in _BOUNDS
-        return users if is_of_bound else sorted(users, key=_is_bound_of_index)
+        bounds = [] if operation(broadcast) in _BOUNDS else [u for u in users if _is_bound_of_index(u)]
+        last = max((u.id for u in bounds), default=0)
+        later = [u for u in users if bounds and (u in bounds or u in moved)]
+        rounds = {u: 1 + (u in moved and u.id > last) for u in later}
+        return sorted(users, key=lambda u: rounds.get(u, 0))
     return sorted(users, key=lambda u: _was_moved(u, broadcast))
 
 

@@ -16,12 +16,18 @@ from hlofuse.pipelines.users.floats.inserted_converts import is_narrow, is_narro
 
 
 def with_last_in_place_of_converts(
-    users: list[Instruction], wide: frozenset[Instruction], order: dict[Instruction, int], uses: Uses
+    users: list[Instruction],
+    wide: frozenset[Instruction],
+    order: dict[Instruction, int],
+    uses: Uses,
+    *,
+    is_told: bool,
 ) -> list[Instruction]:
     """The users of a narrow value, one of which is such a convert: the last took the places of its equals.
 
     What is in `wide` got a convert each, in its own place; what else is in single precision read that of the
-    program. All but the one met first went, as CSE met them. A single one is in its reader's place, too.
+    program. All but the one met first went, as CSE met them. A single one is in its reader's place, too, as
+    is told of what was made anew.
     `order` is the post-order, which tells of a constant, merged of many, no more than where the first convert
     stood.
     """
@@ -31,7 +37,7 @@ def with_last_in_place_of_converts(
     met = {order[u]: uses[convert, u] for u in convert.users if u in wide}
     of_program = [u for u in convert.users if u not in wide]
     if not met or len(met) + bool(of_program) < 2:
-        return _where_read(convert, users, order) if met else users
+        return _where_read(convert, users, order) if met and not is_told else users
     if is_made_of_nothing(convert.operands[0]):
         met = {min(met): -1}
     if of_program:

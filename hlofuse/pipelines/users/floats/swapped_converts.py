@@ -15,7 +15,8 @@ def with_swapped_behind(users: list[Instruction]) -> list[Instruction]:
     Simplification makes `broadcast(convert(x))` of `convert(broadcast(x))`, behind all that uses `x`. What
     it stands for is still there: nothing has taken away dead instructions since. If `x` was a convert
     back to single precision, the two converts have gone as well. If `x` is a convert to less that nobody
-    else reads, a walk comes to it behind all else now: it stood where it was broadcast.
+    else reads, a walk comes to it behind all else now: it stood where it was broadcast. Of broadcasts that
+    were made so the youngest is the last.
     """
     converts = [u for u in users if u.opcode == "convert"]
     broadcasts = [u for u in users if u.opcode == "broadcast"]
@@ -32,7 +33,7 @@ def with_swapped_behind(users: list[Instruction]) -> list[Instruction]:
         if stand_in is not None and listed.index(stand_in) < listed.index(convert):
             listed.remove(convert)
             listed.insert(listed.index(stand_in), convert)
-    return sorted(listed, key=lambda user: user in swapped)
+    return sorted(listed, key=lambda user: user.id if user in swapped else -1)
 
 
 def _stands_for(broadcast: Instruction, convert: Instruction) -> bool:

@@ -49,6 +49,7 @@ from hlofuse.pipelines.users.layouts.other_layouts import (
     was_copied_for_each,
 )
 from hlofuse.pipelines.users.layouts.simplified_bitcasts import Simplification
+from hlofuse.pipelines.users.layouts.widened_readers import read_narrow, with_converts
 from hlofuse.pipelines.users.products.accumulated_products import is_sum_in_call
 from hlofuse.pipelines.users.products.side_inputs import reads_addend_first
 
@@ -88,6 +89,7 @@ def restore_normalized_users(
     narrowed = [narrow_for_wide(graph, x, wide) for x in computation if x in other and is_narrowed(x, wide)]
     read_wide = {x: widened_for_others(x, anew, other, wide) for x in computation}
     widened = [widen_for_others(graph, x, others) for x, others in read_wide.items() if others]
+    narrow = read_narrow(graph, (x for x in order if x in anew and x in other), wide)
     normalization = Normalization(
         graph,
         anew,
@@ -113,6 +115,7 @@ def restore_normalized_users(
         if node.dead or x is None or x not in other:
             continue
         node.users += merged.get(x, ())
+        node.users = with_converts(node.users, graph, narrow.get(x, {}))
         if x in converts:
             listed = [*node.users, *converts[x].users]
             if reorder_users(x, [u.source for u in listed if u.source is not None]):

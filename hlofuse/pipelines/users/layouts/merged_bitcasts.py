@@ -6,7 +6,7 @@ from bisect import bisect
 from functools import lru_cache
 
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.names import operation, stack_frame
 
 
 def with_merged_bitcasts_behind(value: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -46,6 +46,30 @@ def with_transposed_behind(value: Instruction, users: list[Instruction]) -> list
     if not is_of_several and youngest.shape.true_dimensions != value.shape.true_dimensions:
         return users  # what was normalized in its place is of another transpose
     return [*(u for u in users if u is not youngest), youngest]
+
+
+def with_copied_behind(users: list[Instruction]) -> list[Instruction]:
+    """The users of what was made anew, with bitcasts that were of another of its bitcasts behind that.
+
+    Some read a reshape of the program as it is, and LayoutAssignment (`xla/service/layout_assignment.cc`) had
+    it copied for others: a transpose that bears its name since. The bitcast in front AlgebraicSimplifier
+    (`HandleBitcast`) appended when the reshape had come to read the value itself.
+    """
+    listed = list(users)
+    for copied in users:
+        copies = [u for u in users if _is_of_copy(u, copied)] if _is_named_bitcast(copied) else []
+        for bitcast in copies:
+            if listed.index(bitcast) < listed.index(copied):
+                listed.remove(bitcast)
+                listed.insert(listed.index(copied) + 1, bitcast)
+    return listed
+
+
+def _is_of_copy(x: Instruction, copied: Instruction) -> bool:
+    if x.opcode != "bitcast" or x.op_name or not x.users:
+        return False
+    names = {(u.opcode, u.op_name, stack_frame(u)) for u in x.users}
+    return names == {("transpose", copied.op_name, stack_frame(copied))}
 
 
 def _is_named_bitcast(x: Instruction) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.custom_calls import is_library_matmul
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.instruction import Instruction
@@ -39,13 +40,14 @@ def with_copy_of_part_in_front(part: Instruction, users: list[Instruction]) -> l
     """The users of a part that was made so, or of what else was, of which the copy of it came first.
 
     What the copy is moved behind next (elementwise operations) reads the part as well from then on, as it is
-    made. ReshapeDecomposer puts a copy behind a bitcast, too.
+    made. ReshapeDecomposer puts a copy behind a bitcast, too. A product takes the layout that it is given: it
+    read the part itself from the start.
     """
     if any(u.id < part.id for u in users):
         return users
     copies = [u for u in users if _is_copy_of(u, part)]
     others = [u for u in users if u not in copies]
-    if len(copies) != 1 or not _is_of_copied(part):
+    if len(copies) != 1 or not _is_of_copied(part) or any(map(_is_for_product, others)):
         return users
     if _were_moved_in_front(others, part, copies[0]):
         return [*copies, *sorted(others, key=lambda u: u.id)]
@@ -155,6 +157,12 @@ def _were_moved_in_front(users: list[Instruction], part: Instruction, copy: Inst
         or is_read_as_addend(u)
         for u in users
     )
+
+
+def _is_for_product(x: Instruction) -> bool:
+    """Does a product of a library read it, or what it is converted to for that?"""
+    readers = x.users if x.opcode == "convert" else [x]
+    return bool(readers) and all(map(is_library_matmul, readers))
 
 
 def _is_reduced_in_front(x: Instruction, part: Instruction) -> bool:

@@ -78,6 +78,24 @@ def without_called_slices(
     return listed
 
 
+def with_calls_behind(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of `producer` with the calls behind that took a slice along which is still a user."""
+    slices = [u for u in users if u.opcode == "slice"]
+    calls = [
+        u
+        for u in users
+        if u.opcode == "fusion"
+        and u.fusion_kind == "kCustom"
+        and any(_is_same_slice(u, x, s) for x in u.fused_computation for s in slices)
+    ]
+    return [*(u for u in users if u not in calls), *sorted(calls, key=number_in_name)]
+
+
+def _is_same_slice(call: Instruction, inside: Instruction, outside: Instruction) -> bool:
+    ranges = outside.attributes.get("slice")
+    return _is_same(call, inside, outside) and inside.attributes.get("slice") == ranges
+
+
 def _insert(users: list[Instruction], slicing: _Slicing, x: Instruction) -> None:
     """Reads come ahead of writes."""
     ahead = [u for u in users if u.opcode == slicing.opcode and (_slicing(u) or slicing) <= slicing]
