@@ -50,7 +50,7 @@ from hlofuse.pipelines.users.simplified.merged_rounds import with_those_of_its_r
 from hlofuse.pipelines.users.simplified.merged_slices import merged_slices
 from hlofuse.pipelines.users.simplified.multiplied_constants import with_products_gone
 from hlofuse.pipelines.users.simplified.random_rounds import with_sums_of_word_gone
-from hlofuse.pipelines.users.simplified.stable_sorts import with_last_in_place_of_sorted
+from hlofuse.pipelines.users.simplified.sorted_again import with_last_in_place_of_sorted
 from hlofuse.pipelines.users.simplified.top_k import with_last_in_place_of_tuple
 
 

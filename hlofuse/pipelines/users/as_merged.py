@@ -22,6 +22,7 @@ from hlofuse.pipelines.users.duplicates.normalized_indices import (
     with_signs_of_index_merged,
 )
 from hlofuse.pipelines.users.duplicates.older_equals import with_older_equals_gone
+from hlofuse.pipelines.users.duplicates.own_converts import with_reader_of_kept_first
 from hlofuse.pipelines.users.duplicates.predicates_for_each import (
     with_last_in_place_of_predicate,
     with_nested_selects_behind,
@@ -78,6 +79,8 @@ def as_merged(producer: Instruction, users: list[Instruction], clues: Clues) -> 
     users = with_readers_of_twin_behind(producer, users, clues.uses)
     users = with_last_in_place_of_merged_expressions(producer, users, clues.uses)
     users = with_own_reader_first(producer, users)
+    if clues.ids_known:
+        users = with_reader_of_kept_first(producer, users)
     users = with_last_in_place_of_element(producer, users, clues.order)
     users = with_bounds_around_reshapes(producer, users, clues.order)
     users = with_lower_bound_of_place_gone(producer, with_kept_place_in_front(producer, users))

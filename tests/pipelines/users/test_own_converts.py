@@ -47,3 +47,22 @@ def test_a_reshape_that_a_pass_put_in_is_read_where_the_reduction_is() -> None:
     """It has a copy of the metadata of the convert."""
     users = users_of("x.1", _normalized("jvp()/", _GROUPED), tables=_PLACES)
     assert users == ["sub.1", "flat.1", "square.1", "mul.1"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "users"),
+    [
+        ("p none square.1 convert_element_type.1 sub.1 sum.1 r", ["sub.1", "sum.1", "square.1"]),
+        ("p none convert_element_type.1 sub.1 square.1 sum.1 r", ["sum.1", "sub.1", "square.1"]),
+    ],
+    ids=["read another one", "made in order"],
+)
+def test_who_is_older_than_the_convert_that_was_kept_read_another_one(ids: str, users: list[str]) -> None:
+    body = f"""  %p = f16[8,4]{{1,0}} parameter(0)
+  %none = f32[] constant(0)
+  %convert_element_type.1 = f32[8,4]{{1,0}} convert(%p){named("convert_element_type")}
+  %sum.1 = f32[8]{{0}} reduce(%convert_element_type.1, %none), dimensions={{1}}, to_apply=%sum
+  %sub.1 = f32[8,4]{{1,0}} subtract(%convert_element_type.1, %convert_element_type.1){named("sub")}
+  %square.1 = f32[8,4]{{1,0}} multiply(%convert_element_type.1, %convert_element_type.1){named("square")}
+  ROOT %r = (f32[8]{{0}}, f32[8,4]{{1,0}}, f32[8,4]{{1,0}}) tuple(%sum.1, %sub.1, %square.1)"""
+    assert users_of("convert_element_type.1", body, ids=ids) == users

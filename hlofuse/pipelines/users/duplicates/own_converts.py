@@ -50,3 +50,16 @@ def _reader(user: Instruction, x: Instruction) -> Instruction:
     """What reads `x` through a reshape of ReductionDimensionGrouper, which has a copy of its metadata."""
     is_put_in = user.opcode == "bitcast" and is_of_same_operation(user, x)
     return user.users[0] if is_put_in and len(user.users) == 1 else user
+
+
+def with_reader_of_kept_first(convert: Instruction, users: list[Instruction]) -> list[Instruction]:
+    """The users of a `convert` of the program with that first which was made right behind it. Ids are XLA's.
+
+    Others are older than the convert: they read an equal one, and HloCSE (`xla/service/hlo_cse.cc`) appended
+    them to the users of the one that its walk met first. A derivative makes none for itself.
+    """
+    if convert.opcode != "convert" or not is_of_program(convert) or is_on_way_back(convert):
+        return users
+    if not any(u.id < convert.id for u in users):
+        return users
+    return sorted(users, key=lambda u: u.id != convert.id + 1)
