@@ -7,6 +7,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_of_program, operation
 from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.holes import last_in_front, without
+from hlofuse.pipelines.users.products.reshaped_products import split_of
 from hlofuse.pipelines.users.products.taken_prologues import leads_to_gemm_with_prologue
 
 
@@ -119,7 +120,8 @@ def operands_of_part(part: Instruction) -> list[Instruction]:
     if not _is_part(part):
         return []
     start = max(starts_of_part(part))
-    return [_operand_from(o, start) for o in _computed_by(part.operands[0]).operands[:2]]
+    made = _computed_by(part.operands[0])
+    return [_operand_from(o, start) for o in (split_of(made) or made).operands[:2]]
 
 
 def _operand_from(operand: Instruction, start: int) -> Instruction:
