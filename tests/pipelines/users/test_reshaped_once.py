@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from .lists import named, places_in_source, users_of
+from hlofuse.ir import parse_module
+from hlofuse.pipelines.users.simplified.moved_in_each_place import with_moved_in_turn
+
+from ...running import find
+from .lists import HEAD, named, places_in_source, users_of
 
 
 @pytest.mark.parametrize(
@@ -161,3 +165,19 @@ def test_what_a_loop_of_one_turn_gives_is_reshaped_for_all_that_read_it(
   ROOT %r = (f32[], f32[1,8]{{1,0}}) tuple(%reduce.1, %mul.1)"""
     ids = f"x y zero {made} multiply.1 mul.1 flat reduce.1"
     assert users_of("div.1", body, ids=ids) == users
+
+
+def test_what_was_moved_first_is_in_the_place_of_its_reshape() -> None:
+    """`x[0].sum()` and `tanh(x[0]) + x[0]`: the sum read the slice itself before anything was moved."""
+    body = """  %x = f32[16,8]{1,0} parameter(0)
+  %zero = f32[] constant(0)
+  %s.1 = f32[1,8]{1,0} slice(%x), slice={[0:1], [0:8]}
+  %bitcast.1 = f32[8]{0} bitcast(%s.1)
+  %sum.1 = f32[] reduce(%bitcast.1, %zero), dimensions={0}, to_apply=%sum
+  %tanh.1 = f32[1,8]{1,0} tanh(%s.1)
+  %add.1 = f32[1,8]{1,0} add(%tanh.1, %s.1)
+  ROOT %r = (f32[], f32[1,8]) tuple(%sum.1, %add.1)"""
+    module = parse_module(f"{HEAD}\nENTRY %main {{\n{body}\n}}\n")
+    users = [find(module, name) for name in ("add.1", "bitcast.1", "tanh.1")]
+    listed = with_moved_in_turn(find(module, "s.1"), users)
+    assert [u.name for u in listed] == ["tanh.1", "bitcast.1", "add.1"]

@@ -62,15 +62,19 @@ def with_moved_in_turn(x: Instruction, users: list[Instruction]) -> list[Instruc
     """The users of an element, with who computes with what another made of it behind that other.
 
     ReshapeMover makes all that read a reshape anew together, and not before each of their operands is one:
-    those two had read reshapes of their own, and the first was moved in an earlier round. What is unstacked
-    is reshaped at once, and told of apart.
+    those two had read reshapes of their own, and the first was moved in an earlier round, into the place of
+    its reshape. What is unstacked is reshaped at once, and told of apart.
     """
     if x.opcode != "slice" or 1 not in x.shape.dimensions or is_element(x):
         return users
     of_shape = [u for u in users if _is_computed_alike(u, x)]
     computed = {u: _computed_with(u, x) for u in of_shape} if len(of_shape) > 1 else {}
     for u in sorted(computed, key=lambda u: u.id):
-        users = behind_last(users, u, lambda v, u=u: v in computed[u])  # type: ignore[misc]
+        at = users.index(u)
+        if (earlier := next((v for v in users[at:] if v in computed[u]), None)) is not None:
+            users = behind_last(users, u, computed[u].__contains__)
+            users.remove(earlier)
+            users.insert(at, earlier)
     return users
 
 
