@@ -22,6 +22,17 @@ HEAD = """HloModule m
 """
 
 
+SPLIT = """
+%gemm (a: f32[4,32,64], b: f32[4,32,64]) -> f32[4,64,64] {
+  %a = f32[4,32,64]{2,1,0} parameter(0)
+  %b = f32[4,32,64]{2,1,0} parameter(1)
+  ROOT %dot.1 = f32[4,64,64]{2,1,0} dot(%a, %b), lhs_batch_dims={0}, rhs_batch_dims={0},\
+ lhs_contracting_dims={1}, rhs_contracting_dims={1}
+}
+"""
+"""The computation of a matrix product of 128 rows that SplitK made four of."""
+
+
 def loop_of(body: str, kinds: str) -> str:
     """An entry that is a loop of that computation over a tuple of such `kinds`, and its condition."""
     return f"""%condition (c: {kinds}) -> pred[] {{

@@ -6,16 +6,7 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines.users.layouts.last_in_place import with_last_in_place_of_bitcast
 
 from ...running import find
-from .lists import HEAD, named, users_of
-
-_SPLIT = """
-%gemm (a: f32[4,32,64], b: f32[4,32,64]) -> f32[4,64,64] {
-  %a = f32[4,32,64]{2,1,0} parameter(0)
-  %b = f32[4,32,64]{2,1,0} parameter(1)
-  ROOT %dot.1 = f32[4,64,64]{2,1,0} dot(%a, %b), lhs_batch_dims={0}, rhs_batch_dims={0},\
- lhs_contracting_dims={1}, rhs_contracting_dims={1}
-}
-"""
+from .lists import HEAD, SPLIT, named, users_of
 
 
 def _filled_up() -> str:
@@ -33,11 +24,11 @@ def _filled_up() -> str:
 
 def test_what_fills_a_split_product_up_was_not_laid_out_anew() -> None:
     ids = "x y zero add.1 sum.1 r parts pad.1 gemm.1"
-    assert users_of("add.1", _filled_up(), head=_SPLIT, ids=ids) == ["sum.1", "pad.1"]
+    assert users_of("add.1", _filled_up(), head=SPLIT, ids=ids) == ["sum.1", "pad.1"]
 
 
 def test_what_fills_a_split_product_up_read_what_was_laid_out_anew_first() -> None:
-    x = find(parse_module(f"{HEAD}{_SPLIT}\nENTRY %main {{\n{_filled_up()}\n}}\n"), "add.1")
+    x = find(parse_module(f"{HEAD}{SPLIT}\nENTRY %main {{\n{_filled_up()}\n}}\n"), "add.1")
     assert [u.name for u in with_last_in_place_of_bitcast(x, x.users)] == ["pad.1", "sum.1"]
 
 
@@ -65,4 +56,4 @@ def test_what_fills_a_split_product_up_is_older_than_grouped_reductions() -> Non
   %parts = f32[4,32,64]{{2,1,0}} bitcast(%pad.1)
   %gemm.1 = f32[4,64,64]{{2,1,0}} fusion(%parts, %y), kind=kCustom, calls=%gemm{dot}
   ROOT %r = (f32[120,64], f32[64], f32[4,64,64]) tuple(%gemm.2, %sum.1, %gemm.1)"""
-    assert users_of("flat", body, head=_SPLIT + _WHOLE) == ["gemm.2", "pad.1", "sum.1"]
+    assert users_of("flat", body, head=SPLIT + _WHOLE) == ["gemm.2", "pad.1", "sum.1"]

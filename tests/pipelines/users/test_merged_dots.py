@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .lists import named, users_of
+from .lists import SPLIT, named, users_of
 
 
 def test_parts_of_a_product_that_were_transposed_come_by_age() -> None:
@@ -135,28 +135,18 @@ def test_the_last_users_of_what_merged_products_share_are_where_these_were() -> 
     assert users_of("p", body.replace("NAME", "dot_general"), ids=ids) == ["call", "mul.1", "sub.1"]
 
 
-_SPLIT = """
-%gemm (c: f32[4,30,64], d: f32[4,30,64]) -> f32[4,64,64] {
-  %c = f32[4,30,64]{2,1,0} parameter(0)
-  %d = f32[4,30,64]{2,1,0} parameter(1)
-  ROOT %dot.1 = f32[4,64,64]{2,1,0} dot(%c, %d), lhs_batch_dims={0}, rhs_batch_dims={0},\
- lhs_contracting_dims={1}, rhs_contracting_dims={1}
-}
-"""
-
-
 def test_parts_of_a_product_that_was_split_had_been_reshaped_as_those_of_a_whole_one() -> None:
     """Derivatives by the weights of two layers, summed over batch and rows: DotDecomposer reshaped each."""
     dot = named("transpose(jvp(layer))/dot_general")
-    body = f"""  %p = f32[2,60,32]{{2,1,0}} parameter(0)
-  %q = f32[2,60,32]{{2,1,0}} parameter(1)
-  %y = f32[2,60,64]{{2,1,0}} parameter(2)
+    body = f"""  %p = f32[2,64,32]{{2,1,0}} parameter(0)
+  %q = f32[2,64,32]{{2,1,0}} parameter(1)
+  %y = f32[2,64,64]{{2,1,0}} parameter(2)
   %zero = f32[] constant(0)
-  %flat.1 = f32[120,32]{{1,0}} bitcast(%p){dot}
-  %flat.2 = f32[120,32]{{1,0}} bitcast(%q){dot}
-  %joined = f32[120,64]{{1,0}} concatenate(%flat.1, %flat.2), dimensions={{1}}
-  %parts.1 = f32[4,30,64]{{2,1,0}} bitcast(%joined){dot}
-  %parts.2 = f32[4,30,64]{{2,1,0}} bitcast(%y){dot}
+  %flat.1 = f32[128,32]{{1,0}} bitcast(%p){dot}
+  %flat.2 = f32[128,32]{{1,0}} bitcast(%q){dot}
+  %joined = f32[128,64]{{1,0}} concatenate(%flat.1, %flat.2), dimensions={{1}}
+  %parts.1 = f32[4,32,64]{{2,1,0}} bitcast(%joined){dot}
+  %parts.2 = f32[4,32,64]{{2,1,0}} bitcast(%y){dot}
   %gemm.1 = f32[4,64,64]{{2,1,0}} fusion(%parts.1, %parts.2), kind=kCustom, calls=%gemm{dot}
   %reduce.1 = f32[64,64]{{1,0}} reduce(%gemm.1, %zero), dimensions={{0}}, to_apply=%sum{dot}
   %slice.1 = f32[32,64]{{1,0}} slice(%reduce.1), slice={{[0:32], [0:64]}}{dot}
@@ -164,4 +154,4 @@ def test_parts_of_a_product_that_was_split_had_been_reshaped_as_those_of_a_whole
   %exp.1 = f32[32,64]{{1,0}} exponential(%slice.2){named("exp")}
   %tanh.1 = f32[32,64]{{1,0}} tanh(%slice.2){named("tanh")}
   ROOT %r = (f32[32,64], f32[32,64], f32[32,64]) tuple(%slice.1, %exp.1, %tanh.1)"""
-    assert users_of("slice.2", body, head=_SPLIT) == ["tanh.1", "exp.1"]
+    assert users_of("slice.2", body, head=SPLIT) == ["tanh.1", "exp.1"]

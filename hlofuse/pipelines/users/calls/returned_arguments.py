@@ -10,6 +10,7 @@ from __future__ import annotations
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.names import stack_frame
+from hlofuse.pipelines.users.common.extents import callers_of
 
 
 def with_reader_in_place_of_call(producer: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -32,8 +33,4 @@ def _given_to_next(total: Instruction, first: Instruction) -> Instruction | None
     given = second.operands[0]
     if given.opcode != "slice" or given.operands[0] is not first or first.shape != total.shape:
         return None
-    if total.computation is None or total.computation.module is None:
-        return None
-    frames = total.computation.module.stack_frames
-    callers = [*frames.with_callers(stack_frame(second))][1:]
-    return given if stack_frame(total) in callers else None
+    return given if stack_frame(total) in callers_of(second) else None

@@ -41,6 +41,22 @@ def extent_of(x: Instruction) -> Extent | None:
     return extent_of_frame(x.computation.module, number)
 
 
+def callers_of(x: Instruction) -> list[int]:
+    """The frames of the calls out of which `x` came, outwards."""
+    if x.computation is None or x.computation.module is None:
+        return []
+    return [*x.computation.module.stack_frames.with_callers(stack_frame(x))][1:]
+
+
+def places_of_callers(x: Instruction) -> list[Extent]:
+    """The places of those calls, as far as they are known."""
+    if x.computation is None or x.computation.module is None:
+        return []
+    module = x.computation.module
+    places = (extent_of_frame(module, frame) for frame in callers_of(x))
+    return [place for place in places if place is not None]
+
+
 def is_in_lambda(x: Instruction) -> bool:
     extent = extent_of(x)
     if extent is None or x.computation is None or x.computation.module is None:

@@ -8,7 +8,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.calls_in_names import is_of_derivative
 from hlofuse.pipelines.names import is_of_program, operation, stack_frame
-from hlofuse.pipelines.users.common.extents import Extent, extent_of, extent_of_frame
+from hlofuse.pipelines.users.common.extents import Extent, extent_of, extent_of_frame, places_of_callers
 from hlofuse.pipelines.users.common.holes import without
 
 GonePlaces = dict[tuple[int, int], list[Extent]]
@@ -153,11 +153,8 @@ def _searched(start: Instruction) -> Instruction | None:
 
 def _is_called_beside(search: Instruction, u: Instruction) -> bool:
     """Is it called in the same call of the same function that `u` is in?"""
-    if u.computation is None or u.computation.module is None:
-        return False
-    module, here = u.computation.module, extent_of(u)
-    callers = module.stack_frames.with_callers(stack_frame(search))
-    places = [extent_of_frame(module, frame) for frame in callers]
+    here = extent_of(u)
+    places = (extent_of(search), *places_of_callers(search))
     return here is not None and any(p is not None and p.context == here.context for p in places)
 
 

@@ -23,7 +23,13 @@ from hlofuse.pipelines.names import (
 from hlofuse.pipelines.users.common.ages import came_behind_its_users
 from hlofuse.pipelines.users.common.concatenates import is_of_merged
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
-from hlofuse.pipelines.users.common.extents import Extent, extent_of, extent_of_frame, is_in_lambda
+from hlofuse.pipelines.users.common.extents import (
+    Extent,
+    callers_of,
+    extent_of,
+    is_in_lambda,
+    places_of_callers,
+)
 from hlofuse.pipelines.users.duplicates.other_calls import users_in_other_calls
 from hlofuse.pipelines.users.duplicates.own_converts import (
     by_place,
@@ -204,11 +210,7 @@ def _goes_on(u: Instruction, x: Instruction) -> bool:
 
 def _is_called_around(u: Instruction, here: Extent) -> bool:
     """Is it in a function that is called by what stands around the place `here`?"""
-    if u.computation is None or u.computation.module is None:
-        return False
-    module = u.computation.module
-    places = (extent_of_frame(module, frame) for frame in _callers(u))
-    return any(place is not None and place != here and place.encloses(here) for place in places)
+    return any(place != here and place.encloses(here) for place in places_of_callers(u))
 
 
 def _bears_place_of_another(u: Instruction, place: Extent | None) -> bool:
@@ -233,7 +235,7 @@ def _users_in_same_call(
         return set()
     if any(_is_in(place, here) for place in map(extent_of, x.operands)):
         return set()
-    callers = _callers(x)
+    callers = callers_of(x)
     if any(stack_frame(u) in callers for u in places):
         return set()  # that is not another call: the one around has the same place
     own = {u for u, p in places.items() if _is_in(p, here) or _is_called_within(u, here)}
@@ -247,18 +249,7 @@ def _is_in(place: Extent | None, here: Extent) -> bool:
 
 def _is_called_within(x: Instruction, here: Extent) -> bool:
     """Is it of the call that the place `here` is in, or of what that calls?"""
-    if x.computation is None or x.computation.module is None:
-        return False
-    frames = (stack_frame(x), *_callers(x))
-    places = (extent_of_frame(x.computation.module, frame) for frame in frames)
-    return any(_is_in(place, here) for place in places)
-
-
-def _callers(x: Instruction) -> list[int]:
-    """The places of the calls out of which `x` came."""
-    if x.computation is None or x.computation.module is None:
-        return []
-    return [*x.computation.module.stack_frames.with_callers(stack_frame(x))][1:]
+    return any(_is_in(place, here) for place in (extent_of(x), *places_of_callers(x)))
 
 
 def _users_in_function(
