@@ -11,6 +11,7 @@ from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.calls.clones import clone_of, is_cotangent, is_result, readers_of
 from hlofuse.pipelines.users.common.ages import is_choice_of_remainder, with_clones_by_age
 from hlofuse.pipelines.users.common.holes import without
+from hlofuse.pipelines.users.simplified.clamps import was_two
 
 
 def with_calls_inlined(
@@ -39,7 +40,7 @@ def with_calls_inlined(
         for call, clones in calls.items():
             calls[call] = with_clones_by_age(clones, cloned, range(passes))
     # They were inlined in the order in which they stood.
-    ages = {c: cloned[them[0]].id for c, them in calls.items() if them[0].opcode not in MADE_ANEW}
+    ages = {c: cloned[them[0]].id for c, them in calls.items() if not _is_made_since(them[0], cloned)}
     slots = iter(sorted(ages, key=ages.__getitem__))
     listed = [next(slots) if x in ages else x for x in listed]
     calls = {call: calls[call] for call in listed if not isinstance(call, Instruction)}
@@ -58,6 +59,11 @@ def with_calls_inlined(
     for call, clones in calls.items():
         listed = without([*listed, *clones], [call])
     return [u for u in without(listed, gone) if isinstance(u, Instruction)]
+
+
+def _is_made_since(user: Instruction, cloned: dict[Instruction, Instruction]) -> bool:
+    """Does the id of what was cloned not tell when that was, as a pass may have made it?"""
+    return user.opcode in MADE_ANEW or was_two(cloned[user])
 
 
 def _slices_given_to(clones: list[Instruction], users: list[Instruction]) -> list[Instruction]:

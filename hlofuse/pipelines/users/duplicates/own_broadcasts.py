@@ -5,8 +5,11 @@ from __future__ import annotations
 from hlofuse.analysis.constants import is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation, stack_frame
 from hlofuse.pipelines.users.common.visits import Uses
+
+_STRETCHED = 3
+"""Spread, reshaped, spread again."""
 
 
 def with_own_user_first(broadcast: Instruction, users: list[Instruction]) -> list[Instruction]:
@@ -17,12 +20,33 @@ def with_own_user_first(broadcast: Instruction, users: list[Instruction]) -> lis
     """
     if broadcast.opcode != "broadcast":
         return users
+    in_place = [u for u in users if _is_in_place_of(broadcast, u)]
+    if len(in_place) == 1 and _is_stretched_first(broadcast, in_place[0]):
+        return sorted(users, key=lambda u: u is not in_place[0])
     return sorted(users, key=lambda u: not _is_made_with(u, broadcast))
 
 
 def _is_made_with(user: Instruction, broadcast: Instruction) -> bool:
     own, name = name_before_renaming(broadcast), name_before_renaming(user)
     return user.op_name == broadcast.op_name and name == (own.root, own.number + 1)
+
+
+def _is_in_place_of(broadcast: Instruction, user: Instruction) -> bool:
+    place = stack_frame(broadcast)
+    return bool(place) and (user.op_name, stack_frame(user)) == (broadcast.op_name, place)
+
+
+def _is_stretched_first(broadcast: Instruction, user: Instruction) -> bool:
+    """Are both operands of its `user` stretched? What is made for the second is numbered in between."""
+    own, name = name_before_renaming(broadcast), name_before_renaming(user)
+    second = user.operands[-1]
+    between = name_before_renaming(second)
+    return (
+        second.opcode == "broadcast"
+        and second is not broadcast
+        and between == (own.root, name.number - 1)
+        and 0 < between.number - own.number <= _STRETCHED
+    )
 
 
 def in_order_of_own_broadcasts(
