@@ -32,6 +32,7 @@ from hlofuse.pipelines.users.simplified.merged_scalars import with_merged_scalar
 from hlofuse.pipelines.users.simplified.merged_slices import merged_slices, with_merged_slices_behind
 from hlofuse.pipelines.users.simplified.moved_converts import with_converts_in_place_of_moved
 from hlofuse.pipelines.users.simplified.negated_sums import with_sums_of_negated_behind
+from hlofuse.pipelines.users.simplified.negated_twice import with_last_in_place_of_second
 from hlofuse.pipelines.users.simplified.parts_of_complex import with_angles_behind
 from hlofuse.pipelines.users.simplified.random_rounds import (
     with_first_round_behind,
@@ -100,6 +101,7 @@ def as_simplified(producer: Instruction, users: list[Instruction], clues: Clues)
         users = with_last_in_place_of_sum(producer, users, clues.reductions)
     users = with_sums_of_negated_behind(with_reduced_again_behind(users))
     if clues.ids_known:
+        users = with_last_in_place_of_second(producer, users, clues.order)
         users = with_whole_behind_slices(users)
     users = with_signs_behind(producer, with_choice_in_place_of_remainder(producer, users), clues.order)
     users = with_last_in_place_of_remainder(producer, users)
