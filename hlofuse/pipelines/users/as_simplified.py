@@ -12,7 +12,10 @@ from hlofuse.pipelines.users.simplified.added_updates import with_updates_in_pla
 from hlofuse.pipelines.users.simplified.bounded_maxima import with_last_in_place_of_bound
 from hlofuse.pipelines.users.simplified.chosen_predicates import with_chosen_behind_comparison
 from hlofuse.pipelines.users.simplified.chosen_variances import with_last_in_place_of_choice
-from hlofuse.pipelines.users.simplified.converted_predicates import with_last_in_place_of_numbers
+from hlofuse.pipelines.users.simplified.converted_predicates import (
+    with_last_in_place_of_numbers,
+    with_last_in_place_of_product,
+)
 from hlofuse.pipelines.users.simplified.divided_again import (
     with_divided_by_products_behind,
     with_divisors_products_gone,
@@ -89,6 +92,7 @@ def as_simplified(producer: Instruction, users: list[Instruction], clues: Clues)
     users = with_taken_beneath_broadcast_gone(producer, users, clues.order)
     users = with_merged_gone(producer, users, clues.order, clues.ages.again)
     users = with_last_in_place_of_numbers(producer, users, clues.uses)
+    users = with_last_in_place_of_product(producer, users, clues.order)
     users = with_merged_scalars_behind(producer, users)
     users = with_last_in_place_of_sunk(producer, users, clues.order, clues.ages.passes)
     users = with_last_in_place_of_counted(producer, with_first_round_behind(producer, users))

@@ -12,7 +12,7 @@ from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call
 from hlofuse.pipelines.names import is_of_program, stack_frame
 from hlofuse.pipelines.users.calls.clones import is_element, operands_of, readers_of, twins_of
 from hlofuse.pipelines.users.calls.derived_choices import choice_in_front
-from hlofuse.pipelines.users.common.ages import was_division
+from hlofuse.pipelines.users.common.ages import was_division, was_product_with_predicate
 from hlofuse.pipelines.users.common.constants import is_made_of_nothing
 
 _TRANSPOSED = re.compile(r"(?<![^/])transpose\((jvp\([^/]*\))\)(?=/|$)")
@@ -114,6 +114,8 @@ def _is_read_outside(x: Instruction, function: str, call_of: CallOf, but: Instru
     """Is it read where the function was called, or in another call of its derivative?"""
     is_derivative = "jvp(" in function
     for user in readers_of(x, but=but):
+        if was_product_with_predicate(user):
+            continue  # by the number that is made of it
         call = call_of(user)
         if not call or (is_derivative and call != function):
             return True

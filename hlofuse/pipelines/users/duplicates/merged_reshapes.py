@@ -45,7 +45,9 @@ def with_reshapes_merged(
         return users
     again = [u for u in users if _is_for_scan(u)]
     kept = [u for u in users if u.opcode == "bitcast" and u not in again]
-    kept = kept or [u for u in users if _is_spread_for_each(u)]
+    if not kept:
+        kept = [u for u in users if _is_spread_for_each(u)]
+        again = [u for u in again if u.shape.rank > producer.shape.rank + 1]  # it has a dimension of one, too
     if len(kept) != 1 or len(again) > 1:
         return users
     listed: list[Instruction | None] = [*users]

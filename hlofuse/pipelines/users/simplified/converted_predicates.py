@@ -8,6 +8,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.ages import was_product_with_predicate
+from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.common.visits import Uses
 
 
@@ -46,6 +47,24 @@ def with_last_in_place_of_numbers(
         if convert not in left:
             listed[listed.index(convert)] = listed.pop()
     return [u for u in listed if isinstance(u, Instruction)]
+
+
+def with_last_in_place_of_product(
+    number: Instruction, users: list[Instruction], order: dict[Instruction, int]
+) -> list[Instruction]:
+    """The users of a `number` made of a predicate, given that the product by it is a choice by that now.
+
+    The last user took its place. A library's product comes behind all, as it was made last. `order` is the
+    post-order.
+    """
+    if number.opcode != "convert" or number.operands[0].shape.element_type != "pred":
+        return users
+    if users[-1].opcode in {"custom-call", "fusion"}:
+        return users
+    chosen = [u for u in number.operands[0].users if _was_product(u, number.operands[0])]
+    if len(chosen) != 1:
+        return users
+    return last_at(users, sum(order[u] < order[chosen[0]] for u in users))
 
 
 def _kind(x: Instruction) -> Hashable:
