@@ -20,6 +20,8 @@ def with_last_in_place_of_choice(x: Instruction, users: list[Instruction]) -> li
     call = scope(x)
     if not call or not call.endswith(_VARIANCES) or x.opcode in {"bitcast", "broadcast", "constant"}:
         return users
+    if "transpose(" in call:
+        return users  # it is the derivative by what the variance is of
     if any(not u.op_name or f"{scope(u)}/".startswith(f"{call}/") for u in users):
         return users
     return last_in_front(users)
