@@ -33,6 +33,8 @@ _NEVER_WIDENED = frozenset({"convert", "exponential", "log", "select"})
 _REDUCING = frozenset({"reduce", "reduce-window"})
 _SINCE_AMPERE = frozenset({"abs", "maximum", "minimum", "negate"})
 _SINCE_HOPPER = frozenset({"add", "multiply", "subtract"})
+_EXPANDED = frozenset({"digamma", "erf_inv", "erfc", "lgamma"})
+"""What the framework itself computes in single precision, with converts in front and behind."""
 _ANYTHING = frozenset({"custom-call", "dot", "fusion", "get-tuple-element"})
 """A product in bf16 may have become one in f32 long before, without a convert left behind it."""
 
@@ -57,7 +59,11 @@ def widened(
     own = {
         x: _evidence(x) + _SURE * (x in first) + _SURE * _is_sum_for(products, x)
         for x in order
-        if is_elementwise(x) and _is_wide(x) and x.opcode not in never and not is_sum_of_factors(x)
+        if is_elementwise(x)
+        and _is_wide(x)
+        and x.opcode not in never
+        and operation(x) not in _EXPANDED
+        and not is_sum_of_factors(x)
     }
     own = _with_that_of_place(own)
     side = {x: _sign(known) for x, known in own.items()} | dict.fromkeys(found, 1)
