@@ -87,6 +87,8 @@ def in_order_of_calls(
         return users  # the branch came in as a whole, with what it had called in it
     if not function and is_of_unnamed_call(source):
         return users
+    if not function and _are_of_call_of(source, users):
+        return users
     if not function:
         second = readers_of_second(source, users, order)
         users = [u for u in users if u not in second]
@@ -140,6 +142,17 @@ def in_order_of_calls(
         listed = _with_other_calls_merged(listed, elsewhere, len(inner))
         return last_in_front(listed) if is_stacked(source) else listed
     return [*inner, *outer]
+
+
+def _are_of_call_of(element: Instruction, users: list[Instruction]) -> bool:
+    """Is it an element of what a sort gives, and are all its users in the same call as that?
+
+    It bears no name that would tell, as MLIR has none for elements.
+    """
+    if element.opcode != "get-tuple-element" or element.operands[0].opcode != "sort":
+        return False
+    call = outermost_call(element.operands[0])
+    return bool(call) and all(outermost_call(served_by(u)) == call for u in users)
 
 
 def _is_carried_and_stacked(users: list[Instruction]) -> bool:
