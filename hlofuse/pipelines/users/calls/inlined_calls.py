@@ -246,6 +246,8 @@ def _by_place_of_call(
     extents = {u: extent_of(served_by(u)) for u in (*inner, *outer)}
     derived = [u for u in outer if extents[u] == here]
     others = [u for u in outer if u not in derived]
+    if any(extents[u] is None for u in others):
+        return outer, []  # simplification made one operation of several, which has no place
     if here is not None and derived and not inner and {scope(u) for u in others} == {scope(derived[0])}:
         by_place: dict[Hashable, list[Instruction]] = {}
         for u in others:  # they derive the function in other places, and each call there had a result

@@ -202,6 +202,8 @@ def _is_argument_reshaped_back(x: Instruction, readers: list[Instruction], passe
     """
     if x.id < passes or x.opcode not in ELEMENTWISE_OPCODES or is_of_called(x) or not is_of_program(x):
         return False
+    if operation(x) == "broadcast_in_dim" and _is_product_with_number(x):
+        return False  # of two numbers one was made, that of a mean, and the product anew (`HandleMultiply`)
     return bool(readers) and all(u.id < x.id and is_of_called(u) for u in readers)
 
 
