@@ -9,7 +9,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.ages_of_program import is_made_by_pass
 from hlofuse.pipelines.calls_in_names import is_in_branch, is_of_called, outermost_call
-from hlofuse.pipelines.names import is_of_program, name_before_renaming
+from hlofuse.pipelines.names import is_of_program, name_before_renaming, operation
 from hlofuse.pipelines.users.common.ages import came_behind_its_users, was_division
 from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.floats.inserted_converts import was_two_converts
@@ -94,5 +94,10 @@ def _is_any_between(ids: list[int], low: int, high: int) -> bool:
 
 
 def _is_younger_product(x: Instruction) -> bool:
-    """Was it made anew when it took in a number? Where a call alone read it, the last user took its place."""
-    return has_merged_factor(x) and any(u.op_name and not is_of_called(u) for u in x.users)
+    """Was it made anew when it took in a number?
+
+    Where a call alone read it, the last user took its place, but for the derivative of a mean.
+    """
+    if not has_merged_factor(x):
+        return False
+    return operation(x) == "broadcast_in_dim" or any(u.op_name and not is_of_called(u) for u in x.users)
