@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
+from hlofuse.pipelines.calls_in_names import outermost_call
 from hlofuse.pipelines.users.calls.computed_of_nothing import in_order_of_meeting
 from hlofuse.pipelines.users.calls.inlined_calls import in_order_of_calls
+from hlofuse.pipelines.users.calls.inlined_outside import with_calls_inlined
 from hlofuse.pipelines.users.calls.loop_elements import (
     in_order_of_scan,
     in_order_of_turns,
@@ -37,6 +39,7 @@ from hlofuse.pipelines.users.duplicates.moved_readers import in_order_of_rounds
 from hlofuse.pipelines.users.duplicates.own_broadcasts import had_each_its_own, in_order_of_own_broadcasts
 from hlofuse.pipelines.users.duplicates.sums_in_functions import with_last_in_place_of_callers_sum
 from hlofuse.pipelines.users.duplicates.tested_in_functions import with_tests_where_met
+from hlofuse.pipelines.users.floats.widened import is_read_wide
 from hlofuse.pipelines.users.layouts.copied_arguments import with_copies_where_read
 from hlofuse.pipelines.users.products.canonical_dots import had_no_reshape
 from hlofuse.pipelines.users.products.taken_constants import with_those_in_gemms
@@ -76,7 +79,11 @@ def as_called(producer: Instruction, clues: Clues) -> list[Instruction]:
         merged = merged_slices(producer, clues.ages.passes)
         left = [u for u in users if u not in own and u not in merged]
         called = left
-        if not clues.ids_known or not had_each_its_own(producer, users):
+        function = outermost_call(producer)
+        if is_read_wide(producer, clues.wide) and function not in {"", *map(outermost_call, left)}:
+            # The convert that they read was the result's only user.
+            called = with_calls_inlined(left, function, clues.order, clues.anew)
+        elif not clues.ids_known or not had_each_its_own(producer, users):
             called = in_order_of_calls(
                 producer,
                 left,
