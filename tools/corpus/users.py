@@ -7,7 +7,7 @@ run. `tests/data/gpu-users.tar.xz` holds what XLA made of them.
 import jax
 import jax.numpy as jnp
 from arguments import BF16, F32, S, entering
-from jax import lax
+from jax import lax, nn
 
 PROGRAMS = {}
 program = entering(PROGRAMS)
@@ -161,3 +161,58 @@ def narrow_gradient_clipped(w, x):
         return jnp.sum(jnp.sin((x @ w).astype(F32)))
 
     return clipped(jax.grad(loss)(w))
+
+
+@program(S(64, 64))
+def clipped_among_others(x):
+    y = jnp.sin(x)
+    c = jnp.clip(y, -0.5, 0.5)
+    return c * y, jnp.exp(y), jnp.sum(y, 0), jnp.where(c == y, y, 0)
+
+
+@program(S(64, 100))
+def negated_twice(x):
+    n = -jnp.sum(jnp.sin(x), 1)
+    return jnp.exp(-n), n * 2, jnp.log1p(n)
+
+
+@program(S(512, 8))
+def ranks_of_chosen(x):
+    chosen = nn.one_hot(jnp.argmax(x, -1), 8, dtype=jnp.int32)
+    rank = jnp.cumsum(chosen, 0) * chosen - 1
+    return jnp.where((rank < 40) & (chosen > 0), rank, 0).sum(1), jnp.sum(chosen, 0)
+
+
+@program(S(256, 64), S(256, 64), S())
+def potentials(x, y, e):
+    cost = jnp.sum((x[:, None] - y[None]) ** 2, -1)
+    f = g = jnp.zeros(256)
+    for _ in range(3):
+        f = -e * nn.logsumexp((g[None] - cost) / e, 1)
+        g = -e * nn.logsumexp((f[:, None] - cost) / e, 0)
+    plan = jnp.exp((f[:, None] + g[None] - cost) / e)
+    return jnp.sum(plan * cost), plan @ y
+
+
+@program(S(64, 128), S(64, 128))
+def derived_standard_deviation(x, y):
+    return jax.grad(lambda x, y: jnp.std(x * y), (0, 1))(x, y)
+
+
+@program(S(256, 256, dtype=BF16), S(256, 256, dtype=BF16))
+def narrow_gelu_by_erfc(x, w):
+    def loss(w):
+        y = nn.gelu(x @ w, approximate=False)
+        return jnp.mean(jnp.square((y - x).astype(F32)))
+
+    return jax.grad(loss)(w)
+
+
+@program(S(8, 2048))
+def quantiles_of_rows(x):
+    return jnp.quantile(x, jnp.array([0.1, 0.5, 0.9]), axis=1)
+
+
+@program(S(128, 64), S(64, 96))
+def mean_of_squared_silu(x, w):
+    return jax.grad(lambda w: jnp.mean(nn.silu(x @ w) ** 2))(w)
