@@ -9,9 +9,8 @@ from hlofuse.pipelines.ages_of_program import MADE_ANEW
 from hlofuse.pipelines.calls_in_names import is_called_once, outermost_call, scope
 from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.calls.clones import clone_of, is_cotangent, is_result, readers_of
-from hlofuse.pipelines.users.common.ages import is_choice_of_remainder, with_clones_by_age
+from hlofuse.pipelines.users.common.ages import is_choice_of_remainder, was_two, with_clones_by_age
 from hlofuse.pipelines.users.common.holes import without
-from hlofuse.pipelines.users.simplified.clamps import was_two
 
 
 def with_calls_inlined(

@@ -167,6 +167,11 @@ def was_product_with_predicate(x: Instruction) -> bool:
     return x.opcode == "select" and operation(x) == "mul" and not is_of_program(x)
 
 
+def was_two(x: Instruction) -> bool:
+    """A clamp that simplification made of a minimum and a maximum."""
+    return x.opcode == "clamp" and operation(x) in {"max", "min"}
+
+
 def is_sign_of_remainder(x: Instruction, zeros: Instruction) -> bool:
     """Does `x` compare with `zeros` what was divided by a power of two? They were made anew for it."""
     return x.opcode == "compare" and operation(x) in ("rem", "div") and x.operands[1] is zeros

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines.names import operation
+from hlofuse.pipelines.users.common.ages import was_two
 from hlofuse.pipelines.users.common.holes import last_at
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening
 from hlofuse.pipelines.users.floats.widened import is_widened_broadcast, served_by
@@ -39,10 +39,6 @@ def _with_own_clamp_next(bound: Instruction, users: list[Instruction]) -> list[I
     if not is_broadcast_of_constant(bound) or bound.op_name != inner.op_name or clamp not in users:
         return users
     return [inner, clamp, *(u for u in users[1:] if u is not clamp)]
-
-
-def was_two(x: Instruction) -> bool:
-    return x.opcode == "clamp" and operation(x) in {"max", "min"}
 
 
 def _came_beside_another(x: Instruction, producer: Instruction) -> bool:

@@ -22,6 +22,7 @@ from hlofuse.pipelines.users.common.ages import (
     is_in_nameless_function,
     was_product_of_vectors,
     was_subtraction,
+    was_two,
 )
 from hlofuse.pipelines.users.common.copies import was_bitcast_copied
 from hlofuse.pipelines.users.common.grouping import is_grouped_reduction, is_reduced
@@ -29,7 +30,6 @@ from hlofuse.pipelines.users.common.holes import last_in_front
 from hlofuse.pipelines.users.common.sunk_broadcasts import was_sunk
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.widened import served_by
-from hlofuse.pipelines.users.simplified.clamps import was_two
 from hlofuse.pipelines.users.simplified.equals_elsewhere import written_elsewhere
 from hlofuse.pipelines.users.simplified.merged_factors import are_around_product_with_one, has_merged_factor
 from hlofuse.pipelines.users.simplified.moved_in_each_place import with_each_place_moved

@@ -14,8 +14,9 @@ def with_last_in_place_of_second(
     """The users of a `negated` value with the last where the second negation stood, which is gone.
 
     Who reads that reads the value itself (`HandleNegate`,
-    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Such a reader is younger than the first negation
-    though post-order, by which the program was numbered, would come to it earlier now. `order` is that.
+    `xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`). Such a reader is younger than the first
+    negation though post-order, by which the program was numbered, would come to it earlier now. `order` is
+    that.
     """
     if negated.opcode != "negate" or not is_of_program(negated):
         return users
