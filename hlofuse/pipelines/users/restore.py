@@ -210,6 +210,14 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     return with_readers_in_place(producer, aged), aged != users
 
 
+def _is_narrowed_for_some(
+    producer: Instruction, users: list[Instruction], wide: frozenset[Instruction]
+) -> bool:
+    """Is it in single precision, so that some read a narrow copy? Indices are not converted."""
+    is_single = producer.opcode != "broadcast" and producer.shape.element_type == "f32"
+    return is_single and not wide.isdisjoint(users)
+
+
 def _as_converts_leave_it(
     producer: Instruction, users: list[Instruction], clues: Clues, place: dict[Instruction, int]
 ) -> list[Instruction]:
@@ -227,7 +235,7 @@ def _as_converts_leave_it(
             ages = clues.ages
             users = with_moved_in_front(producer, users, ages.passes, ages.calls, uses, is_convert=True)
         users = [*users_of_widened(producer, users, uses, wide, place), *merged]
-    elif producer.opcode != "broadcast" and not wide.isdisjoint(users):
+    elif _is_narrowed_for_some(producer, users, wide):
         as_written = place is clues.order and users == sorted(users, key=place.__getitem__)
         users = users_through_convert(producer, users, uses, wide, as_written=as_written)
     else:

@@ -802,3 +802,35 @@ def test_a_whole_that_was_converted_behind_a_slice(behind: str, users: list[str]
     assert users_of("x", body, tables=tables, ids=ids) == users
     for ids_known in (True, False):
         assert users_of("slice.2", body, tables=tables, ids=ids, ids_known=ids_known) == readers
+
+
+@pytest.mark.parametrize(
+    ("kind", "users"), [("s64", ["reduce.1", "reduce.2"]), ("f32", ["reduce.2", "reduce.1"])]
+)
+def test_indices_in_reductions_were_never_narrowed(kind: str, users: list[str]) -> None:
+    """Two searches for the largest of narrow values count places in one iota."""
+    head = f"""
+%larger (a: f32[], i: {kind}[], b: f32[], j: {kind}[]) -> (f32[], {kind}[]) {{
+  %a = f32[] parameter(0)
+  %i = {kind}[] parameter(1)
+  %b = f32[] parameter(2)
+  %j = {kind}[] parameter(3)
+  %m = f32[] maximum(%a, %b)
+  ROOT %r = (f32[], {kind}[]) tuple(%m, %i)
+}}
+"""
+    body = f"""  %p = bf16[8,16]{{1,0}} parameter(0)
+  %k = bf16[] parameter(1)
+  %q = {kind}[128]{{0}} parameter(2)
+  %zero = {kind}[] constant(0)
+  %least = f32[] convert(%k)
+  %bitcast.1 = {kind}[8,16]{{1,0}} bitcast(%q){named("iota")}
+  %convert.1 = f32[8,16]{{1,0}} convert(%p)
+  %reduce.1 = (f32[8]{{0}}, {kind}[8]{{0}}) reduce(%convert.1, %bitcast.1, %least, %zero), dimensions={{1}},\
+ to_apply=%larger{named("reduce")}
+  %neg.1 = bf16[8,16]{{1,0}} negate(%p){named("neg")}
+  %convert.2 = f32[8,16]{{1,0}} convert(%neg.1)
+  %reduce.2 = (f32[8]{{0}}, {kind}[8]{{0}}) reduce(%convert.2, %bitcast.1, %least, %zero), dimensions={{1}},\
+ to_apply=%larger{named("reduce")}
+  ROOT %t = ((f32[8]{{0}}, {kind}[8]{{0}}), (f32[8]{{0}}, {kind}[8]{{0}})) tuple(%reduce.1, %reduce.2)"""
+    assert users_of("bitcast.1", body, head=head) == users

@@ -34,3 +34,23 @@ def test_the_last_of_a_function_takes_the_place_of_a_slice_of_the_sums() -> None
 )
 def test_another_slice_was_not_one_of_the_sums(body: str) -> None:
     assert users_of("cut.1", body) == ["sub.2", "neg.1", "reduce_sum.1"]
+
+
+@pytest.mark.parametrize(
+    ("of", "users"),
+    [("reduce_window_sum", ["div.1", "sign.1", "rem.1"]), ("add", ["sign.1", "rem.1", "div.1"])],
+)
+def test_sums_laid_out_again_before_they_were_cut_were_given_to_a_call(of: str, users: list[str]) -> None:
+    """Sums of blocks come as one more dimension; the cut bears no name. Other cuts a pass made later."""
+    call = "jit(floor_divide)"
+    body = f"""  %p = s32[13,16]{{1,0}} parameter(0)
+  %sums.1 = s32[13,16]{{1,0}} negate(%p){named(of)}
+  %bitcast.1 = s32[208]{{0}} bitcast(%sums.1)
+  %cut.1 = s32[200]{{0}} slice(%bitcast.1), slice={{[0:200]}}
+  %seven.1 = s32[] constant(7)
+  %sevens.1 = s32[200]{{0}} broadcast(%seven.1), dimensions={{}}{named(f"{call}/rem")}
+  %sign.1 = s32[200]{{0}} sign(%cut.1){named(f"{call}/sign")}
+  %rem.1 = s32[200]{{0}} remainder(%cut.1, %sevens.1){named(f"{call}/rem")}
+  %div.1 = s32[200]{{0}} divide(%cut.1, %sevens.1){named(f"{call}/div")}
+  ROOT %t = (s32[200]{{0}}, s32[200]{{0}}, s32[200]{{0}}) tuple(%sign.1, %rem.1, %div.1)"""
+    assert users_of("cut.1", body) == users

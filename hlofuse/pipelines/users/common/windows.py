@@ -16,7 +16,10 @@ def is_cut_from_windows(x: Instruction) -> bool:
     """Is it such sums cut to size? It bears the name of what reads it."""
     if x.opcode != "slice" or is_of_program(x):
         return False
-    return is_in_nameless_function(x.operands[0])
+    (sums,) = x.operands
+    while sums.opcode == "bitcast" and not sums.op_name:
+        (sums,) = sums.operands
+    return is_in_nameless_function(sums)
 
 
 def slices_of_windows(producer: Instruction) -> list[Instruction]:
