@@ -52,6 +52,7 @@ from hlofuse.pipelines.users.layouts.grouped_reductions import (
     reductions_but_last,
     with_grouped_of_program,
     with_grouped_where_met,
+    with_split_where_met,
     with_squeezed_where_reduced,
 )
 from hlofuse.pipelines.users.layouts.last_in_place import (
@@ -184,6 +185,7 @@ def _made_anew(producer: Instruction, clues: Clues) -> tuple[list[Instruction], 
     behind = reductions_but_last(users, clues.order) if producer in clues.wide else []
     users = [u for u in users if u not in behind]
     users = [*_as_converts_leave_it(producer, users, clues, place), *behind]
+    users = with_split_where_met(producer, users, clues.uses)
     is_cast_told = is_read_through_pair(producer, clues.wide, clues.narrow_products)
     return (last_in_front(users) if is_cast_told else users), is_cast_told
 
@@ -193,6 +195,7 @@ def _kept(producer: Instruction, clues: Clues) -> tuple[list[Instruction], bool]
     users = with_grouped_of_program(producer, as_program_has_it(producer, clues), clues.uses)
     users = with_pair_gone(producer, users, clues.wide, clues.narrow_products)
     users = _as_converts_leave_it(producer, users, clues, clues.order)
+    users = with_split_where_met(producer, users, clues.uses)
     if producer.opcode == "broadcast":
         users = with_last_in_place_of_merged_converts(users, clues.order, clues.uses)
     users = with_clamps_behind(producer, users, clues.order)

@@ -834,3 +834,21 @@ def test_indices_in_reductions_were_never_narrowed(kind: str, users: list[str]) 
  to_apply=%larger{named("reduce")}
   ROOT %t = ((f32[8]{{0}}, {kind}[8]{{0}}), (f32[8]{{0}}, {kind}[8]{{0}})) tuple(%reduce.1, %reduce.2)"""
     assert users_of("bitcast.1", body, head=head) == users
+
+
+@pytest.mark.parametrize(
+    ("later", "users"),
+    [("reduce", ["sin.1", "reduce.1"]), ("reduce_max", ["reduce.1", "sin.1"])],
+)
+def test_what_a_reduction_was_split_for_is_behind_what_the_walk_met_first(
+    later: str, users: list[str]
+) -> None:
+    """The program had the same bitcast already. One reduction after the other it had itself."""
+    body = f"""  %p = f32[128]{{0}} parameter(0)
+  %least = f32[] constant(-inf)
+  %bitcast.1 = f32[8,16]{{1,0}} bitcast(%p){named("tile")}
+  %reduce.1 = f32[8]{{0}} reduce(%bitcast.1, %least), dimensions={{1}}, to_apply=%sum{named("reduce")}
+  %reduce.2 = f32[] reduce(%reduce.1, %least), dimensions={{0}}, to_apply=%sum{named(later)}
+  %sin.1 = f32[8,16]{{1,0}} sine(%bitcast.1){named("sin")}
+  ROOT %t = (f32[8,16]{{1,0}}, f32[]) tuple(%sin.1, %reduce.2)"""
+    assert users_of("bitcast.1", body) == users

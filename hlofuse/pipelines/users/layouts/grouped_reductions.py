@@ -1,14 +1,16 @@
-"""Reductions over several dimensions that became one."""
+"""Reductions over several dimensions that became one, and those over one of which it was split."""
 
 from __future__ import annotations
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.calls_in_names import is_loop_of_one_turn
+from hlofuse.pipelines.names import stack_frame
 from hlofuse.pipelines.users.common.fusions import is_gemm
 from hlofuse.pipelines.users.common.grouping import is_grouped, is_reduced
 from hlofuse.pipelines.users.common.holes import without
 from hlofuse.pipelines.users.common.visits import Uses
 from hlofuse.pipelines.users.floats.inserted_converts import is_widening, readers_past_inserted
+from hlofuse.pipelines.users.floats.widened import served_by
 from hlofuse.pipelines.users.products.reshaped_products import is_filled_for_split
 
 
@@ -45,6 +47,31 @@ def with_grouped_of_program(grouped: Instruction, users: list[Instruction], uses
     # What came out of a loop of one turn was cloned, and reductions had read something else by then.
     others = others if all(map(is_loop_of_one_turn, others)) else without(users, reductions)
     return with_grouped_where_met(grouped, [*others, *reductions], uses)
+
+
+def with_split_where_met(reshaped: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
+    """The users of the bitcast `reshaped`, likewise, with reductions of which one dimension was split.
+
+    TreeReductionRewriter (`xla/backends/gpu/transforms/tree_reduction_rewriter.cc`) put a bitcast in front of
+    each; HloCSE made it one with that of the program that happens to take the dimension apart in that way.
+    """
+    split = [u for u in users if reshaped.opcode == "bitcast" and _is_of_tree(served_by(u))]
+    others = [u for u in users if u not in split]
+    if not split or not others:
+        return users
+    first = min(users, key=lambda u: uses[reshaped, u])
+    return [*split, *others] if first in split else [*others, *split]
+
+
+def _is_of_tree(x: Instruction) -> bool:
+    """Does nothing but the rest of one reduction of the program read what this part of it gives?"""
+    if x.opcode != "reduce":
+        return False
+    readers = [v for u in x.users for v in (u.users if u.opcode == "get-tuple-element" else [u])]
+    same = (x.op_name, stack_frame(x))
+    return bool(readers) and all(
+        v.opcode == "reduce" and (v.op_name, stack_frame(v)) == same for v in readers
+    )
 
 
 def with_last_in_place_of_grouped(
