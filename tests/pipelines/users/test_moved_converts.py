@@ -27,3 +27,16 @@ def test_converts_stand_where_the_concatenate_stood(convert: str, users: list[st
   %convert.3 = s8[4]{{0}} convert(%mul.2)
   ROOT %r = s8[12]{{0}} concatenate(%convert.2, %convert.1, %convert.3), dimensions={{0}}"""
     assert users_of("p", body) == users
+
+
+def test_a_part_that_is_one_number_everywhere_had_a_convert_as_well() -> None:
+    """`concatenate([p * 0, p, p * 3])`, with a number spread in front: what is computed of none is folded."""
+    body = f"""  %p = f32[4]{{0}} parameter(0)
+  %zero.1 = s8[] constant(0)
+  %none.1 = s8[4]{{0}} broadcast(%zero.1), dimensions={{}}
+  %convert.1 = s8[4]{{0}} convert(%p)
+  %three.1 = f32[4]{{0}} parameter(1)
+  %mul.1 = f32[4]{{0}} multiply(%p, %three.1){named("mul")}
+  %convert.2 = s8[4]{{0}} convert(%mul.1)
+  ROOT %r = s8[12]{{0}} concatenate(%none.1, %convert.1, %convert.2), dimensions={{0}}"""
+    assert users_of("p", body) == ["mul.1", "convert.1"]

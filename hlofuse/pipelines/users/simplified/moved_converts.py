@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.users.floats.inserted_converts import is_unnamed_convert
 
@@ -27,9 +28,12 @@ def with_converts_in_place_of_moved(
 
 
 def _is_moved(producer: Instruction, user: Instruction) -> bool:
-    """Is it one of converts that nobody named, which are all that its one reader is computed of?"""
+    """Is it one of converts that nobody named, which are all that its one reader is computed of?
+
+    That of the same number everywhere was one, too.
+    """
     if not is_unnamed_convert(user) or len(user.users) != 1 or user.users[0].opcode not in _MOVES_BEHIND:
         return False
     if user.shape.bit_width >= producer.shape.bit_width:
         return False
-    return all(map(is_unnamed_convert, user.users[0].operands))
+    return all(is_unnamed_convert(o) or is_broadcast_of_constant(o) for o in user.users[0].operands)
