@@ -155,6 +155,21 @@ def test_so_do_those_that_were_reshaped_for_it() -> None:
     assert users_as_guessed("x", body) == ["last", "flat.1"]
 
 
+def test_so_do_those_that_were_grouped_for_it() -> None:
+    """A sum and a maximum of `concatenate([x, x])`: of the maximum of both parts only one is left."""
+    total, largest, spread = (named(x) for x in ("reduce_sum", "reduce_max", "broadcast_in_dim"))
+    body = f"""  %p = f32[8,4]{{1,0}} parameter(0)
+  %x = f32[2,8,4]{{2,1,0}} broadcast(%p), dimensions={{1,2}}{spread}
+  %zero = f32[] constant(0)
+  %flat.1 = f32[64]{{0}} bitcast(%x){spread}
+  %most.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum{largest}
+  %part.1 = f32[] reduce(%flat.1, %zero), dimensions={{0}}, to_apply=%sum{total}
+  %whole = f32[] add(%part.1, %part.1){total}
+  %c = f32[2,8,8]{{2,1,0}} concatenate(%x, %x), dimensions={{2}}{named("concatenate")}
+  ROOT %r = (f32[], f32[], f32[2,8,8]{{2,1,0}}) tuple(%most.1, %whole, %c)"""
+    assert users_as_guessed("x", body) == ["c", "flat.1"]
+
+
 # ---------------------------------------------------------------- calls
 
 

@@ -39,9 +39,16 @@ def with_split_reductions_behind(
 
 
 def _behind_reshape(user: Instruction) -> Instruction:
-    """The reduction of what `user` is, if that was reshaped for it: it had dimensions of one, which went."""
-    is_reshaped = user.opcode == "bitcast" and not user.op_name and len(user.users) == 1
-    return user.users[0] if is_reshaped else user
+    """The reduction of what `user` is, if that was reshaped for it: it had dimensions of one, or was grouped.
+
+    A bitcast for several kinds of reductions bears the name of what it is of.
+    """
+    if user.opcode != "bitcast" or not user.users or any(u.opcode != "reduce" for u in user.users):
+        return user
+    if len(user.users) == 1 and not user.op_name:
+        return user.users[0]
+    is_for_some = len(user.users) > 1 and user.op_name == user.operands[0].op_name
+    return next(filter(is_split_reduction, user.users), user) if is_for_some else user
 
 
 def _is_in_place_of_product(reader: Instruction, users: list[Instruction]) -> bool:
