@@ -250,7 +250,8 @@ def _as_converts_leave_it(
     if producer.opcode == "convert" and producer not in wide:
         users = with_spread_as_met(producer, users, uses, wide)
     users = with_swapped_behind(users)
-    users = with_split_reductions_behind(producer, users, clues.order)
+    if producer not in wide:  # else they got converts of their own since, in the order of the walk
+        users = with_split_reductions_behind(producer, users, clues.order)
     if producer.id < clues.ages.passes:  # layout normalization made others anew, with users of its own
         order = clues.program.order or clues.order
         users = with_last_in_place_of_taken(producer, users, order, clues.taken)

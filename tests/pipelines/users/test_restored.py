@@ -170,6 +170,33 @@ def test_so_do_those_that_were_grouped_for_it() -> None:
     assert users_as_guessed("x", body) == ["c", "flat.1"]
 
 
+def test_parts_that_were_widened_are_behind_what_converts_them_back() -> None:
+    """`concatenate([x * 2, x * 3])` in bf16 and its maximum: products and maxima are in f32 now."""
+    largest, mul = named("reduce_max", frame=1), named("mul", frame=2)
+    spread = named("mul", frame=3)
+    body = f"""  %x = bf16[8]{{0}} parameter(0)
+  %two = bf16[] parameter(1)
+  %three = bf16[] parameter(2)
+  %least.1 = bf16[] constant(-inf)
+  %wide.1 = f32[8]{{0}} convert(%x)
+  %wide.2 = f32[] convert(%two)
+  %wide.3 = f32[] convert(%three)
+  %least.2 = f32[] convert(%least.1)
+  %twos = f32[8]{{0}} broadcast(%wide.2), dimensions={{}}{spread}
+  %threes = f32[8]{{0}} broadcast(%wide.3), dimensions={{}}{spread}
+  %mul.2 = f32[8]{{0}} multiply(%wide.1, %twos){mul}
+  %mul.3 = f32[8]{{0}} multiply(%wide.1, %threes){mul}
+  %part.2 = f32[] reduce(%mul.2, %least.2), dimensions={{0}}, to_apply=%sum{largest}
+  %part.3 = f32[] reduce(%mul.3, %least.2), dimensions={{0}}, to_apply=%sum{largest}
+  %most = f32[] maximum(%part.2, %part.3){largest}
+  %most.1 = bf16[] convert(%most)
+  %narrow.2 = bf16[8]{{0}} convert(%mul.2)
+  %narrow.3 = bf16[8]{{0}} convert(%mul.3)
+  %parts = bf16[16]{{0}} concatenate(%narrow.2, %narrow.3), dimensions={{0}}{named("concatenate")}
+  ROOT %r = (bf16[], bf16[16]{{0}}) tuple(%most.1, %parts)"""
+    assert users_of("mul.2", body) == ["narrow.2", "part.2"]
+
+
 # ---------------------------------------------------------------- calls
 
 
