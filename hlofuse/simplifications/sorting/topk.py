@@ -19,6 +19,7 @@ from hlofuse.simplifications.common.literals import scalar_of
 from hlofuse.simplifications.common.reading import ranges_of
 from hlofuse.simplifications.common.rewriting import visit
 from hlofuse.simplifications.common.shapes import array
+from hlofuse.simplifications.sorting.packed_topk import decompose_packed, is_packed
 
 _TOTAL = frozenset({"f16", "bf16", "f32", "f64"})
 _COMPARED = frozenset({"bf16", "f32", "s32", "u32"})
@@ -28,7 +29,7 @@ _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 
 @dataclass(frozen=True)
 class TopkDecomposer:
-    """`topk-decomposer`; topk instructions of bf16, which XLA packs, are left alone."""
+    """`topk-decomposer`."""
 
     name: ClassVar[str] = "topk-decomposer"
     of_calls: bool = True
@@ -39,12 +40,15 @@ class TopkDecomposer:
         for computation in module.non_fusion_computations():
             visit(computation, lambda x: found.append(x) if self._is_handled(x) else None)
         for topk in found:
-            _decompose(topk)
+            if is_packed(topk):
+                decompose_packed(topk, _comparator(computation_of(topk), ["s32"], "GT"))
+            else:
+                _decompose(topk)
         return bool(found)
 
     def _is_handled(self, x: Instruction) -> bool:
         if x.opcode == "topk":
-            return self.of_instructions and x.operands[0].shape.element_type != "bf16"
+            return self.of_instructions
         return self.of_calls and is_topk_call(x)
 
 
