@@ -852,3 +852,15 @@ def test_what_a_reduction_was_split_for_is_behind_what_the_walk_met_first(
   %sin.1 = f32[8,16]{{1,0}} sine(%bitcast.1){named("sin")}
   ROOT %t = (f32[8,16]{{1,0}}, f32[]) tuple(%sin.1, %reduce.2)"""
     assert users_of("bitcast.1", body) == users
+
+
+def test_what_a_reduction_was_split_for_may_be_what_a_product_was_split_for() -> None:
+    """The gradient of a bias, and that of weights: passes made the bitcasts of both, and neither is moved."""
+    body = f"""  %p = f32[128,4]{{1,0}} parameter(0)
+  %zero = f32[] constant(0)
+  %bitcast.1 = f32[8,16,4]{{2,1,0}} bitcast(%p){named("mul")}
+  %transpose.1 = f32[8,4,16]{{2,1,0}} transpose(%bitcast.1), dimensions={{0,2,1}}
+  %reduce.1 = f32[8,4]{{1,0}} reduce(%bitcast.1, %zero), dimensions={{1}}, to_apply=%sum{named("reduce")}
+  %reduce.2 = f32[4]{{0}} reduce(%reduce.1, %zero), dimensions={{0}}, to_apply=%sum{named("reduce")}
+  ROOT %t = (f32[4]{{0}}, f32[8,4,16]{{2,1,0}}) tuple(%reduce.2, %transpose.1)"""
+    assert users_of("bitcast.1", body) == ["transpose.1", "reduce.1"]

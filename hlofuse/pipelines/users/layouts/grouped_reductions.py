@@ -54,10 +54,11 @@ def with_split_where_met(reshaped: Instruction, users: list[Instruction], uses: 
 
     TreeReductionRewriter (`xla/backends/gpu/transforms/tree_reduction_rewriter.cc`) put a bitcast in front of
     each; HloCSE made it one with that of the program that happens to take the dimension apart in that way.
+    Matrix products that were split have such bitcasts of passes, too, which are younger.
     """
     split = [u for u in users if reshaped.opcode == "bitcast" and _is_of_tree(served_by(u))]
     others = [u for u in users if u not in split]
-    if not split or not others:
+    if not split or not others or any(u.opcode in {"custom-call", "fusion", "transpose"} for u in others):
         return users
     first = min(users, key=lambda u: uses[reshaped, u])
     return [*split, *others] if first in split else [*others, *split]
