@@ -22,10 +22,7 @@ def with_grouped_where_met(grouped: Instruction, users: list[Instruction], uses:
     """
     reductions = [u for u in users if is_grouped(u, grouped) and not u.shape.is_tuple]
     others = [u for u in users if u not in reductions]
-    if not reductions or not others:
-        return users
-    first = min(users, key=lambda u: uses[grouped, u])
-    return [*reductions, *others] if first in reductions else [*others, *reductions]
+    return _where_met(grouped, reductions, others, uses)
 
 
 def with_grouped_of_program(grouped: Instruction, users: list[Instruction], uses: Uses) -> list[Instruction]:
@@ -58,10 +55,19 @@ def with_split_where_met(reshaped: Instruction, users: list[Instruction], uses: 
     """
     split = [u for u in users if reshaped.opcode == "bitcast" and _is_of_tree(served_by(u))]
     others = [u for u in users if u not in split]
-    if not split or not others or any(u.opcode in {"custom-call", "fusion", "transpose"} for u in others):
+    if not split or any(u.opcode in {"custom-call", "fusion", "transpose"} for u in others):
         return users
-    first = min(users, key=lambda u: uses[reshaped, u])
-    return [*split, *others] if first in split else [*others, *split]
+    return _where_met(reshaped, split, others, uses)
+
+
+def _where_met(
+    bitcast: Instruction, reductions: list[Instruction], others: list[Instruction], uses: Uses
+) -> list[Instruction]:
+    """Both kinds of users of what CSE made one, that kind first of which the walk meets one first."""
+    if not reductions or not others:
+        return [*reductions, *others]
+    first = min((*reductions, *others), key=lambda u: uses[bitcast, u])
+    return [*reductions, *others] if first in reductions else [*others, *reductions]
 
 
 def _is_of_tree(x: Instruction) -> bool:

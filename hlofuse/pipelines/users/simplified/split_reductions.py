@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.pipelines.names import is_one_missing
+from hlofuse.pipelines.users.common.grouping import is_reduced
 from hlofuse.pipelines.users.common.holes import last_at
 
 
@@ -43,7 +44,7 @@ def _behind_reshape(user: Instruction) -> Instruction:
 
     A bitcast for several kinds of reductions bears the name of what it is of.
     """
-    if user.opcode != "bitcast" or not user.users or any(u.opcode != "reduce" for u in user.users):
+    if user.opcode != "bitcast" or not is_reduced(user):
         return user
     if len(user.users) == 1 and not user.op_name:
         return user.users[0]
