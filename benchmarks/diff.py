@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from hlofuse.differ import diff
+from hlofuse.diff import diff
 from hlofuse.ir import parse_module
 
 Line = tuple[str, str, list[int], str]

@@ -21,11 +21,11 @@ from pathlib import Path
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 from stacked import stacked
 
-from hlofuse.explainer.costs import observed_replay
+from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load, read_text
 from hlofuse.ir import Module, parse_module
-from hlofuse.pipelines import variant_of
+from hlofuse.replay import variant_of
 
 
 def processor_ms(session: CDPSession) -> float:

@@ -23,10 +23,10 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from hlofuse.explainer.costs import observed_replay
+from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load
-from hlofuse.pipelines import variant_of
+from hlofuse.replay import variant_of
 
 Point = tuple[float, float]
 Rect = tuple[float, float, float, float]

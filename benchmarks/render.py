@@ -17,7 +17,7 @@ import time
 
 from hlofuse.inputs import load
 from hlofuse.ir import Module, parse_module
-from hlofuse.renderer import render
+from hlofuse.render import render
 
 _X = "f32[64,256]{1,0}"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "cpu.tar.xz"
 

@@ -26,7 +26,7 @@ from replay import count, stacked
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
 from hlofuse.trace import Recorder
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "gpu"

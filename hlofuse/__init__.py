@@ -6,35 +6,47 @@ The library's front door is lazy: importing `hlofuse` loads nothing heavy.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hlofuse.capturer import capture as capture
-    from hlofuse.differ import diff as diff
-    from hlofuse.explainer.explain import explain as explain
+    from hlofuse.capture import capture as capture
+    from hlofuse.diff import diff as diff
     from hlofuse.explorer import explore as explore
     from hlofuse.inputs.load import load as load
-    from hlofuse.pipelines.replay import replay as replay
-    from hlofuse.renderer import render as render
-    from hlofuse.whatifs import what_if as what_if
+    from hlofuse.render import render as render
+    from hlofuse.replay.replay import replay as replay
+    from hlofuse.reports.explain.explain import explain as explain
+    from hlofuse.reports.whatif import what_if as what_if
 
 __version__ = "0.1.0"
 
-_HOME: dict[str, str] = {
-    "capture": "hlofuse.capturer",
+_FUNCTIONS: dict[str, str] = {
+    "capture": "hlofuse.capture",
     "load": "hlofuse.inputs",
-    "replay": "hlofuse.pipelines",
-    "explain": "hlofuse.explainer.explain",
+    "replay": "hlofuse.replay",
+    "explain": "hlofuse.reports.explain.explain",
     "explore": "hlofuse.explorer",
-    "diff": "hlofuse.differ",
-    "render": "hlofuse.renderer",
-    "what_if": "hlofuse.whatifs",
+    "diff": "hlofuse.diff",
+    "render": "hlofuse.render",
+    "what_if": "hlofuse.reports.whatif",
 }
 __all__ = ["capture", "diff", "explain", "explore", "load", "render", "replay", "what_if"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        # Packages are named otherwise (explainer, …): importing one would hide the function.
-        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     raise AttributeError(f"module 'hlofuse' has no attribute {name!r}")
+
+
+class _FrontDoor(ModuleType):
+    """A function stays reachable after the import of the package that has its name (`hlofuse.diff`)."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _FUNCTIONS or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor

@@ -18,22 +18,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from cartpole_chart import chart
 
+from hlofuse.account.pairs import pair_detail
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import iter_kernels, launched_computations
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.explainer.cost_words import us_text
-from hlofuse.explainer.costs.pairs import pair_detail
-from hlofuse.explainer.explain import explain
-from hlofuse.explainer.kernels import Choice, kernel_selection
+from hlofuse.format.markdown import table
+from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.pipelines import Replay, replay
-from hlofuse.present.markdown import table
-from hlofuse.present.units import bytes_text, plural
+from hlofuse.replay import Replay, replay
+from hlofuse.reports.explain.cost_phrases import us_text
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.parse_settings import parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from hlofuse.capturer import Capture, CaptureError, Destination
-from hlofuse.capturer.capturing import capture_function
+from hlofuse.capture import Capture, CaptureError, Destination
+from hlofuse.capture.capturing import capture_function
 from hlofuse.cli.main import group
 
 HERE = Path(__file__).resolve().parent / "corpus"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.extending import CustomFusion, Kernel, KernelCost, Match
+from hlofuse.plugins import CustomFusion, Kernel, KernelCost, Match
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

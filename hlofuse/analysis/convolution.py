@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.attribute_values import parse_value
+from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
 
 
 def dimension_numbers(convolution: Instruction) -> ConvolutionDimensionNumbers | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from hlofuse.analysis.convolution import dimension_numbers
+from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.values.convolution import ConvolutionDimensionNumbers
 
 
 def why_not_eigen(convolution: Instruction) -> str | None:

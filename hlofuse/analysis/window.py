@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.attribute_values import parse_value
+from hlofuse.ir.attributes.parsers import parse_value
+from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.values.window import Window, WindowDimension
 
 
 def window_dimensions(text: str | None) -> tuple[WindowDimension, ...]:

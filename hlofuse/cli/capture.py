@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from hlofuse.capturer.model import Capture, Destination
+    from hlofuse.capture.model import Capture, Destination
 
 
 @click.command("capture")
@@ -86,7 +86,7 @@ def command(
     StableHLO bytecode, HLO text or an HLO proto; or, after --, a command to run: every function it jits is
     kept. The JAX of your environment compiles; the GPU or TPU need not be there.
     """
-    from hlofuse.capturer.model import Destination
+    from hlofuse.capture.model import Destination
 
     target = target or ("gpu" if device is not None else "tpu" if topology is not None else None)
     asked = {"explain": explain, "verify": verify, "explore": explore, "check": check}
@@ -106,7 +106,7 @@ def command(
                 "a command that runs says itself what it compiles, and for the devices that are there:"
                 " --args, --args-from, --device and --topology go with script.py:function"
             )
-        from hlofuse.capturer.capturing import capture_command
+        from hlofuse.capture.capturing import capture_command
 
         name = Path(program[1] if len(program) > 1 and program[1].endswith(".py") else program[0]).stem
         captured = capture_command(program, output or Path(f"{name}-capture"), target=target, flags=flags)
@@ -151,11 +151,11 @@ def _compiled(
     until_fusion: bool,
     jobs: int | None,
 ) -> Capture:
-    from hlofuse.capturer.arguments import parse_arguments
-    from hlofuse.capturer.capturing import capture_function, capture_modules, module_names
+    from hlofuse.capture.arguments import parse_arguments
+    from hlofuse.capture.capturing import capture_function, capture_modules, module_names
     from hlofuse.cli.common.progress import spinner
+    from hlofuse.format.escape import printable
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.present.escape import printable
 
     where, colon, name = program.rpartition(":")
     ending = f"{destination.target}-{destination.device}" if destination.device else destination.target
@@ -210,8 +210,8 @@ def _followers(context: click.Context, names: list[str], target: str | None) -> 
 
 
 def _report(captured: Capture) -> None:
-    from hlofuse.present.escape import printable
-    from hlofuse.present.units import plural
+    from hlofuse.format.escape import printable
+    from hlofuse.format.units import plural
 
     versions = ", ".join(f"{k} {v}" for k, v in captured.versions.items())
     where = printable(str(captured.folder))

@@ -11,7 +11,7 @@ from hlofuse.cli.common.options import report_options_with
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
-    from hlofuse.checker import Check
+    from hlofuse.reports.check import Check
 
 FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
 
@@ -79,12 +79,12 @@ def command(
     """
     from dataclasses import replace
 
-    from hlofuse.checker import Baseline, check_modules, read_baseline
-    from hlofuse.checker.limits import Budget, parse_bytes, parse_time
     from hlofuse.cli.common.at_fusion import say
     from hlofuse.cli.common.measuring import has_several, measure_all
     from hlofuse.cli.common.output import emit, write_file
     from hlofuse.ir.errors import HlofuseError
+    from hlofuse.reports.check import Baseline, check_modules, read_baseline
+    from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
 
     further = _more_reports(reports)
     budget = Budget(
@@ -104,7 +104,7 @@ def command(
     asked = [ReplayRequest(input=path, **request) for path in inputs]
     measured = measure_all(asked, root, stored.profiles)
     if update:
-        from hlofuse.checker.baseline_text import updated_files
+        from hlofuse.reports.check.baseline_text import updated_files
 
         assert baseline is not None
         files = updated_files(baseline, [m.profile for m in measured])
@@ -137,8 +137,8 @@ def _nothing_there(baseline: Path) -> bool:
 
 
 def _more_reports(words: tuple[str, ...]) -> list[tuple[str, Path]]:
+    from hlofuse.format.escape import printable
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.present.escape import printable
 
     found = []
     for word in words:
@@ -155,27 +155,27 @@ def _written(check: Check, form: str, color: str, output: Path | None, root: Pat
     from json import dumps
 
     if form == "json":
-        from hlofuse.checker.report.json_report import check_json
+        from hlofuse.reports.check.json import check_json
 
         return dumps(check_json(check), indent=2)
     if form == "sarif":
         from hlofuse import __version__
-        from hlofuse.checker.report.sarif import check_sarif
+        from hlofuse.reports.check.sarif import check_sarif
 
         return dumps(check_sarif(check, __version__), indent=2)
     if form == "junit":
-        from hlofuse.checker.report.junit import check_junit
+        from hlofuse.reports.check.junit import check_junit
 
         return check_junit(check)
     if form == "github":
-        from hlofuse.checker.report.github import check_github
+        from hlofuse.reports.check.github import check_github
 
         return check_github(check, root)
     if form == "markdown":
-        from hlofuse.checker.report.markdown import check_markdown
+        from hlofuse.reports.check.markdown import check_markdown
 
         return check_markdown(check)
-    from hlofuse.checker.report.text import print_check
     from hlofuse.cli.common.output import rendered
+    from hlofuse.reports.check.text import print_check
 
     return rendered(lambda console: print_check(check, console), color, output)

@@ -11,8 +11,8 @@ import click
 from hlofuse.cli.common.options import limit_option, module_option, report_options_with
 
 if TYPE_CHECKING:
-    from hlofuse.differ import ModuleDiff
-    from hlofuse.differ.times import Times
+    from hlofuse.diff import ModuleDiff
+    from hlofuse.diff.times import Times
 
 SECTIONS = ("fusions", "sources", "instructions", "header")  # `differ.report.sections`, without the import
 FORMATS = ("text", "json", "markdown", "html", "svg")
@@ -70,8 +70,8 @@ def command(
     """
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.side_by_side import read_both, times_on
-    from hlofuse.differ import diff
-    from hlofuse.differ.report.headline import is_fused
+    from hlofuse.diff import diff
+    from hlofuse.diff.report.headline import is_fused
     from hlofuse.ir import HlofuseError
 
     form = form or _by_suffix(output)
@@ -107,10 +107,10 @@ def _report(
     times: Times | None,
 ) -> None:
     from hlofuse.cli.common.output import emit, rendered
-    from hlofuse.differ.report.summary import summarize
+    from hlofuse.diff.report.summary import summarize
 
     if form == "json":
-        from hlofuse.differ.report.json_report import to_json
+        from hlofuse.diff.report.json import to_json
 
         text = to_json(found, times)
     elif form == "svg":
@@ -119,16 +119,16 @@ def _report(
         text = picture_of(found)
     elif form == "html":
         from hlofuse.cli.common.side_by_side import picture_if_possible
-        from hlofuse.differ.report.html import to_html
+        from hlofuse.diff.report.html import to_html
 
         picture = picture_if_possible(found)
         text = to_html(summarize(found, times), limit=limit, only=chosen, picture=picture)
     elif form == "markdown":
-        from hlofuse.differ.report.markdown import to_markdown
+        from hlofuse.diff.report.markdown import to_markdown
 
         text = to_markdown(summarize(found, times), limit=limit, only=chosen)
     else:
-        from hlofuse.differ.report.text import draw
+        from hlofuse.diff.report.text import draw
 
         summary = summarize(found, times)
         text = rendered(lambda console: draw(summary, console, limit=limit, only=chosen), color, output)
@@ -149,9 +149,9 @@ def _many(
 ) -> int:
     from hlofuse.cli.common.output import emit, rendered
     from hlofuse.cli.common.progress import progress_bar
-    from hlofuse.differ.batch import diff_many
-    from hlofuse.differ.report import batch
-    from hlofuse.differ.report.batch_html import to_html
+    from hlofuse.diff.batch import diff_many
+    from hlofuse.diff.report import batch
+    from hlofuse.diff.report.batch_html import to_html
     from hlofuse.inputs import load
     from hlofuse.inputs.many import modules_at
     from hlofuse.ir import HlofuseError

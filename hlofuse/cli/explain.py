@@ -13,7 +13,7 @@ from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.explainer.costs import Observed
+    from hlofuse.account import Observed
 
 
 @click.command("explain")
@@ -50,10 +50,10 @@ def command(
     """
     from hlofuse.cli.common.reporting import report
     from hlofuse.cli.explain_stage import explain_stage
-    from hlofuse.explainer.difference import difference_of
-    from hlofuse.explainer.explain import explain
-    from hlofuse.explainer.record import record_check
     from hlofuse.ir.errors import HlofuseError
+    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.explain.explain import explain
+    from hlofuse.reports.explain.record import record_check
 
     asked = ReplayRequest(input=input, **request)
     try:
@@ -79,7 +79,7 @@ def command(
     film = _film(asked)
 
     def draw(console: Console) -> None:
-        from hlofuse.explainer.explain_text import print_explanation
+        from hlofuse.reports.explain.text import print_explanation
 
         print_explanation(found, console, **words)
         if film:
@@ -87,12 +87,12 @@ def command(
             console.print(f"  {film[1]}", style="green", soft_wrap=True)
 
     def written() -> str:
-        from hlofuse.explainer.explain_markdown import explanation_markdown
+        from hlofuse.reports.explain.markdown import explanation_markdown
 
         return explanation_markdown(found, **words) + _film_markdown(film)
 
     def data() -> dict[str, Any]:
-        from hlofuse.explainer.explain_json import explanation_json
+        from hlofuse.reports.explain.json import explanation_json
 
         return explanation_json(found, only_refused=only_refused)
 
@@ -114,10 +114,10 @@ def _film(asked: ReplayRequest) -> tuple[str, str] | None:
     """How many dumps between passes lie in the directory, and the command that tells of them."""
     import os
 
+    from hlofuse.format.command_line import command_line
+    from hlofuse.format.units import plural
     from hlofuse.inputs.dump_directory import DumpDirectory
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.present.command_line import command_line
-    from hlofuse.present.units import plural
 
     if not os.path.isdir(asked.input):
         return None
@@ -133,7 +133,7 @@ def _film(asked: ReplayRequest) -> tuple[str, str] | None:
 
 
 def _film_markdown(film: tuple[str, str] | None) -> str:
-    from hlofuse.present.escape import markdown_code
+    from hlofuse.format.escape import markdown_code
 
     return f"\n{film[0]} of the whole compilation: {markdown_code(film[1])}\n" if film else ""
 
@@ -149,9 +149,9 @@ def _compare(
 ) -> None:
     from hlofuse.cli.common.output import rendered
     from hlofuse.cli.common.reporting import report
-    from hlofuse.explainer.compare_devices import compare_devices
-    from hlofuse.explainer.compare_devices.report import comparison_json, print_comparison
     from hlofuse.pipelines import TARGETS
+    from hlofuse.reports.compare_devices import compare_devices
+    from hlofuse.reports.compare_devices.report import comparison_json, print_comparison
 
     second = asked.on_device(observed, other)
     found = compare_devices(observed, second, TARGETS[observed.replay.target].release)
@@ -171,9 +171,9 @@ def _compare(
 
 
 def _check_names(replay: Any, only_pass: str | None, computation: str | None) -> None:
+    from hlofuse.format.escape import printable
     from hlofuse.inputs.suggest import did_you_mean
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.present.escape import printable
 
     if only_pass is not None:
         passes = [p.name for p in replay.passes]

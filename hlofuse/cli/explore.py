@@ -11,7 +11,7 @@ from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
-    from hlofuse.explainer.costs import Observed
+    from hlofuse.account import Observed
 
 
 @click.command("explore")
@@ -52,7 +52,7 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
 def _side_by_side(asked: ReplayRequest, observed: Observed, other: str | None) -> dict[str, Observed]:
     """The replays of the page, each under what tells it from the others."""
 
-    from hlofuse.present.escape import printable
+    from hlofuse.format.escape import printable
 
     if other is not None:
         second = asked.on_device(observed, other)

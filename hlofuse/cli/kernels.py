@@ -11,8 +11,8 @@ from hlofuse.cli.common.options import input_argument, limit_option, report_opti
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
-    from hlofuse.explainer.difference import Difference
-    from hlofuse.explainer.kernels import KernelSelection
+    from hlofuse.reports.difference import Difference
+    from hlofuse.reports.kernels import KernelSelection
 
 
 @click.command("kernels")
@@ -42,9 +42,9 @@ def command(
     taken as it is.
     """
     from hlofuse.cli.common.reporting import report
-    from hlofuse.explainer.kernels.json_report import selection_json
-    from hlofuse.explainer.kernels.markdown import selection_markdown
-    from hlofuse.explainer.kernels.text import print_selection
+    from hlofuse.reports.kernels.json import selection_json
+    from hlofuse.reports.kernels.markdown import selection_markdown
+    from hlofuse.reports.kernels.text import print_selection
 
     found, difference, remark = _selection(ReplayRequest(input=input, **request))
     ordered = found.heaviest_first if order == "cost" else list(found.kernels)
@@ -65,10 +65,10 @@ def command(
 
 def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None, str]:
     from hlofuse.cli.common.at_fusion import at_fusion
-    from hlofuse.explainer.difference import difference_of
-    from hlofuse.explainer.kernels import kernel_selection
     from hlofuse.inputs.stage import stage_of
     from hlofuse.pipelines import device_of
+    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.kernels import kernel_selection
 
     subject = asked.read(any_stage=True)
     module, target = subject.module, subject.target

@@ -92,8 +92,8 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from hlofuse.format.escape import printable
             from hlofuse.inputs.suggest import did_you_mean
-            from hlofuse.present.escape import printable
 
             ctx.fail(f"no command {printable(args[0])}{did_you_mean(args[0], _COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -190,6 +190,6 @@ def _explained(error: Exception) -> str:
 
 def _complain(message: str) -> None:
     # A message may quote a dump: line ends stay, control sequences do not reach the terminal.
-    from hlofuse.present.escape import printable
+    from hlofuse.format.escape import printable
 
     click.echo("\n".join(printable(line) for line in message.split("\n")), err=True)

@@ -12,7 +12,7 @@ from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.replaying import ReplayRequest, Subject, replay_options
 
 if TYPE_CHECKING:
-    from hlofuse.plots.figure import Plot
+    from hlofuse.plot.figure import Plot
 
 KINDS = ("passes", "kernels", "roofline")
 
@@ -37,8 +37,8 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     from hlofuse.cli.common.at_fusion import say
     from hlofuse.cli.common.output import write_file
     from hlofuse.cli.common.progress import spinner
-    from hlofuse.renderer import format_of
-    from hlofuse.renderer.engine import require_engine
+    from hlofuse.render import format_of
+    from hlofuse.render.engine import require_engine
 
     to_stdout = str(output) == "-"
     form = "dot" if to_stdout else format_of(output)
@@ -54,10 +54,10 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
 
 def _plot(subject: Subject, kind: str) -> Plot:
-    from hlofuse.explainer.costs import KernelTimes
-    from hlofuse.explainer.difference.words import warning_line
+    from hlofuse.account import KernelTimes
     from hlofuse.ir import HlofuseError
-    from hlofuse.stages.unoptimized import BRIEF
+    from hlofuse.reports.difference.phrases import warning_line
+    from hlofuse.reports.stages.unoptimized import BRIEF
 
     device = subject.variant.device if subject.variant is not None else None
     if kind == "roofline" and device is None:
@@ -69,15 +69,15 @@ def _plot(subject: Subject, kind: str) -> Plot:
         alerts += (BRIEF,)
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     if kind == "passes":
-        from hlofuse.plots.passes import plot_passes
+        from hlofuse.plot.passes import plot_passes
 
         return plot_passes(replay, times, alerts)
     if kind == "kernels":
-        from hlofuse.plots.kernels import plot_kernels
-        from hlofuse.renderer.pair import pair_of
+        from hlofuse.plot.kernels import plot_kernels
+        from hlofuse.render.pair import pair_of
 
         return plot_kernels(pair_of(replay, title), times, title, alerts)
-    from hlofuse.plots.roofline import plot_roofline
+    from hlofuse.plot.roofline import plot_roofline
 
     assert times is not None
     return plot_roofline(replay.before, replay.after, times, title, alerts)

@@ -13,8 +13,8 @@ from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
-    from hlofuse.pipelines import Replay
-    from hlofuse.renderer import Pair
+    from hlofuse.render import Pair
+    from hlofuse.replay import Replay
 
     _Drawn: TypeAlias = tuple[str | None, Module | Replay | Pair, list[str]]
 
@@ -98,9 +98,9 @@ def command(
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.render_atlas import is_directory, write_atlas
     from hlofuse.ir import HlofuseError
-    from hlofuse.pipelines import Replay
-    from hlofuse.renderer import Options, Pair, format_of, render
-    from hlofuse.renderer.engine import require_engine
+    from hlofuse.render import Options, Pair, format_of, render
+    from hlofuse.render.engine import require_engine
+    from hlofuse.replay import Replay
 
     directory = is_directory(output)
     if directory and (form not in (None, "svg") or after is not None):
@@ -116,7 +116,7 @@ def command(
     if animate:
         if not isinstance(subject, Replay):
             raise HlofuseError("--animate shows a replay: give it a module as it enters the fusion passes")
-        from hlofuse.renderer.animate import animate as film
+        from hlofuse.render.animate import animate as film
 
         with spinner("drawing"):
             text = film(subject, Options(max_nodes, legend=not no_legend), caption)
@@ -151,11 +151,11 @@ def command(
 def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
     """The view, what it is of, and what must be said first."""
     from hlofuse.cli.common.at_fusion import at_fusion, say
-    from hlofuse.explainer.difference import difference_of
-    from hlofuse.explainer.difference.words import difference_lines
     from hlofuse.inputs import stage_of
     from hlofuse.inputs.stage import INPUT
-    from hlofuse.stages.unoptimized import BRIEF
+    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.difference.phrases import difference_lines
+    from hlofuse.reports.stages.unoptimized import BRIEF
 
     subject = asked.read(any_stage=True)
     module, target = subject.module, subject.target
@@ -181,7 +181,7 @@ def _pair(asked: ReplayRequest, after: str, view: str | None) -> _Drawn:
     """Two modules as they are, and what of the one is what of the other."""
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
-    from hlofuse.differ import diff
+    from hlofuse.diff import diff
     from hlofuse.ir import HlofuseError
 
     given = [flag for flag in asked.input_words[1:] if flag.startswith("--") and flag != "--module"]

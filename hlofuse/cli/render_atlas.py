@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hlofuse.ir.module import Module
-    from hlofuse.pipelines import Replay
-    from hlofuse.renderer import Options
+    from hlofuse.render import Options
+    from hlofuse.replay import Replay
 
 
 def is_directory(output: str) -> bool:
@@ -26,10 +26,10 @@ def write_atlas(
     """Draw everything, then write it: the overview last, so that what it leads to is there."""
     from hlofuse.cli.common.output import write_file
     from hlofuse.cli.common.progress import progress_bar
+    from hlofuse.format.escape import printable
     from hlofuse.ir import HlofuseError
-    from hlofuse.present.escape import printable
-    from hlofuse.renderer import Drawing
-    from hlofuse.renderer.atlas import INDEX, atlas
+    from hlofuse.render import Drawing
+    from hlofuse.render.atlas import INDEX, atlas
 
     pages = atlas(subject, view, options, caption)
     drawn: dict[str, str] = {}

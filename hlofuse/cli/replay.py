@@ -37,8 +37,8 @@ def command(
     """
     from hlofuse.cli.common.at_fusion import say
     from hlofuse.cli.common.output import emit, write_file
-    from hlofuse.ir.printer import print_module
-    from hlofuse.present.escape import printable
+    from hlofuse.format.escape import printable
+    from hlofuse.ir.text.printer import print_module
     from hlofuse.trace.jsonl import to_jsonl
 
     subject = ReplayRequest(input=input, **request).read()

@@ -54,8 +54,8 @@ def _is_xlas(word: str, known: dict[str, Rule]) -> bool:
 
 def _outside_rules() -> dict[str, Rule]:
     """Of every package that can be used; of the others a warning tells."""
-    from hlofuse.extending.installed import installed_names, load_package
     from hlofuse.ir.errors import HlofuseError
+    from hlofuse.plugins.installed import installed_names, load_package
 
     found: dict[str, Rule] = {}
     for name in installed_names():
@@ -70,9 +70,9 @@ def _outside_rules() -> dict[str, Rule]:
 
 
 def _wanted(codes: tuple[str, ...], known: dict[str, Rule]) -> list[Rule]:
+    from hlofuse.format.escape import printable
     from hlofuse.inputs.suggest import did_you_mean
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.present.escape import printable
     from hlofuse.rules.pages import family_of
 
     families: dict[str, list[Rule]] = {}
@@ -94,7 +94,7 @@ def _print_list(rules: list[Rule], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from hlofuse.present.escape import printable
+    from hlofuse.format.escape import printable
     from hlofuse.rules.pages import by_family, family_title
 
     for letters, found in by_family(rules).items():
@@ -115,7 +115,7 @@ def _print_pages(rules: list[Rule], console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from hlofuse.present.escape import printable
+    from hlofuse.format.escape import printable
     from hlofuse.rules.pages import sections
 
     for number, rule in enumerate(rules):

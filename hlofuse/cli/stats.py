@@ -11,8 +11,8 @@ from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
-    from hlofuse.explainer.difference import Difference
     from hlofuse.ir.module import Module
+    from hlofuse.reports.difference import Difference
 
 
 @click.command("stats")
@@ -37,10 +37,10 @@ def command(
     --enable, --rules or --passes it is the module that those passes leave.
     """
     from hlofuse.cli.common.reporting import report
-    from hlofuse.explainer.statistics import statistics
-    from hlofuse.explainer.statistics.json_report import statistics_json
-    from hlofuse.explainer.statistics.markdown import statistics_markdown
-    from hlofuse.explainer.statistics.text import print_statistics
+    from hlofuse.reports.stats import statistics
+    from hlofuse.reports.stats.json import statistics_json
+    from hlofuse.reports.stats.markdown import statistics_markdown
+    from hlofuse.reports.stats.text import print_statistics
 
     requests = [ReplayRequest(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
@@ -68,7 +68,7 @@ def command(
 def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None, str]:
     if not after:  # on which device is all the same
         return request.read(any_stage=True, told=lambda _: None).module, None, ""
-    from hlofuse.explainer.difference import difference_of
+    from hlofuse.reports.difference import difference_of
 
     observed = request.read().observe()
     return observed.replay.after, difference_of(observed), observed.remark

@@ -37,10 +37,10 @@ def command(
     """
     from hlofuse.cli.common.progress import progress_bar
     from hlofuse.cli.common.reporting import report
-    from hlofuse.films import film, reels
-    from hlofuse.films.json_report import timeline_json
-    from hlofuse.films.markdown import film_markdown, reels_markdown
-    from hlofuse.films.text import print_film, print_reels
+    from hlofuse.reports.timeline import film, reels
+    from hlofuse.reports.timeline.json import timeline_json
+    from hlofuse.reports.timeline.markdown import film_markdown, reels_markdown
+    from hlofuse.reports.timeline.text import print_film, print_reels
 
     found = reels(directory, module)
     chosen = found if every_module or len(found) == 1 else []

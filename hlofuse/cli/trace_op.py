@@ -32,11 +32,12 @@ def command(
     """
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.reporting import report
-    from hlofuse.films import follow, reels
-    from hlofuse.films.journey_report import journey_json, journey_markdown, print_journey
+    from hlofuse.format.escape import printable
     from hlofuse.inputs.dump_directory import far_largest
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.present.escape import printable
+    from hlofuse.reports.timeline import reels
+    from hlofuse.reports.trace_op import follow
+    from hlofuse.reports.trace_op.report import journey_json, journey_markdown, print_journey
 
     found = reels(directory, module)
     reel = far_largest(found, lambda r: r.size)

@@ -11,7 +11,7 @@ import click
 from hlofuse.cli.common.options import limit_option, module_option, report_options, target_options
 
 if TYPE_CHECKING:
-    from hlofuse.verifier import Case
+    from hlofuse.reports.verify import Case
 
 
 @click.command("verify")
@@ -63,10 +63,10 @@ def command(
     from hlofuse.inputs.choose_target import choose_target, target_of_files
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, device_of, passes_of
-    from hlofuse.verifier import verify
-    from hlofuse.verifier.report_json import report_json
-    from hlofuse.verifier.report_markdown import report_markdown
-    from hlofuse.verifier.report_text import print_report
+    from hlofuse.reports.verify import verify
+    from hlofuse.reports.verify.json import report_json
+    from hlofuse.reports.verify.markdown import report_markdown
+    from hlofuse.reports.verify.text import print_report
 
     if target is None:  # what the dumps were made by counts more than what they are asked about
         chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
@@ -115,7 +115,7 @@ def _cases(
 ) -> tuple[list[Case], list[str]]:
     """What is compared with what, and what of a directory cannot be."""
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.verifier import Case, find_cases
+    from hlofuse.reports.verify import Case, find_cases
 
     if after is not None:
         if module is not None:

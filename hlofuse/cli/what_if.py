@@ -13,14 +13,14 @@ from hlofuse.cli.common.replaying import ReplayRequest, Subject, replay_options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hlofuse.pipelines import Variant
-    from hlofuse.whatifs.sweep import Vary
+    from hlofuse.replay import Variant
+    from hlofuse.reports.whatif.sweep import Vary
 
 
 def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
         from hlofuse.cli.common.output import emit, rendered
-        from hlofuse.whatifs.knobs import print_knobs
+        from hlofuse.reports.whatif.knobs import print_knobs
 
         emit(rendered(print_knobs))
         ctx.exit()
@@ -83,8 +83,8 @@ def command(
         return 0
     axes = _axes(sweeps)
     if plot is not None:
-        from hlofuse.renderer import format_of
-        from hlofuse.renderer.engine import require_engine
+        from hlofuse.render import format_of
+        from hlofuse.render.engine import require_engine
 
         require_engine(format_of(plot))
     _sweep(asked, axes, more_devices, plot, form, color, output)
@@ -94,10 +94,10 @@ def command(
 def _rank(asked: ReplayRequest, limit: int, form: str, color: str, output: Path | None) -> None:
     from hlofuse.cli.common.progress import progress_bar
     from hlofuse.cli.common.reporting import report
-    from hlofuse.whatifs.ranking import rank
-    from hlofuse.whatifs.report_json import ranking_json
-    from hlofuse.whatifs.report_markdown import ranking_markdown
-    from hlofuse.whatifs.report_text import print_ranking
+    from hlofuse.reports.whatif.json import ranking_json
+    from hlofuse.reports.whatif.markdown import ranking_markdown
+    from hlofuse.reports.whatif.ranking import rank
+    from hlofuse.reports.whatif.text import print_ranking
 
     subject = asked.read()
     assert subject.variant is not None
@@ -126,18 +126,18 @@ def _sweep(
     from hlofuse.cli.common.output import write_file
     from hlofuse.cli.common.progress import progress_bar
     from hlofuse.cli.common.reporting import report
-    from hlofuse.whatifs.report_json import sweep_json
-    from hlofuse.whatifs.report_markdown import sweep_markdown
-    from hlofuse.whatifs.report_text import print_sweep
-    from hlofuse.whatifs.sweep import sweep
+    from hlofuse.reports.whatif.json import sweep_json
+    from hlofuse.reports.whatif.markdown import sweep_markdown
+    from hlofuse.reports.whatif.sweep import sweep
+    from hlofuse.reports.whatif.text import print_sweep
 
     subject = asked.read()
     devices = [_vary(asked, subject, None), *(_vary(asked, subject, d) for d in more_devices)]
     with progress_bar("replaying") as progress:
         found = sweep(subject.module, devices, axes, ids=subject.ids, progress=progress)
     if plot is not None:
-        from hlofuse.renderer import format_of
-        from hlofuse.whatifs.plot import plot_sweep
+        from hlofuse.render import format_of
+        from hlofuse.reports.whatif.plot import plot_sweep
 
         write_file(plot, plot_sweep(found).to_bytes(format_of(plot)))
     report(

@@ -11,8 +11,8 @@ from hlofuse.cli.common.options import input_argument, limit_option, report_opti
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
-    from hlofuse.explainer.costs import Observed
-    from hlofuse.explainer.why import Pair
+    from hlofuse.account import Observed
+    from hlofuse.reports.why import Pair
 
 
 @click.command("why")
@@ -38,11 +38,11 @@ def command(
     the program, model.py:42, stands for the kernel that comes of it.
     """
     from hlofuse.cli.common.reporting import report
-    from hlofuse.explainer.difference import difference_of
-    from hlofuse.explainer.why import why
-    from hlofuse.explainer.why.json_report import why_json
-    from hlofuse.explainer.why.markdown import why_markdown
-    from hlofuse.explainer.why.text import print_why
+    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.why import why
+    from hlofuse.reports.why.json import why_json
+    from hlofuse.reports.why.markdown import why_markdown
+    from hlofuse.reports.why.text import print_why
 
     asked = ReplayRequest(input=input, **request)
     observed = asked.run()
@@ -65,10 +65,10 @@ def command(
 def _in_other_words(observed: Observed, name: str, other: str | None) -> Pair | None:
     """Of two names from XLA's own run, with settings under which they mean nothing: the same pair by the
     names of the input, which a note tells; None where the names as they are will do."""
-    from hlofuse.explainer.why import Pair, why
-    from hlofuse.explainer.why.own_names import in_the_input
+    from hlofuse.format.escape import printable
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.present.escape import printable
+    from hlofuse.reports.why import Pair, why
+    from hlofuse.reports.why.own_names import in_the_input
 
     if observed.xla is None or other is None:
         return None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hlofuse.explainer.costs import Observed
+from hlofuse.account import Observed
 from hlofuse.explorer.collect import page_of
 from hlofuse.explorer.page import page_html
 from hlofuse.explorer.passes import passes_of, reel_of
-from hlofuse.pipelines import Replay
+from hlofuse.replay import Replay
 
 __all__ = ["explore", "page_html", "page_of", "passes_of", "reel_of"]
 

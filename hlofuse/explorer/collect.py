@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hlofuse.account import KernelTime, Observed
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.analysis.loops import turns
 from hlofuse.analysis.shape_size import leaves_size
-from hlofuse.explainer.cost_words import SIBLINGS_UNTIMED, step_text
-from hlofuse.explainer.costs import KernelTime, Observed
-from hlofuse.explainer.explain import explain
-from hlofuse.explainer.facts import Facts
-from hlofuse.explainer.model import Explanation, FusedStep
-from hlofuse.explainer.record import record_check
-from hlofuse.explainer.words import figures_text, headline, notes, result_line
 from hlofuse.explorer.boxes import Boxes
 from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, RulePage, Run
 from hlofuse.explorer.passes import Passes
 from hlofuse.explorer.regions import regions_of
+from hlofuse.format.escape import printable
+from hlofuse.format.layers import layer_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.present.escape import printable
-from hlofuse.present.layers import layer_of
+from hlofuse.reports.explain.cost_phrases import SIBLINGS_UNTIMED, step_text
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.facts import Facts
+from hlofuse.reports.explain.model import Explanation, FusedStep
+from hlofuse.reports.explain.phrases import figures_text, headline, notes, result_line
+from hlofuse.reports.explain.record import record_check
+from hlofuse.reports.stages.unoptimized import BRIEF
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import sections
-from hlofuse.stages.unoptimized import BRIEF
 from hlofuse.trace import Event
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from hlofuse.explorer.passes import Passes
 from hlofuse.explorer.strings import Strings, differences
-from hlofuse.films import words
-from hlofuse.films.closeup import Closeup, Group
-from hlofuse.films.journey import How
-from hlofuse.present.escape import printable
+from hlofuse.format.escape import printable
+from hlofuse.reports.timeline import phrases as words
+from hlofuse.reports.timeline.step_details import Closeup, Group
+from hlofuse.reports.trace_op.model import How
 
 HOWS = tuple(How)
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlofuse.differ import ModuleDiff
-from hlofuse.films import Reel, film, reels
-from hlofuse.films.closeup import Closeup, closeup
-from hlofuse.films.model import Film
-from hlofuse.films.weave import Weave
+from hlofuse.diff import ModuleDiff
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
+from hlofuse.reports.timeline import Reel, film, reels
+from hlofuse.reports.timeline.lineage_graph import Weave
+from hlofuse.reports.timeline.model import Film
+from hlofuse.reports.timeline.step_details import Closeup, closeup
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.platform import platform_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.present.escape import printable
 
 # Parts of file names, the first that is found decides: passes of a pipeline, then what every dump has.
 _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (

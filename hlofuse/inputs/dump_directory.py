@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
 from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES, FusionStage
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.present.escape import printable
-from hlofuse.present.units import plural
 
 _T = TypeVar("_T")
 

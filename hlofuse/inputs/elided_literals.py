@@ -11,7 +11,7 @@ from hlofuse.inputs.unique_ids import ids_beside
 from hlofuse.inputs.wire_format import fields, module_proto, varint
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.simplifications.common.literals import MOST_ELEMENTS, Value, text_of
+from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, text_of
 
 _COMPUTATIONS, _INSTRUCTIONS = 3, 2
 _NAME, _LITERAL = 1, 8

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
+from hlofuse.format.escape import printable
 from hlofuse.inputs.wire_format import module_proto
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.present.escape import printable
 
 MLIR, BYTECODE, PROTO = "StableHLO text", "StableHLO bytecode", "an HLO proto"
 _BYTECODE_MAGIC = b"ML\xefR"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import choose_target
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
 from hlofuse.inputs.foreign import PROTO, foreign_form, hlo_text
@@ -12,8 +13,7 @@ from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import called, decode, read_bytes
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
-from hlofuse.ir.parse import parse_module
-from hlofuse.present.escape import printable
+from hlofuse.ir.text.reader import parse_module
 
 
 def load(

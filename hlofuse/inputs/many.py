@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.present.escape import printable
 
 STAGES = ("input", "output")
 """Of the fusion passes."""

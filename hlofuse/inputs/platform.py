@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.format.escape import printable
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.present.escape import printable
 
 _GPU_CALLS = tuple(
     """

@@ -39,7 +39,7 @@ def played_beside(module: Module, target: str, device: DeviceDescription | None)
     source = before_optimizations_beside(module.filename)
     if source is None:
         return None
-    from hlofuse.simplifications.played_order import with_played_order
+    from hlofuse.order.replayed import with_played_order
 
     try:
         unoptimized = load(source)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file
 from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES
@@ -15,7 +16,6 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.present.escape import printable
 
 _LATER_IN_CORPUS = re.compile(r"(after|\d+-.+)\.hlo(\.gz)?")
 

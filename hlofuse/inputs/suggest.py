@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hlofuse.format.escape import printable
 from hlofuse.ir.errors import any_of
-from hlofuse.present.escape import printable
 
 _ENOUGH = 20_000  # difflib takes its time; more names than this are thinned by their first letters
 

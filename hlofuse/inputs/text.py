@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.present.escape import printable
 
 DEFAULT_LIMIT = 1 << 30
 """The most bytes of text that are read, decompressed: 1 GiB."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.parse.elements import implied_element
+from hlofuse.ir.text.elements import implied_element
 from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
 
 

@@ -1,16 +1,16 @@
 """XLA's graph in XLA's terms: modules, computations, instructions, shapes; reading and printing them."""
 
-from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.literal import Literal
 from hlofuse.ir.module import Module
-from hlofuse.ir.parse import parse_module
 from hlofuse.ir.print_options import PrintOptions
-from hlofuse.ir.printer import print_module
 from hlofuse.ir.shape import Layout, Shape
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.text.reader import parse_module
 
 __all__ = [
     "Attributes",

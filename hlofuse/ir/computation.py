@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.attributes import NO_ATTRIBUTES
+from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.names import PARAMETER_NAMES

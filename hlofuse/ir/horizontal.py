@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import get_tuple_element
 from hlofuse.ir.instruction import Instruction

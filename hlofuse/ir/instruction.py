@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.ir.attributes import NO_ATTRIBUTES, UNREAD, Attributes
+from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
 from hlofuse.ir.native import mypyc_attr
 from hlofuse.ir.shape import Shape
 

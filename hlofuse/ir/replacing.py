@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlofuse.ir.attributes import Attributes
+from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.removing import remove_with_unused_operands
 

@@ -16,31 +16,31 @@ _PASSES: dict[str, dict[str, str]] = {
     "": {
         "cse": "hlofuse.passes.cse:HloCSE",
         "custom-kernel-fusion-rewriter": (
-            "hlofuse.passes.custom_kernel_fusion_rewriter:CustomKernelFusionRewriter"
+            "hlofuse.passes.fusion.custom_kernel_fusion_rewriter:CustomKernelFusionRewriter"
         ),
         "dce": "hlofuse.passes.dce:HloDCE",
         "tuple-simplifier": "hlofuse.passes.tuple_simplifier:TupleSimplifier",
     },
     "gpu": {
-        "variadic-op-splitter": "hlofuse.passes.variadic_op_splitter:VariadicOpSplitter",
-        "sort-iota-fusion": "hlofuse.passes.sort_iota_fusion:SortIotaFusion",
-        "priority-fusion": "hlofuse.passes.priority_fusion:PriorityFusion",
-        "multi_output_fusion": "hlofuse.passes.gpu_multi_output_fusion:GpuMultiOutputFusion",
-        "horizontal_loop_fusion": "hlofuse.passes.horizontal_loop_fusion:HorizontalLoopFusion",
-        "horizontal_input_fusion": "hlofuse.passes.horizontal_input_fusion:HorizontalInputFusion",
+        "variadic-op-splitter": "hlofuse.passes.fusion.variadic_op_splitter:VariadicOpSplitter",
+        "sort-iota-fusion": "hlofuse.passes.fusion.sort_iota_fusion:SortIotaFusion",
+        "priority-fusion": "hlofuse.passes.fusion.priority_fusion:PriorityFusion",
+        "multi_output_fusion": "hlofuse.passes.fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
+        "horizontal_loop_fusion": "hlofuse.passes.fusion.horizontal_loop_fusion:HorizontalLoopFusion",
+        "horizontal_input_fusion": "hlofuse.passes.fusion.horizontal_input_fusion:HorizontalInputFusion",
     },
     "gpu-legacy": {
-        "variadic-op-splitter": "hlofuse.passes.variadic_op_splitter:VariadicOpSplitter",
-        "fusion": "hlofuse.passes.gpu_instruction_fusion:GpuInstructionFusion",
-        "fusion_merger": "hlofuse.passes.fusion_merger:FusionMerger",
-        "multi_output_fusion": "hlofuse.passes.gpu_multi_output_fusion:GpuMultiOutputFusion",
-        "horizontal_loop_fusion": "hlofuse.passes.horizontal_loop_fusion:HorizontalLoopFusion",
-        "horizontal_input_fusion": "hlofuse.passes.horizontal_input_fusion:HorizontalInputFusion",
+        "variadic-op-splitter": "hlofuse.passes.fusion.variadic_op_splitter:VariadicOpSplitter",
+        "fusion": "hlofuse.passes.fusion.gpu_instruction_fusion:GpuInstructionFusion",
+        "fusion_merger": "hlofuse.passes.fusion.fusion_merger:FusionMerger",
+        "multi_output_fusion": "hlofuse.passes.fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
+        "horizontal_loop_fusion": "hlofuse.passes.fusion.horizontal_loop_fusion:HorizontalLoopFusion",
+        "horizontal_input_fusion": "hlofuse.passes.fusion.horizontal_input_fusion:HorizontalInputFusion",
     },
     "cpu": {
-        "fusion": "hlofuse.passes.cpu_instruction_fusion:CpuInstructionFusion",
-        "fusion-wrapper": "hlofuse.passes.cpu_fusion_wrapper:CpuFusionWrapper",
-        "cpu_multi_output_fusion": "hlofuse.passes.cpu_multi_output_fusion:CpuMultiOutputFusion",
+        "fusion": "hlofuse.passes.fusion.cpu_instruction_fusion:CpuInstructionFusion",
+        "fusion-wrapper": "hlofuse.passes.fusion.cpu_fusion_wrapper:CpuFusionWrapper",
+        "cpu_multi_output_fusion": "hlofuse.passes.fusion.cpu_multi_output_fusion:CpuMultiOutputFusion",
     },
 }
 _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")

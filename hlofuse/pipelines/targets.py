@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlofuse.ir.errors import HlofuseError
+
 
 @dataclass(frozen=True, slots=True)
 class Addition:
@@ -116,3 +118,17 @@ TARGETS: dict[str, Target] = {
         restores_users=True,
     ),
 }
+
+
+def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:
+    """The pass list of a target or of one of its variants."""
+    if target not in TARGETS:
+        raise HlofuseError(f"there is no target {target!r}; known: {', '.join(TARGETS)}")
+    known = TARGETS[target]
+    if option is None:
+        return known.passes
+    if option not in known.options:
+        raise HlofuseError(
+            f"target {target} has no option {option!r}; known: {', '.join(known.options) or 'none'}"
+        )
+    return known.options[option]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hlofuse.rules.catalogue import Knob
 
 if TYPE_CHECKING:
-    from hlofuse.rules.outside import OutsideRules
+    from hlofuse.rules.plugin import OutsideRules
 
 
 @dataclass(frozen=True, slots=True)

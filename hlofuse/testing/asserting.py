@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hlofuse.checker import Check, Measured, Profile, check_modules
-from hlofuse.checker.limits import Budget, parse_bytes, parse_time
+from hlofuse.reports.check import Check, Measured, Profile, check_modules
+from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
 from hlofuse.testing.subjects import measured
 
 
@@ -71,14 +71,14 @@ def assert_kernels(
 
 def report(check: Check) -> str:
     """The text report without colours."""
-    from hlofuse.checker.report.text import print_check
     from hlofuse.cli.common.output import rendered
+    from hlofuse.reports.check.text import print_check
 
     return rendered(lambda console: print_check(check, console), "never").rstrip("\n")
 
 
 def _assert_together(found: Measured, wanted: frozenset[str]) -> None:
-    from hlofuse.checker.report.words import listed, pair
+    from hlofuse.reports.check.phrases import listed, pair
 
     __tracebackhide__ = True
     kernels = found.profile.kernels

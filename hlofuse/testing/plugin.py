@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from hlofuse.checker import Profile
+    from hlofuse.reports.check import Profile
 
 FOLDER = "fusion_snapshots"
 
@@ -61,7 +61,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
     ) -> Profile:
         from dataclasses import replace
 
-        from hlofuse.checker import check_modules, read_baseline
+        from hlofuse.reports.check import check_modules, read_baseline
         from hlofuse.testing.asserting import report
         from hlofuse.testing.subjects import measured
 
@@ -85,8 +85,8 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
 
 
 def _write(file: Path, profile: Profile) -> None:
-    from hlofuse.checker.baseline_text import updated_files
     from hlofuse.cli.common.output import write_file
+    from hlofuse.reports.check.baseline_text import updated_files
 
     for path, text in updated_files(file, [profile]).items():
         path.parent.mkdir(parents=True, exist_ok=True)

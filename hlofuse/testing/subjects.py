@@ -7,9 +7,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from hlofuse.checker import Measured
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
+from hlofuse.reports.check import Measured
 
 
 def measured(subject: Any, target: str | None, device: str | None, root: Path) -> Measured:
@@ -18,12 +18,12 @@ def measured(subject: Any, target: str | None, device: str | None, root: Path) -
     HlofuseError for what is none, or cannot be read or replayed.
     """
     if isinstance(subject, str) and "\n" in subject:
-        from hlofuse.ir.parse import parse_module
+        from hlofuse.ir.text.reader import parse_module
 
         subject = parse_module(subject, "<text>")
     if isinstance(subject, Module):
         return _of_module(subject, target, device, root)
-    if callable(getattr(subject, "module", None)):  # hlofuse.capturer.Capture, which need not be installed
+    if callable(getattr(subject, "module", None)):  # hlofuse.capture.Capture, which need not be installed
         subject = subject.module().before
     if isinstance(subject, str | os.PathLike):
         from hlofuse.cli.common.measuring import measure_all
@@ -41,10 +41,10 @@ def measured(subject: Any, target: str | None, device: str | None, root: Path) -
 
 
 def _of_module(module: Module, target: str | None, device: str | None, root: Path) -> Measured:
-    from hlofuse.checker.held import held_apart
-    from hlofuse.checker.measure import profile_of_replay
-    from hlofuse.explainer.costs import observed_replay
-    from hlofuse.pipelines import variant_of
+    from hlofuse.account import observed_replay
+    from hlofuse.replay import variant_of
+    from hlofuse.reports.check.measure import profile_of_replay
+    from hlofuse.reports.check.refused_edges import held_apart
 
     chosen = target or ("gpu" if device is not None else "cpu")
     observed = observed_replay(module, variant_of(chosen, device))

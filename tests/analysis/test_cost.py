@@ -12,7 +12,7 @@ from hlofuse.analysis.flops import valid_positions
 from hlofuse.analysis.kernels import kernels
 from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir import parse_module
-from hlofuse.ir.values.window import WindowDimension
+from hlofuse.ir.attributes.window import WindowDimension
 
 from .cost_modules import MODULES
 

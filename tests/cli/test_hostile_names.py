@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hlofuse.explainer.explain import explain
-from hlofuse.explainer.explain_markdown import explanation_markdown
-from hlofuse.explainer.explain_text import print_explanation
-from hlofuse.explainer.statistics import statistics
-from hlofuse.explainer.statistics.markdown import statistics_markdown
-from hlofuse.explainer.statistics.text import print_statistics
-from hlofuse.explainer.why import why
-from hlofuse.explainer.why.markdown import why_markdown
-from hlofuse.explainer.why.text import print_why
+from hlofuse.format.escape import markdown, markdown_code, printable, shorten
 from hlofuse.ir import Module
-from hlofuse.pipelines import replay
-from hlofuse.present.escape import markdown, markdown_code, printable, shorten
+from hlofuse.replay import replay
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.markdown import explanation_markdown
+from hlofuse.reports.explain.text import print_explanation
+from hlofuse.reports.stats import statistics
+from hlofuse.reports.stats.markdown import statistics_markdown
+from hlofuse.reports.stats.text import print_statistics
+from hlofuse.reports.why import why
+from hlofuse.reports.why.markdown import why_markdown
+from hlofuse.reports.why.text import print_why
 
 from ..hostile import hostile_module
 from ..running import Run

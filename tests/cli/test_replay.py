@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from hlofuse.ir import parse_module
-from hlofuse.verifier import verify_module
+from hlofuse.reports.verify import verify_module
 
 from ..running import Golden, Run
 

@@ -26,7 +26,7 @@ COMMANDS = (["explain"], ["why", "divide"], ["stats"])
         (["--help"], ("rich", "lark", "numpy", "graphviz", "hlofuse.ir"), "explain"),
         (
             ["stats", str(SOFTMAX)],
-            ("lark", "numpy", "hlofuse.cost.gpu", "hlofuse.explainer.explain"),
+            ("lark", "numpy", "hlofuse.cost.gpu", "hlofuse.reports.explain.explain"),
             "flops",
         ),
     ],
@@ -217,7 +217,7 @@ def test_an_internal_error_is_one_message(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setattr("hlofuse.explainer.explain.explain", broken)
+    monkeypatch.setattr("hlofuse.reports.explain.explain.explain", broken)
     result = hlofuse("explain", samples / "cpu" / "softmax")
     assert result.status == 2
     assert result.err.startswith("internal error: KeyError: 'oops'\nThis is a bug in hlofuse")

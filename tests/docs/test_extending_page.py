@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hlofuse.extending import ActiveRules
-from hlofuse.extending.pattern import Matcher, find_matches, parse_pattern
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.plugins import ActiveRules
+from hlofuse.plugins.pattern import Matcher, find_matches, parse_pattern
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")

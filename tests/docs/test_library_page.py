@@ -15,8 +15,8 @@ PAGE = ROOT / "docs" / "library.md"
 
 
 def test_the_types_are_where_the_page_says() -> None:
-    named = re.findall(r"`(hlofuse\.[a-z_]+)\.([A-Z]\w+)`", PAGE.read_text(encoding="utf-8"))
-    assert ("hlofuse.explainer", "Explanation") in named
+    named = re.findall(r"`(hlofuse\.[a-z_.]+)\.([A-Z]\w+)`", PAGE.read_text(encoding="utf-8"))
+    assert ("hlofuse.reports.explain", "Explanation") in named
     assert [f"{module}.{name}" for module, name in named if not hasattr(import_module(module), name)] == []
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from hlofuse.explainer.costs import observed_replay
+from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load
 from hlofuse.ir import Module
-from hlofuse.pipelines import variant_of
+from hlofuse.replay import variant_of
 
-from ..films.conftest import gpt2, gpt2_whole
+from ..timeline.conftest import gpt2, gpt2_whole
 from .browser import Visit
 
 __all__ = ["gpt2", "gpt2_whole"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.account import observed_replay
 from hlofuse.analysis.kernels import is_kernel, kernels, launched_computations
-from hlofuse.explainer.costs import observed_replay
 from hlofuse.explorer.boxes import Boxes
 from hlofuse.explorer.collect import page_of
 from hlofuse.explorer.regions import MOST
 from hlofuse.ir import parse_module
-from hlofuse.pipelines import Replay, replay, variant_of
+from hlofuse.replay import Replay, replay, variant_of
 
 from ..pipelines.cases import packed
 from ..pipelines.gpu_cases import cases as gpu_cases

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from hlofuse.account import observed_replay
 from hlofuse.analysis.kernels import kernels, launched_computations
-from hlofuse.explainer.costs import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.explorer.encode import page_json
 from hlofuse.inputs import load
@@ -17,7 +17,7 @@ from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.pipelines import variant_of
+from hlofuse.replay import variant_of
 
 from ..pipelines.cases import CORPUS, packed
 from ..pipelines.gpu_cases import cases as gpu_cases

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from hlofuse.analysis.kernels import kernels
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
 
 from ..running import Run
 from .browser import Visit

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from hlofuse.differ import diff
-from hlofuse.explainer.costs import observed_replay
+from hlofuse.account import observed_replay
+from hlofuse.diff import diff
 from hlofuse.explorer import page_html, page_of, passes_of, reel_of
 from hlofuse.explorer.passes import Passes
-from hlofuse.films import film, follow, reels
-from hlofuse.films.closeup import closeup
-from hlofuse.films.model import Film, Frame, Size, Step
-from hlofuse.films.weave import Weave
 from hlofuse.inputs import load
-from hlofuse.pipelines import variant_of
+from hlofuse.replay import variant_of
+from hlofuse.reports.timeline import film, reels
+from hlofuse.reports.timeline.lineage_graph import Weave
+from hlofuse.reports.timeline.model import Film, Frame, Size, Step
+from hlofuse.reports.timeline.step_details import closeup
+from hlofuse.reports.trace_op import follow
 
 from ..hostile import COLOUR, EVIL, hostile_module
 from ..running import Run

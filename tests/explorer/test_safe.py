@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hlofuse.explainer.costs import observed_replay
+from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.ir import Module
-from hlofuse.pipelines import variant_of
+from hlofuse.replay import variant_of
 
 from ..hostile import COLOUR, EVIL, hostile_module
 from .conftest import Open

@@ -9,7 +9,7 @@ import pytest
 
 from hlofuse import load
 from hlofuse.inputs.elided_literals import restore_literals
-from hlofuse.simplifications.common.literals import values_of
+from hlofuse.passes.common.literals import values_of
 
 from ..tools.wire import message, varint
 

@@ -12,7 +12,7 @@ from hlofuse.inputs.played import played_beside
 
 from ..running import Run
 
-CASES = Path(__file__).parent.parent / "simplifications" / "gpu_cases"
+CASES = Path(__file__).parent.parent / "passes" / "gpu_cases"
 
 
 @pytest.fixture(params=["dump", "capture"])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import PrintOptions, parse_module, print_module
-from hlofuse.ir.printer import print_computation, print_instruction
-from hlofuse.pipelines import replay
+from hlofuse.ir.text.printer import print_computation, print_instruction
+from hlofuse.replay import replay
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 CORPUS = os.environ.get("HLOFUSE_CORPUS")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hlofuse.ir import HloParseError, Module, parse_module
-from hlofuse.ir.parse.grammar import parse_module as parse_by_grammar
+from hlofuse.ir.text.grammar import parse_module as parse_by_grammar
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import cases
@@ -147,7 +147,7 @@ def test_long_texts_are_read_alike_both_ways(name: str) -> None:
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hlofuse.ir.parse import grammar
+    from hlofuse.ir.text import grammar
 
     blocked = tmp_path / "file"
     blocked.write_text("")

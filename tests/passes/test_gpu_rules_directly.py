@@ -7,7 +7,7 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.cost.tiling import TritonSupport
 from hlofuse.ir import parse_module
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
 from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
 from hlofuse.rules.instruction_fusion.question import FusionState

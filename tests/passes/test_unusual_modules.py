@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
 
 CONTROL = """HloModule m
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from hlofuse.inputs.unique_ids import ids_of_proto
 from hlofuse.ir import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.passes.priority_fusion.following import Follower
-from hlofuse.pipelines import Replay, replay
+from hlofuse.passes.fusion.priority_fusion.following import Follower
+from hlofuse.replay import Replay, replay
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
 
 DATA = Path(__file__).parent.parent / "data"

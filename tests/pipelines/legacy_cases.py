@@ -6,7 +6,7 @@ import tarfile
 from dataclasses import dataclass, field
 from functools import cache
 
-from hlofuse.verifier.cases import name_of_run
+from hlofuse.reports.verify.cases import name_of_run
 
 from .cases import DATA
 

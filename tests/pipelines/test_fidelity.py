@@ -9,8 +9,8 @@ import pytest
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.module import Module
 from hlofuse.ir.verifier import verify_module as graph_problems
-from hlofuse.pipelines import replay
-from hlofuse.verifier import Verdict, verify_module
+from hlofuse.replay import replay
+from hlofuse.reports.verify import Verdict, verify_module
 
 from .cases import CORPUS, Answered, in_folder, packed
 

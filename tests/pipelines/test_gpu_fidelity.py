@@ -6,9 +6,9 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.verifier import verify_module as graph_problems
-from hlofuse.passes.priority_fusion.following import Follower
+from hlofuse.passes.fusion.priority_fusion.following import Follower
+from hlofuse.reports.verify import verify_module
 from hlofuse.trace.priority_record import FusionStep
-from hlofuse.verifier import verify_module
 
 from .gpu_cases import Case, cases
 

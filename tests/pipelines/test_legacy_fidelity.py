@@ -6,8 +6,8 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.verifier import verify_module as graph_problems
-from hlofuse.pipelines import replay
-from hlofuse.verifier import Verdict, find_cases, verify, verify_module
+from hlofuse.replay import replay
+from hlofuse.reports.verify import Verdict, find_cases, verify, verify_module
 
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
 from .cases import CORPUS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module
-from hlofuse.passes.sort_iota_fusion import SortIotaFusion
+from hlofuse.passes.fusion.sort_iota_fusion import SortIotaFusion
 from hlofuse.pipelines.likely_ids.processing_order import likely_processing_order
 from hlofuse.trace import Recorder
 

@@ -7,7 +7,8 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
-from hlofuse.pipelines import TARGETS, passes_of, replay
+from hlofuse.pipelines import TARGETS, passes_of
+from hlofuse.replay import replay
 from hlofuse.rules.parse_settings import parse_settings
 
 SOFTMAX = """HloModule m

@@ -15,10 +15,10 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.verifier import verify_module as check_graph
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
+from hlofuse.reports.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.settings import Settings
-from hlofuse.verifier import verify_module
 
 FOLDER = Path(__file__).parent
 FILES = sorted(
@@ -105,7 +105,7 @@ def test_a_rule_switched_off_says_nothing(name: str) -> None:
 # Rules no module that XLA lets through to its fusion passes can reach; `tests/passes` asks them directly.
 # Of target gpu: bitcasts are passed over before PF004 is asked, GM018 and GM020 ask about pairs that a module
 # never offers, equal iotas (CS003) and unread inputs (DC003) are gone before fusion.
-# PF032 is the verdict of the cost model, not of a rule: see `tests/explainer`.
+# PF032 is the verdict of the cost model, not of a rule: see `tests/explain`.
 _ASKED_DIRECTLY = {
     "CPU011", "IF003", "IF010", "IF021", "IF022", "IF030", "MO002", "MO012", "MO013", "MO022",
     "CS003", "DC003", "TS001", "TS002",
@@ -117,7 +117,7 @@ def test_every_rule_has_its_modules() -> None:
     questions = [read(name) for name in FILES]
     settled = frozenset().union(*(q.settles for q in questions))
     passed_over = frozenset().union(*(q.passes_over for q in questions))
-    # Who runs a kernel is asked after fusion: tests/explainer/test_kernel_rules.py.
+    # Who runs a kernel is asked after fusion: tests/explain/test_kernel_rules.py.
     rules = {code for code, rule in catalogue().items() if not rule.runs}
     assert settled | passed_over <= rules
     assert rules - settled - _ASKED_DIRECTLY == set()

@@ -9,20 +9,21 @@ from pathlib import Path
 import pytest
 
 from hlofuse import load
-from hlofuse.explainer.costs import observed_replay
-from hlofuse.explainer.facts import Facts
-from hlofuse.explainer.refusals import refusals
+from hlofuse.account import observed_replay
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
-from hlofuse.ir.parse import parse_module
-from hlofuse.ir.printer import print_module
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.ir.verifier import check_module
-from hlofuse.pipelines import Replay, variant_of
+from hlofuse.replay import Replay, variant_of
+from hlofuse.reports.explain.facts import Facts
+from hlofuse.reports.explain.refusals import refusals
+from hlofuse.reports.stages import fused_gpu, fused_legacy
+from hlofuse.reports.stages import refused_edges as made_again
+from hlofuse.reports.stages.model import Boundary
 from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
-from hlofuse.stages import fused_gpu, fused_legacy, made_again
-from hlofuse.stages.model import Boundary
 
 from ..running import Golden, Run, find
 

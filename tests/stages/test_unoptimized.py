@@ -10,10 +10,10 @@ import pytest
 
 from hlofuse import load
 from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
-from hlofuse.ir.parse import parse_module
-from hlofuse.ir.printer import print_module
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
-from hlofuse.stages.unoptimized import simplified
+from hlofuse.reports.stages.unoptimized import simplified
 
 from ..running import Run
 

@@ -24,11 +24,11 @@ from hlofuse.inputs.elided_literals import restore_literals
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
-from hlofuse.ir.printer import print_module
+from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.verifier import verify_module
-from hlofuse.simplifications.base import NotRepeated, Pipeline, Simplification, pipelines_in
-from hlofuse.simplifications.registry import pipelines_of
-from hlofuse.verifier.structure import Structures
+from hlofuse.passes.simplification import NotRepeated, Pipeline, Simplification, pipelines_in
+from hlofuse.pipelines.lowering import pipelines_of
+from hlofuse.reports.verify.structure import Structures
 
 Runs = Iterator[tuple[Simplification, DumpFile, DumpFile | None]]
 

@@ -20,8 +20,8 @@ from hlofuse.inputs.elided_literals import restore_literals
 from hlofuse.inputs.named_order import in_order_made
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.module import Module
+from hlofuse.order.replayed import with_played_order
 from hlofuse.pipelines.history import restore_history
-from hlofuse.simplifications.played_order import with_played_order
 
 
 def lists_of(module: Module) -> dict[str, tuple[str, list[str]]]:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from hlofuse.pipelines import Replay
+from hlofuse.replay import Replay
 from hlofuse.trace import Event
 
 DECISION = re.compile(

@@ -18,9 +18,9 @@ from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
-from hlofuse.pipelines.replay import replay
-from hlofuse.stages.unoptimized import simplified
-from hlofuse.verifier.structure import ModuleStructure, Structures
+from hlofuse.replay.replay import replay
+from hlofuse.reports.stages.unoptimized import simplified
+from hlofuse.reports.verify.structure import ModuleStructure, Structures
 
 
 def last_fused(dumped: DumpedModule, target: str) -> tuple[Path, Path]:

@@ -1,4 +1,4 @@
-"""What XLA did ahead of fusion, packed for tests/simplifications.
+"""What XLA did ahead of fusion, packed for tests/passes.
 
     pack_simplifications.py OUT.tar.xz DUMP_DIR... [--target cpu] [--device h100_sxm] [--of-each 6]
 
@@ -21,9 +21,9 @@ from packing import write_archive
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
-from hlofuse.ir.parse import parse_module
-from hlofuse.simplifications.base import NotRepeated, Pipeline, Simplification
-from hlofuse.simplifications.registry import pipelines_of
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.simplification import NotRepeated, Pipeline, Simplification
+from hlofuse.pipelines.lowering import pipelines_of
 
 Case = tuple[str, Callable[[], list[tuple[str, bytes]]]]
 

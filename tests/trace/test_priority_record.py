@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.passes.priority_fusion.following import Follower
-from hlofuse.pipelines import replay
+from hlofuse.passes.fusion.priority_fusion.following import Follower
+from hlofuse.replay import replay
 from hlofuse.trace.priority_record import (
     FusionStep,
     IneligibleStep,

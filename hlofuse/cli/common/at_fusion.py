@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hlofuse.cli.common.replaying import ReplayRequest, Subject
     from hlofuse.ir.module import Module
-    from hlofuse.pipelines import Variant
+    from hlofuse.replay import Variant
 
 
 def is_before_optimizations(module: Module, target: str) -> bool:
@@ -68,7 +68,7 @@ def brought_to_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
     from hlofuse.cli.common.progress import spinner
     from hlofuse.inputs.named_order import in_order_made
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.stages.unoptimized import beginning_of_fusion
+    from hlofuse.reports.stages.unoptimized import beginning_of_fusion
 
     for flag, value in (("--ids", asked.ids), ("--xla-trace", asked.xla_trace)):
         if value not in (None, "none"):

@@ -12,9 +12,9 @@ from hlofuse.cli.common.at_fusion import say
 from hlofuse.cli.common.replaying import ReplayRequest, Supposed
 
 if TYPE_CHECKING:
-    from hlofuse.checker import Measured
-    from hlofuse.checker.model import Profile
     from hlofuse.inputs import DumpedModule
+    from hlofuse.reports.check import Measured
+    from hlofuse.reports.check.model import Profile
 
 
 def measure_all(
@@ -97,11 +97,11 @@ def _supposed(profile: Profile | None) -> Supposed | None:
 
 
 def _one(request: ReplayRequest, name: str | None, context: _Context) -> Measured:
-    from hlofuse.checker.check import Measured
-    from hlofuse.checker.held import held_apart
-    from hlofuse.checker.measure import profile_of_replay, profile_of_result
     from hlofuse.cli.common.at_fusion import at_fusion
     from hlofuse.inputs.stage import stage_of
+    from hlofuse.reports.check.check import Measured
+    from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
+    from hlofuse.reports.check.refused_edges import held_apart
 
     root = context.root
     subject = request.read(

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.present.escape import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,12 +13,12 @@ from hlofuse.cli.common.at_fusion import say
 from hlofuse.cli.common.options import assume_input_option, module_option, target_options, what_if_options
 
 if TYPE_CHECKING:
+    from hlofuse.account import Observed
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.explainer.costs import Observed
     from hlofuse.ir.module import Module
     from hlofuse.ir.unique_ids import UniqueIds
-    from hlofuse.passes.priority_fusion.guide import Guide
-    from hlofuse.pipelines import Replay, Variant
+    from hlofuse.passes.fusion.priority_fusion.guide import Guide
+    from hlofuse.replay import Replay, Variant
     from hlofuse.trace.priority_record import PriorityRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,13 +87,13 @@ class ReplayRequest:
         """
         from hlofuse.cli.common.at_fusion import brought_to_fusion, in_its_order, is_before_optimizations
         from hlofuse.cli.common.progress import spinner
+        from hlofuse.format.escape import printable
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.beside import device_beside
         from hlofuse.inputs.choose_target import ChosenTarget, release_doubt
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, passes_of
-        from hlofuse.present.escape import printable
 
         if self.target is not None:  # what is wrong with the call is said before anything is read
             passes_of(self.target, self.option)
@@ -157,7 +157,7 @@ class ReplayRequest:
         self, target: str, device: str | DeviceDescription | None, more: Sequence[str] = ()
     ) -> Variant:
         """What is asked for on a device, with `more` overrides (`NAME=VALUE`)."""
-        from hlofuse.pipelines import variant_of
+        from hlofuse.replay import variant_of
 
         return variant_of(
             target,
@@ -172,10 +172,10 @@ class ReplayRequest:
 
     def _record(self, module: Module, target: str) -> tuple[Path | None, PriorityRecord | None]:
         """Where XLA's own record of the pass is, if it plays a part, and the record if it was asked for."""
+        from hlofuse.format.escape import printable
         from hlofuse.inputs.beside import priority_record_beside
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.pipelines import TARGETS
-        from hlofuse.present.escape import printable
 
         if self.xla_trace == "none" or (self.xla_trace is None and not TARGETS[target].has_history):
             return None, None
@@ -233,9 +233,9 @@ class Subject:
 
         `one_of_many` keeps quiet about a record that is not followed.
         """
+        from hlofuse.account import observed_replay
         from hlofuse.cli.common.progress import spinner
-        from hlofuse.explainer.costs import observed_replay
-        from hlofuse.present.escape import printable
+        from hlofuse.format.escape import printable
 
         assert self.variant is not None
         record = self.record
@@ -268,7 +268,7 @@ class Subject:
 
 
 def _follow(record: PriorityRecord) -> Callable[[], Guide]:
-    from hlofuse.passes.priority_fusion.following import Follower
+    from hlofuse.passes.fusion.priority_fusion.following import Follower
 
     return lambda: Follower(record)
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from hlofuse.differ import ModuleDiff
-    from hlofuse.differ.times import Times
+    from hlofuse.diff import ModuleDiff
+    from hlofuse.diff.times import Times
     from hlofuse.ir.module import Module
-    from hlofuse.renderer import Pair
+    from hlofuse.render import Pair
 
 
 def read_both(before: str, after: str, module: str | None, stage: str | None = None) -> tuple[Module, Module]:
@@ -38,9 +38,9 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
 
 def pair_of_diff(diff: ModuleDiff) -> Pair:
     """What the renderer draws side by side."""
-    from hlofuse.differ.homes import homes
-    from hlofuse.differ.report.headline import verdict
-    from hlofuse.renderer import Pair
+    from hlofuse.diff.homes import homes
+    from hlofuse.diff.report.headline import verdict
+    from hlofuse.render import Pair
 
     found = homes(diff)
     return Pair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
@@ -49,7 +49,7 @@ def pair_of_diff(diff: ModuleDiff) -> Pair:
 def picture_of(diff: ModuleDiff) -> str:
     """Both sides as an SVG. HlofuseError where there is no Graphviz."""
     from hlofuse.cli.common.progress import spinner
-    from hlofuse.renderer import render
+    from hlofuse.render import render
 
     with spinner("drawing"):
         return render(pair_of_diff(diff), "both").to_svg()
@@ -70,8 +70,8 @@ def times_on(before: str | None, after: str | None) -> Times | None:
     """Estimates on the devices named; None without a name."""
     if before is None and after is None:
         return None
-    from hlofuse.differ.times import Times
-    from hlofuse.explainer.costs import KernelTimes
+    from hlofuse.account import KernelTimes
+    from hlofuse.diff.times import Times
     from hlofuse.ir import HlofuseError
     from hlofuse.pipelines import device_of
 
@@ -83,10 +83,10 @@ def times_on(before: str | None, after: str | None) -> Times | None:
 
 
 def _of_stage(path: str, module: str | None, stage: str) -> str:
+    from hlofuse.format.escape import printable
     from hlofuse.inputs.dump_directory import corpus_file
     from hlofuse.inputs.many import modules_at
     from hlofuse.ir import HlofuseError
-    from hlofuse.present.escape import printable
 
     if module is None:
         name = "after" if stage == "output" else "before"

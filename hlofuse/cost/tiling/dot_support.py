@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from hlofuse.cost.tiling.dot_dimensions import dot_dimensions
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.parse.text import words
 from hlofuse.ir.shape import BIT_WIDTH, FLOATING_TYPES
+from hlofuse.ir.text.text import words
 
 if TYPE_CHECKING:
     from hlofuse.cost.tiling.triton_support import TritonSupport

@@ -27,7 +27,7 @@ from hlofuse.cost.tiling.tilings import Columns
 from hlofuse.cost.tiling.valid_tilings import valid_tilings
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.print_options import PrintOptions
-from hlofuse.ir.printer import print_instruction
+from hlofuse.ir.text.printer import print_instruction
 
 _Outcome: TypeAlias = "Tiling | tuple[object, ...]"
 """A tiling, or the parts of a refusal with operations by number."""

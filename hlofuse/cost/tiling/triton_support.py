@@ -11,8 +11,8 @@ from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling import dot_support
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.parse.text import words
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
+from hlofuse.ir.text.text import words
 
 _UNSUPPORTED_OPCODES = words(
     """

@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 
 _STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
 _TEXT = re.compile(r'\b(\w+): "((?:[^"\\]|\\.)*)"')

@@ -12,7 +12,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.tiling import TilingModel
 from hlofuse.ir import parse_module
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "gpu"
 

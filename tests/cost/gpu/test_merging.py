@@ -12,7 +12,7 @@ import pytest
 from hlofuse.cost.gpu.merging import MergeTimes, MergingModel
 from hlofuse.ir import parse_module
 from hlofuse.ir.instruction import Instruction
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
 
 DATA = Path(__file__).parents[2] / "data" / "gpu-legacy.tar.xz"
 

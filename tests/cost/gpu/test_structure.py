@@ -17,7 +17,7 @@ from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused
 
 from .first_priorities import device_of, load_compact

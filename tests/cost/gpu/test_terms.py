@@ -9,7 +9,7 @@ import pytest
 from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.terms import operand_reads, pair_operand_reads
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 
 from .first_priorities import device_of, load_compact
 

@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 
 SUM = """%sum (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)

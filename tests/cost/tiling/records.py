@@ -27,7 +27,7 @@ from hlofuse.cost.tiling import (
 )
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 
 KERNEL_LAUNCH = 4000
 _STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)

@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
 from hlofuse.cost.tiling import Refusal, Tiling, TilingModel
 from hlofuse.cost.tiling.dot_cost import dot_of, dot_time, peak_matrix_ops
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 
 SIZES = 'backend_config={"sizes":["32"]}'
 PLAIN = ((), (), (1,), (0,))

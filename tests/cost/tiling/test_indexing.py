@@ -23,7 +23,7 @@ from hlofuse.cost.tiling.indexing_map import compose_simplified, from_sizes, mak
 from hlofuse.cost.tiling.op_indexing import operand_maps
 from hlofuse.cost.tiling.simplifier import Simplifier
 from hlofuse.cost.tiling.symbolic_tile import symbolic_tile
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 
 D0, D1, D2 = variable(0), variable(1), variable(2)
 NAMES = ["d0", "d1", "d2"]

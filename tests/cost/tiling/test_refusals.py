@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines import replay
+from hlofuse.replay import replay
 
 TEXT = (Path(__file__).parent / "modules" / "h100_sxm-sm_cat_red.hlo").read_text()
 FOLDED = (

@@ -8,7 +8,7 @@ from hlofuse.cost.gpu import load_device
 from hlofuse.cost.tiling import Tiling, TilingModel
 from hlofuse.cost.tiling.tiling_set import all_of
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 
 DEVICE = load_device("h100_sxm")
 

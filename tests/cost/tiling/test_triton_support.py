@@ -14,7 +14,7 @@ from hlofuse.cost.tiling import (
 )
 from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.parse import parse_module
+from hlofuse.ir.text.reader import parse_module
 
 REGION = "r {{ a = {0} parameter(0)\n b = {0} parameter(1)\n ROOT c = {0} add(a, b)\n}}\n"
 

@@ -7,8 +7,8 @@ of such a slice (`HandleSlice`), and of a concatenate that begins with a broadca
 
 from __future__ import annotations
 
+from hlofuse.ir.attributes.window import PaddingConfig
 from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.values.window import PaddingConfig
 from hlofuse.pipelines.names import operation, stack_frame
 from hlofuse.pipelines.users.common.holes import last_at
 

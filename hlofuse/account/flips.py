@@ -1,0 +1,78 @@
+"""What would turn a decision round: numbers of the device, one at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hlofuse.account.models import model_of
+from hlofuse.account.sums import sums
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.ir.instruction import Instruction
+
+NUMBERS = ("memory_bandwidth", "l2_cache_size", "core_count", "clock_rate_ghz", "fpus_per_core")
+_DOUBLINGS = 5
+RANGE = 2**_DOUBLINGS
+"""Up to so many times as much is tried, and down to one part in so many."""
+_HALVINGS = 8  # of the last doubling: a flip is found to within a third of a percent
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """With `number` at `value` (or beyond it) the producer's fusion would be decided the other way."""
+
+    number: str
+    """A field of `DeviceDescription`, as `--set` takes it."""
+    now: float
+    value: float
+
+
+def pays(model: KernelModel, producer: Instruction, device: DeviceDescription) -> bool | None:
+    """Would fusing the producer into its users save time on that device? None without an estimate."""
+    unfused, fused = sums(model_of(device, model.release), producer)
+    return None if max(unfused, fused) >= INFINITE else unfused >= fused
+
+
+def flips(model: KernelModel, producer: Instruction) -> tuple[Flip, ...]:
+    """The nearest turning point of each number of the model's device that has one, the nearest first."""
+    device = model.device
+    now = pays(model, producer, device)
+    if now is None:
+        return ()
+
+    def verdict(varied: DeviceDescription) -> bool | None:
+        return pays(model, producer, varied)
+
+    found = [f for name in NUMBERS if (f := _flip(device, name, now, verdict)) is not None]
+    found.sort(key=lambda f: abs(math.log(f.value / f.now)))
+    return tuple(found)
+
+
+def _flip(
+    device: DeviceDescription, name: str, now: bool, pays: Callable[[DeviceDescription], bool | None]
+) -> Flip | None:
+    start = getattr(device, name)
+    whole = isinstance(start, int)
+
+    def value(exponent: float) -> float:
+        varied = start * 2.0**exponent
+        return max(1, round(varied)) if whole else float(f"{varied:.4g}")
+
+    def turned(exponent: float) -> bool:
+        changes: dict[str, Any] = {name: value(exponent)}
+        verdict = pays(replace(device, **changes))
+        return verdict is not None and verdict is not now
+
+    for doublings in range(1, _DOUBLINGS + 1):
+        for direction in (-1.0, 1.0):
+            if turned(direction * doublings):
+                near, far = direction * (doublings - 1), direction * doublings
+                for _ in range(_HALVINGS):
+                    middle = (near + far) / 2
+                    near, far = (near, middle) if turned(middle) else (middle, far)
+                return Flip(name, start, value(far))
+    return None

@@ -1,0 +1,252 @@
+"""A replay together with what the cost model said on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from hlofuse.account.figures import (
+    KernelTime,
+    PairDetail,
+    StepCost,
+    us,
+)
+from hlofuse.account.kernel_times import time_by
+from hlofuse.account.models import model_of
+from hlofuse.account.observer import Enough, Look, Moment, Observer, OtherOrder
+from hlofuse.account.pairs import pair_detail
+from hlofuse.account.sums import pair_estimate, sums
+from hlofuse.analysis.release import RELEASES
+from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import INFINITE
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.passes.fusion.priority_fusion.guide import Guide
+from hlofuse.pipelines import TARGETS
+from hlofuse.replay import Checkpoint, Replay, Variant
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
+from hlofuse.trace import Event
+
+PRIORITY_FUSION = "priority-fusion"
+
+
+class Costs:
+    """Times of a replay's kernels and fusions; nothing is worked out before it is asked for."""
+
+    def __init__(
+        self,
+        model: KernelModel,
+        observer: Observer,
+        replay: Replay,
+        again: Callable[[Observer], None],
+        make_guide: Callable[[], Guide | None],
+        turned: Callable[[int, str], Replay],
+        *,
+        ids_known: bool,
+    ) -> None:
+        self.device = model.device
+        self.ids_known = ids_known
+        """Ties are XLA's own; else they are marked."""
+        self.observer = observer
+        self._replay = replay
+        self._again = again
+        self._make_guide = make_guide
+        self._turned = turned
+        mine = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
+        # Steps count anew where the pass runs again.
+        self._number = {id(e): k for k, e in enumerate(e for e in mine if e.event == "fuse")}
+        self._priorities = {id(e): k for k, e in enumerate(e for e in mine if e.event == "priority")}
+        # The pass's own model knows fusions that later passes have changed, so this is another one.
+        self.model = model
+
+    # ------------------------------------------------------------ kernels
+
+    def kernel(self, instruction: Instruction) -> KernelTime | None:
+        """None for library calls and whatever else XLA makes no estimate of."""
+        return time_by(self.model, instruction, self._replay)
+
+    def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
+        """Microseconds of all with their launches, and how many are left out."""
+        time, left_out = 0.0, 0
+        for instruction in kernels:
+            estimate = self.kernel(instruction)
+            if estimate is None:
+                left_out += 1
+            else:
+                time += estimate.us + self.device.launch_overhead_us
+        return time, left_out
+
+    def sums(self, producer: Instruction) -> tuple[float, float] | None:
+        """What XLA compares for a producer, in microseconds: unfused and fused, over all its users."""
+        if not may_be_fused(producer) or not all(may_be_fused(u) for u in producer.users):
+            return None
+        unfused, fused = sums(self.model, producer)
+        return None if max(unfused, fused) >= INFINITE else (us(unfused), us(fused))
+
+    def at_stake(self, producer: Instruction) -> float | None:
+        """What fusing a kernel into its users would save if no rule forbade it.
+
+        None where there is no estimate: library calls on either side of every edge.
+        """
+        if not may_be_fused(producer):
+            return None
+        users = [u for u in producer.users if u.opcode not in ("tuple", "get-tuple-element")]
+        into = [u for u in users if may_be_fused(u) and not is_fusible_bitcast(u)]
+        if not into:
+            return None
+        saved = 0
+        if len(into) == len(producer.users):  # nobody else needs it
+            saved = self.device.launch_ticks + self.model.run_time(producer).ticks
+        for user in into:
+            fused = pair_estimate(self.model, producer, user).ticks
+            if fused >= INFINITE:
+                return None
+            saved += self.model.run_time(user).ticks - fused
+        return us(saved) if abs(saved) < INFINITE else None
+
+    # ------------------------------------------------------------ fusions
+
+    def fusion(self, event: Event) -> StepCost | None:
+        """The figures of a fuse event; None for bitcasts and for other passes."""
+        number = self._number_of(event)
+        return self.observer.cost(number) if number is not None else None
+
+    def tied_with(self, event: Event) -> tuple[str, ...]:
+        """Producers of equal priority that XLA may have taken first."""
+        number = self._number_of(event)
+        return self.observer.ties.get(number, ()) if number is not None else ()
+
+    def other_order(self, event: Event, producer: str) -> Replay | None:
+        """The replay with `producer`, of equal priority, taken first at this event; a whole replay's work."""
+        number = self._number_of(event)
+        return self._turned(number, producer) if number is not None else None
+
+    @property
+    def work_of_other_orders(self) -> int:
+        """Fusions that trying every tie the other way round would repeat."""
+        return self.observer.fusions * sum(len(names) for names in self.observer.ties.values())
+
+    def look_at(self, asked: Iterable[tuple[Event, Look]]) -> None:
+        """Show each look the graph as it stood at its event; repeats the replay, once for all of them."""
+        looks: dict[Moment, list[Look]] = {}
+        for event, look in asked:
+            if event.pass_name != PRIORITY_FUSION:
+                continue
+            number = self._number_of(event)
+            if number is None and event.event == "priority":
+                number = self._priorities.get(id(event))
+            if number is not None:
+                looks.setdefault((event.event, number), []).append(look)
+        if looks:
+            self._again(Observer(self._make_guide(), looks=looks))
+
+    def details(self, asked: Sequence[tuple[Event, str | None]]) -> list[PairDetail | None]:
+        """Fuse events in full, or what a priority says of one consumer, by its name then."""
+        found: dict[int, PairDetail | None] = {}
+
+        def look(k: int, model: KernelModel, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+            chosen = next((c for c in consumers if asked[k][1] in (None, c.name)), None)
+            if chosen is not None:
+                found[k] = pair_detail(model, producer, chosen)
+
+        self.look_at((event, partial(look, k)) for k, (event, _) in enumerate(asked))
+        return [found.get(k) for k in range(len(asked))]
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> PairDetail | None:
+        """A pair of the final module in full."""
+        if not may_be_fused(producer) or not may_be_fused(consumer) or producer not in consumer.operands:
+            return None
+        return pair_detail(self.model, producer, consumer)
+
+    def _number_of(self, event: Event) -> int | None:
+        return self._number.get(id(event))
+
+
+@dataclass(slots=True)
+class Observed:
+    """A replay and its costs; None for targets that ask no cost model."""
+
+    replay: Replay
+    costs: Costs | None
+    guide: Guide | None = None
+    """What settled ties, after it has seen everything."""
+    record: str | None = None
+    """The file with XLA's own record, where it was followed."""
+    changes: tuple[str, ...] = ()
+    """What differs from XLA, in words; empty when XLA itself is repeated."""
+    xla: Observed | None = None
+    """XLA's own replay, where this one is another."""
+    remark: str = ""
+    """What to say ahead of all that is told of it: how the module came to be; empty where XLA made it."""
+
+
+@dataclass(slots=True)
+class SharedStart:
+    """What observed replays of a module have in common up to a pass behind priority fusion."""
+
+    checkpoint: Checkpoint
+    observer: Observer | None = None
+    """What the first of them saw."""
+
+
+def observed_replay(
+    module: Module,
+    variant: Variant,
+    *,
+    ids: UniqueIds | None = None,
+    make_guide: Callable[[], Guide] | None = None,
+    known: KnownStructures | None = None,
+    start: SharedStart | None = None,
+    begun: Checkpoint | None = None,
+    totals_only: bool = False,
+) -> Observed:
+    """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
+
+    `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
+    `known` is what earlier replays of the module have worked out of costs, for who makes many, and `start`
+    how far this one is the same as they; without that `begun`, ahead of the first pass, is where it starts.
+    With `totals_only` nobody will ask about single fusions, so that none is looked at.
+    """
+    known = known or KnownStructures()
+
+    def run(guide: Guide | None, checkpoint: Checkpoint | None = None) -> Replay:
+        return variant.replay(module, ids=ids, guide=guide, known=known, checkpoint=checkpoint)
+
+    beginning = begun
+    if beginning is None and variant.passes and variant.settings.outside is None:
+        beginning = Checkpoint(variant.passes[0])  # what comes ahead of it takes longest
+
+    def again(observer: Observer) -> None:
+        with suppress(Enough):
+            run(observer, beginning)
+
+    def turned(fusion: int, producer: str) -> Replay:
+        return run(OtherOrder(fusion, producer), beginning)
+
+    xla = (
+        observed_replay(module, variant.xla, ids=ids, make_guide=make_guide, known=known)
+        if variant.xla is not None
+        else None
+    )
+    guide = make_guide() if make_guide is not None else None
+    if variant.device is None:
+        return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
+    ids_known = ids is not None or guide is not None
+    observer = Observer(guide, note_ties=not ids_known)
+    done = run(guide if totals_only else observer, start.checkpoint if start is not None else begun)
+    if start is not None and not totals_only:
+        observer = start.observer = start.observer or observer
+    costs = Costs(
+        model_of(variant.device, RELEASES[TARGETS[variant.target].release], known),
+        observer,
+        done,
+        again,
+        make_guide or (lambda: None),
+        turned,
+        ids_known=ids_known,
+    )
+    return Observed(done, costs, guide, changes=variant.changes, xla=xla)

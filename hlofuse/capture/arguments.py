@@ -1,0 +1,99 @@
+"""Shapes of arguments as a user writes them: `f32[128,512], {"w": bf16[8]}, 3`.
+
+The notation is a Python expression in which `DTYPE[DIMENSIONS]` stands for an array, by HLO's or numpy's name
+for the type. It is read as syntax, never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from hlofuse.format.escape import printable
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.ir.errors import HlofuseError
+
+_NUMPY: dict[str, str] = {
+    "pred": "bool",
+    "bool": "bool",
+    **{f"s{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"i{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"int{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"u{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"uint{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"f{n}": f"float{n}" for n in (16, 32, 64)},
+    **{f"float{n}": f"float{n}" for n in (16, 32, 64)},
+    "bf16": "bfloat16",
+    "bfloat16": "bfloat16",
+    "c64": "complex64",
+    "c128": "complex128",
+    "complex64": "complex64",
+    "complex128": "complex128",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "f8e4m3fnuz": "float8_e4m3fnuz",
+    "f8e5m2fnuz": "float8_e5m2fnuz",
+    "f8e4m3b11fnuz": "float8_e4m3b11fnuz",
+}
+_SCALAR = re.compile(r"(\w)\[\s*\]")
+_EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also within lists, tuples and dictionaries'
+
+
+def parse_arguments(text: str) -> list[dict[str, Any]]:
+    """The arguments as plain data for the compiling process; HlofuseError says what is wrong with them.
+
+    `{"array": {"dtype", "shape"}}`, `{"dict": [[key, value], …]}`, `{"list": […]}`, `{"tuple": […]}` or
+    `{"value": a number, text, boolean or null}`.
+    """
+    if not text.strip():
+        return []
+    # `f32[]` is no Python, and separators may be left out: "f32[2] s32[]".
+    prepared = re.sub(r"([\]})])(\s+)(?=[\w{(])", r"\1,\2", _SCALAR.sub(r"\1[()]", text))
+    try:
+        parsed = ast.parse(f"({prepared},)", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise HlofuseError(f"--args {printable(text)!r} cannot be read; {_EXAMPLE}") from None
+    assert isinstance(parsed, ast.Tuple)
+    try:
+        return [_argument(node) for node in parsed.elts]
+    except RecursionError:
+        raise HlofuseError(f"--args is nested too deeply; {_EXAMPLE}") from None
+
+
+def _argument(node: ast.expr) -> dict[str, Any]:
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        return {"array": {"dtype": _dtype(node.value.id), "shape": _dimensions(node.slice)}}
+    if isinstance(node, ast.Dict) and all(
+        isinstance(k, ast.Constant) and isinstance(k.value, str | int) for k in node.keys
+    ):
+        keys = [k.value for k in node.keys if isinstance(k, ast.Constant)]
+        return {"dict": [[k, _argument(v)] for k, v in zip(keys, node.values, strict=True)]}
+    if isinstance(node, ast.List):
+        return {"list": [_argument(v) for v in node.elts]}
+    if isinstance(node, ast.Tuple):
+        return {"tuple": [_argument(v) for v in node.elts]}
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    value = node.operand if isinstance(node, ast.UnaryOp) and negative else node
+    if isinstance(value, ast.Constant) and isinstance(value.value, int | float | str | None):
+        if not negative:
+            return {"value": value.value}
+        if isinstance(value.value, int | float):
+            return {"value": -value.value}
+    raise HlofuseError(f"--args: {printable(ast.unparse(node)[:80])} is no shape or plain value; {_EXAMPLE}")
+
+
+def _dtype(name: str) -> str:
+    if name not in _NUMPY:
+        raise HlofuseError(
+            f"--args: no element type {printable(name)}{did_you_mean(name, _NUMPY)}; {_EXAMPLE}"
+        )
+    return _NUMPY[name]
+
+
+def _dimensions(node: ast.expr) -> list[int]:
+    items = node.elts if isinstance(node, ast.Tuple) else [node]
+    sizes = [i.value for i in items if isinstance(i, ast.Constant) and type(i.value) is int]
+    if len(sizes) != len(items):
+        raise HlofuseError(f"--args: dimensions are whole numbers, not {printable(ast.unparse(node)[:80])}")
+    return sizes

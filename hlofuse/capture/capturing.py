@@ -1,0 +1,241 @@
+"""From a program to a folder of what XLA made of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hlofuse.capture.compiling import compile_request, environment_for, flags_for
+from hlofuse.capture.folder import collect, folder_name
+from hlofuse.capture.model import Capture, CaptureError, Destination
+from hlofuse.capture.target_config import target_config_of
+from hlofuse.capture.until_fusion import compile_until_fusion, only_fusion
+from hlofuse.capture.versions import doubt_about
+from hlofuse.format.escape import printable
+from hlofuse.inputs.choose_target import target_of_files
+from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
+from hlofuse.inputs.text import called, decode, read_bytes
+from hlofuse.inputs.wire_format import module_proto
+
+_ENDINGS = {None: "hlo", PROTO: "pb", MLIR: "mlir", BYTECODE: "mlirbc"}
+
+
+def capture_function(
+    where: str,
+    name: str,
+    destination: Destination,
+    out: Path,
+    *,
+    arguments: Sequence[dict[str, Any]] = (),
+    arguments_from: str | None = None,
+    only: Sequence[str] = (),
+    python: str | None = None,
+    flags: str = "",
+    until_fusion: bool = False,
+    jobs: int | None = None,
+) -> Capture:
+    """Compile a function of a script or module, or each program of a mapping, ahead of time.
+
+    where: a `.py` file or the name of a module. name: the function, or a mapping from names to
+    (function, arguments), of which `only` picks some. arguments: as parse_arguments gives them;
+    arguments_from: a function beside it that makes them (only their shapes are taken).
+    until_fusion: end XLA behind its fusion passes; each program has a process, `jobs` of them at once.
+    CaptureError says what was missing or wrong; a compiler error of one program of many is in the result.
+    """
+    if where.endswith(".py") and not Path(where).is_file():
+        raise CaptureError(f"{printable(where)} does not exist")
+    request = {
+        "where": where,
+        "name": name,
+        "arguments": list(arguments),
+        "arguments_from": arguments_from,
+        "only": list(only),
+    }
+    return _capture(request, destination, out, python, flags, until_fusion, jobs)
+
+
+def capture_modules(
+    modules: Sequence[tuple[str, Path]],
+    destination: Destination,
+    out: Path,
+    *,
+    python: str | None = None,
+    flags: str = "",
+    until_fusion: bool = False,
+) -> Capture:
+    """Compile StableHLO (text or bytecode), HLO text or HLO protos, told by what is in the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        listed = []
+        for number, (name, path) in enumerate(modules):
+            data = read_bytes(path)
+            form = foreign_form(data)
+            if form is None:
+                data = decode(data, called(path)).encode()
+            elif form == PROTO:
+                data = module_proto(data)
+            file = Path(folder, f"{number}.{_ENDINGS[form]}")
+            file.write_bytes(data)
+            listed.append({"name": name, "path": str(file)})
+        return _capture({"modules": listed}, destination, out, python, flags, until_fusion)
+
+
+def capture_command(
+    command: Sequence[str], out: Path, *, target: str | None = None, flags: str = ""
+) -> Capture:
+    """Run a program and keep every module that JAX compiles in it.
+
+    It runs on the devices that are there, `target` cpu: on the CPU. CaptureError where it compiled nothing; a
+    program that fails is captured up to there, with a warning.
+    """
+    if target not in (None, "cpu", "gpu", "tpu"):
+        raise CaptureError(f"capture knows the targets cpu, gpu and tpu, not {target!r}")
+    with _new_folder(out) as (dump, new):
+        all_flags = flags_for(dump, flags)
+        environment = environment_for(None, all_flags)
+        if target is not None:
+            environment["JAX_PLATFORMS"] = {"gpu": "cuda"}.get(target, target)
+        try:
+            status = subprocess.run(list(command), env=environment).returncode
+        except OSError as error:
+            raise CaptureError(f"cannot run {printable(command[0])}: {error.strerror or error}") from None
+        told = target_of_files(dump)
+        captured = Capture(new, target or (told.name if told is not None else "cpu"), flags=all_flags)
+        if status:
+            captured.warnings.append(
+                f"the program ended with status {status}: what it compiled until then is here"
+            )
+        captured.versions = _versions_of(command[0])
+        _collect_all([dump], captured)
+        doubt = doubt_about(captured.versions.get("jax"))
+        if doubt is not None:
+            captured.warnings.append(doubt)
+        _finish(captured, dump, out)
+    if not captured.modules:
+        raise CaptureError(f"{printable(command[0])} compiled nothing that JAX jitted{_reasons(captured)}")
+    return captured
+
+
+def _versions_of(program: str) -> dict[str, str]:
+    """The JAX beside an interpreter; nothing is known of other programs."""
+    if not Path(program).name.startswith("python"):
+        return {}
+    ask = "import importlib.metadata as m; print(m.version('jax'), m.version('jaxlib'))"
+    said = subprocess.run(
+        [program, "-c", ask], capture_output=True, text=True, errors="replace"
+    ).stdout.split()
+    return dict(zip(("jax", "jaxlib"), said, strict=True)) if len(said) == 2 else {}
+
+
+def _capture(
+    request: dict[str, Any],
+    destination: Destination,
+    out: Path,
+    python: str | None,
+    flags: str,
+    until_fusion: bool,
+    jobs: int | None = None,
+) -> Capture:
+    more = f"{only_fusion(destination.target)} {flags}".rstrip() if until_fusion else flags
+    with _new_folder(out) as (dump, new):
+        if until_fusion:
+            answer, dumps = compile_until_fusion(
+                request, destination, dump, python=python, flags=more, jobs=jobs
+            )
+        else:
+            answer = compile_request(request, destination, python=python, flags=flags_for(dump, more))
+            dumps = [dump]
+        captured = Capture(new, destination.target, flags=flags_for(dump, more), until_fusion=until_fusion)
+        captured.versions = dict(answer.get("versions", {}))
+        captured.errors = dict(answer.get("errors", {}))
+        _collect_all(dumps, captured)
+        if destination.device is not None:
+            _tell_device(captured, destination.device)
+        doubt = doubt_about(captured.versions.get("jax"))
+        if doubt is not None:
+            captured.warnings.append(doubt)
+        _finish(captured, dump, out, destination)
+    return captured
+
+
+def _collect_all(dumps: Sequence[Path], captured: Capture) -> None:
+    on_the_way: dict[str, str] = {}
+    for dump in dumps:
+        on_the_way.update(collect(dump, captured))
+    if not captured.modules:
+        captured.left_out.update(on_the_way)  # perhaps nothing was compiled for the target at all
+
+
+def _tell_device(captured: Capture, device: str) -> None:
+    """XLA tells it only with the module after optimizations, if it comes that far."""
+    for module in captured.modules:
+        config = module.folder / "gpu_target_config.pbtxt"
+        if not config.exists():
+            config.write_text(target_config_of(device)[1], encoding="utf-8")
+
+
+@contextmanager
+def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
+    """A place for the dump and one for the result, which becomes `out` only when all is well."""
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        ours = (out / "manifest.json").is_file() and '"hlofuse.capture/' in (
+            out / "manifest.json"
+        ).read_text()
+        if not ours:
+            raise CaptureError(f"{printable(str(out))} exists and holds other files; name a new folder")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.mkdtemp(prefix=".capture-", dir=out.parent)
+    except OSError as error:
+        raise CaptureError(f"cannot write {printable(str(out))}: {error.strerror or error}") from None
+    try:
+        new = Path(scratch, "new")
+        new.mkdir()
+        # XLA_FLAGS are separated by spaces; a folder within `out`'s may need more room than the system's has.
+        elsewhere = any(c.isspace() for c in str(new.resolve()))
+        with tempfile.TemporaryDirectory(dir=None if elsewhere else scratch) as dump:
+            yield Path(dump).resolve(), new
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _finish(captured: Capture, dump: Path, out: Path, destination: Destination | None = None) -> None:
+    """Write the manifest and put the folder in its place; nothing happens where there is nothing."""
+    captured.flags = captured.flags.replace(str(dump), "DIR")
+    if not captured.modules:
+        if destination is not None:
+            more = "\n(without --until-fusion all passes are dumped)" if captured.until_fusion else ""
+            raise CaptureError(f"nothing was compiled for {destination.words}{_reasons(captured)}{more}")
+        return
+    manifest = captured.manifest()
+    if destination is not None:
+        manifest["device"], manifest["topology"] = destination.device, destination.topology
+    (captured.folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    if out.exists():
+        shutil.rmtree(out)
+    os.replace(captured.folder, out)
+    os.chmod(out, 0o755)
+    captured.folder = out
+    captured.modules = [_moved(m, out) for m in captured.modules]
+
+
+def _moved(module: Any, out: Path) -> Any:
+    from dataclasses import replace
+
+    return replace(module, folder=out / module.name)
+
+
+def _reasons(captured: Capture) -> str:
+    found = [*captured.errors.items(), *captured.left_out.items()][:5]
+    return "".join(f"\n  {printable(name)}: {printable(why)}" for name, why in found)
+
+
+def module_names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
+    """Files with the names their folders get."""
+    return [(folder_name(p.name.split(".")[0]), p) for p in paths]

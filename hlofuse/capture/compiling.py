@@ -1,0 +1,123 @@
+"""Start the process that compiles, and make sense of how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hlofuse.capture.model import CaptureError, Destination
+from hlofuse.capture.target_config import target_config_of
+from hlofuse.format.escape import printable
+
+CHILD = Path(__file__).with_name("child.py")
+_DUMP = "--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
+_EXTRA = {
+    "cpu": 'pip install "hlofuse[capture]"',
+    "gpu": 'pip install "hlofuse[capture-gpu]"',
+    "tpu": 'pip install "hlofuse[capture-tpu]"',
+}
+_BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "libtpu"}
+
+
+def flags_for(dump: Path, more: str = "") -> str:
+    """XLA_FLAGS that write everything wanted into `dump`; the user's own flags stay in force."""
+    if any(c.isspace() for c in str(dump)):
+        raise CaptureError(f"XLA_FLAGS cannot hold a folder with spaces: {printable(str(dump))}")
+    parts = [os.environ.get("XLA_FLAGS", ""), _DUMP.format(folder=dump), more]
+    return " ".join(p for p in parts if p)
+
+
+def environment_for(target: str | None, flags: str) -> dict[str, str]:
+    """The environment of a process that compiles for `target` (for what there is, with None)."""
+    environment = dict(os.environ, XLA_FLAGS=flags)
+    environment["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # what comes from a cache leaves no dump
+    if target is not None:
+        environment["JAX_PLATFORMS"] = "cpu"  # the devices compiled for are not there
+        environment["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
+        environment["TPU_SKIP_MDS_QUERY"] = "1"
+    return environment
+
+
+def compile_request(
+    request: dict[str, Any], destination: Destination, *, python: str | None, flags: str
+) -> dict[str, Any]:
+    """Have the child compile what `request` names; its answer.
+
+    Where XLA aborts, the program at fault gets an error and another child goes on with the rest. `names` are
+    those of all programs, of which `alone` (in the request) picks one by its place.
+    CaptureError where nothing can be compiled: jax or a plugin missing (the message names the extra), or the
+    program at fault.
+    """
+    python = python or sys.executable
+    found: dict[str, Any] = {"versions": {}, "compiled": [], "errors": {}}
+    with tempfile.TemporaryDirectory() as scratch:
+        answer = Path(scratch, "answer.json")
+        asked = {**request, "target": destination.target, "topology": destination.topology}
+        asked["answer"] = str(answer)
+        if destination.device is not None:
+            config = Path(scratch, "target_config.txtpb")
+            config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
+            asked["target_config"] = str(config)
+        while True:
+            asked["done"] = [*found["compiled"], *found["errors"]]
+            done = _run_child(asked, Path(scratch), python, environment_for(destination.target, flags))
+            try:
+                said: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                raise CaptureError(_aborted(done)) from None
+            answer.unlink()
+            if "problem" in said:
+                raise CaptureError(_said(said["problem"], destination, python))
+            found["versions"] = said.get("versions", {})
+            found["names"] = said.get("names", [])
+            found["compiled"] += said.get("compiled", [])
+            found["errors"].update(said.get("errors", {}))
+            at = said.get("started")
+            if done.returncode == 0 or at is None or at in asked["done"]:
+                return found
+            if at not in found["compiled"] and at not in found["errors"]:
+                found["errors"][at] = _aborted(done)
+            if "alone" in request:
+                return found
+
+
+def _run_child(
+    asked: dict[str, Any], scratch: Path, python: str, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    file = scratch / "request.json"
+    file.write_text(json.dumps(asked), encoding="utf-8")
+    command = [python, str(CHILD), str(file)]
+    try:
+        return subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise CaptureError(f"cannot run {printable(python)}: {error.strerror or error}") from None
+
+
+def _said(problem: dict[str, str], destination: Destination, python: str) -> str:
+    message = printable(problem["message"])
+    if problem["kind"] != "missing":
+        return message
+    target = "cpu" if message.startswith("jax ") else destination.target
+    return (
+        f"to capture for {destination.words}, {_BRINGS[target]} must be installed for {printable(python)}:"
+        f" {_EXTRA[target]} (or --python names another Python that has it)\nIt said: {message}"
+    )
+
+
+def _aborted(done: subprocess.CompletedProcess[str]) -> str:
+    last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
+    told = "".join(f"; {line.strip()[:300]}" for line in last)
+    status = done.returncode
+    how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+    return f"the compiling process {how} before it had an answer{told}"

@@ -1,0 +1,113 @@
+"""From the many files of a dump to a folder for each module, laid out as a corpus is.
+
+before_optimizations.hlo    as the front end wrote it
+before.hlo                  as it enters the fusion passes
+NN-PASS.hlo                 after each pass that changed it
+after.hlo                   as it leaves them
+after_optimizations.hlo     as code is generated from it
+before.hlo.pb               (gpu) the ids of PriorityFusion's input
+before_optimizations.hlo.pb (gpu) the ids of what the front end wrote
+priority_fusion.txtpb       (gpu) XLA's own record of its steps
+gpu_target_config.pbtxt     (gpu) the device
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from hlofuse.capture.model import Capture, CapturedModule
+from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
+from hlofuse.inputs.dump_stages import TPU_PIPELINES
+from hlofuse.ir.errors import HlofuseError
+
+_BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
+
+
+def collect(dump: Path, capture: Capture) -> dict[str, str]:
+    """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`.
+
+    Those that are not of its target are left out. Returned are those that only ran on the way, which nobody
+    asked about, with the reason.
+    """
+    try:
+        modules = DumpDirectory(dump).modules
+    except HlofuseError:
+        return {}
+    taken = {module.name for module in capture.modules}
+    on_the_way: dict[str, str] = {}
+    for module in modules:
+        name = _unique(folder_name(module.name), taken)
+        try:
+            before, passes = stages(module, capture.target)
+        except HlofuseError as error:
+            left_out = on_the_way if _is_of_host(module, capture.target) else capture.left_out
+            left_out[name] = str(error).split("\n")[0]
+            continue
+        taken.add(name)
+        folder = capture.folder / name
+        folder.mkdir(parents=True)
+        _copy(module, before, passes, folder)
+        capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
+    return on_the_way
+
+
+def _is_of_host(module: DumpedModule, target: str) -> bool:
+    """Did the framework run it on the CPU at hand, as on the way to a program for another device?"""
+    return target != "cpu" and "cpu_after_optimizations" in module.whole
+
+
+def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Path]]]:
+    """The fusion passes' input and the dump after each of them that changed it; HlofuseError without."""
+    if target != "tpu":
+        return module.stages(target)
+    mine = [f for f in module.between if f.pipeline in TPU_PIPELINES]
+    if not mine:
+        raise HlofuseError(f"{module.label} has no dumps of TPU's fusion pipelines")
+    return mine[0].path, [(f"{f.pipeline}.{f.after}", f.path) for f in mine[1:]]
+
+
+def folder_name(module: str) -> str:
+    """A module's name as a folder's: without `jit_`, and with nothing that leads elsewhere."""
+    name = re.sub(r"[^\w.+-]", "_", module.removeprefix("jit_"))[:120].lstrip(".")
+    return name or "module"
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """Several compilations of one function are told apart by number."""
+    number, unique = 1, name
+    while unique in taken:
+        number += 1
+        unique = f"{name}-{number}"
+    return unique
+
+
+def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path) -> None:
+    # With the times at which XLA wrote them, which tell how long the passes took.
+    shutil.copy2(before, folder / "before.hlo")
+    for number, (name, path) in enumerate(passes, 1):
+        shutil.copy2(path, folder / f"{number:02d}-{name}.hlo")
+    shutil.copy2(passes[-1][1] if passes else before, folder / "after.hlo")
+    for stage, path in module.whole.items():
+        name = "before_optimizations" if stage == "before_optimizations" else "after_optimizations"
+        shutil.copy2(path, folder / f"{name}.hlo")
+        if name == "before_optimizations":
+            _copy_ids(path, folder / f"{name}.hlo.pb")
+    entered = [before, *(p for name, p in passes if name in _BEFORE_PRIORITY_FUSION)][-1]
+    _copy_ids(entered, folder / "before.hlo.pb")
+    config = before.with_name(f"{module.label}.gpu_target_config.pbtxt")
+    if config.is_file():
+        shutil.copyfile(config, folder / "gpu_target_config.pbtxt")
+    record = before.with_name(f"{module.label}.priority_fusion_dump.txt")
+    if record.is_file():
+        text = record.read_text(encoding="utf-8")
+        # The module again, in one line as long as the dump.
+        text = re.sub(r"(?m)^hlo_module_before_fusion: .*\n", "", text)
+        (folder / "priority_fusion.txtpb").write_text(text, encoding="utf-8")
+
+
+def _copy_ids(dump: Path, to: Path) -> None:
+    ids = dump.with_name(dump.name.removesuffix(".txt") + ".hlo.pb")
+    if ids.is_file():
+        shutil.copyfile(ids, to)

@@ -1,0 +1,124 @@
+"""Many modules compared with many, by name: an upgrade at a glance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hlofuse.diff.compare import diff
+from hlofuse.diff.model import FusionKind, ModuleDiff, only_annotations
+from hlofuse.diff.times import Times
+from hlofuse.ir import HlofuseError, Module
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleChange:
+    """What became of one module, in figures; each pair is BEFORE and AFTER."""
+
+    name: str
+    files: tuple[str, str]
+    kernels: tuple[int, int] = (0, 0)
+    bytes: tuple[int, int] = (0, 0)
+    unknown: tuple[int, int] = (0, 0)
+    """Custom calls, which `bytes` leave out."""
+    us: tuple[float, float] | None = None
+    same: bool = False
+    same_program: bool = False
+    """Nothing but fusions differs, or notes for later passes and the runtime."""
+    fusions: Mapping[FusionKind, int] | None = None
+    error: str | None = None
+    """Why it could not be compared."""
+
+    @property
+    def weight(self) -> float:
+        """How much it matters: time where it is known, else bytes."""
+        pair = self.us or self.bytes
+        return abs(pair[1] - pair[0])
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDiff:
+    """The difference of two directories."""
+
+    modules: tuple[ModuleChange, ...]
+    """What changed most comes first; those that are the same, last."""
+    only_before: tuple[str, ...] = ()
+    only_after: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """What could not be taken from the directories, with the reason."""
+
+    @property
+    def same(self) -> bool:
+        """Every module has its like."""
+        return not (self.only_before or self.only_after) and all(m.same for m in self.modules)
+
+    @property
+    def compared(self) -> tuple[ModuleChange, ...]:
+        return tuple(m for m in self.modules if m.error is None)
+
+
+def diff_many(
+    before: Mapping[str, Path],
+    after: Mapping[str, Path],
+    load: Callable[[Path], Module],
+    *,
+    times: Times | None = None,
+    metadata: bool = False,
+    skipped: Iterable[str] = (),
+    progress: Progress | None = None,
+) -> BatchDiff:
+    """Compare what has the same name on both sides; one module at a time is in memory.
+
+    A module that cannot be read is told in its row, not raised. HlofuseError where no name is on both sides.
+    """
+    both = [name for name in before if name in after]
+    if not both:
+        raise HlofuseError("no module of BEFORE has the name of one of AFTER: nothing to compare")
+    rows = list(_rows(both, before, after, load, times, metadata, progress))
+    rows.sort(key=lambda r: (r.error is not None, r.same, -r.weight, r.name))
+    return BatchDiff(
+        tuple(rows),
+        tuple(name for name in before if name not in after),
+        tuple(name for name in after if name not in before),
+        tuple(skipped),
+    )
+
+
+def _rows(
+    names: list[str],
+    before: Mapping[str, Path],
+    after: Mapping[str, Path],
+    load: Callable[[Path], Module],
+    times: Times | None,
+    metadata: bool,
+    progress: Progress | None,
+) -> Iterator[ModuleChange]:
+    for done, name in enumerate(names):
+        if progress is not None:
+            progress(done, len(names))
+        files = str(before[name]), str(after[name])
+        try:
+            found = diff(load(before[name]), load(after[name]), metadata=metadata)
+        except HlofuseError as e:
+            yield ModuleChange(name, files, error=str(e).split("\n")[0])
+            continue
+        yield _row(name, files, found, times)
+
+
+def _row(name: str, files: tuple[str, str], found: ModuleDiff, times: Times | None) -> ModuleChange:
+    b, a = found.before, found.after
+    return ModuleChange(
+        name,
+        files,
+        (b.kernels, a.kernels),
+        (b.cost.bytes_accessed, a.cost.bytes_accessed),
+        (b.cost.unknown, a.cost.unknown),
+        times.totals(found) if times is not None else None,
+        found.same,
+        not found.edits or only_annotations(found.edits),
+        Counter(change.kind for change in found.fusions),
+    )

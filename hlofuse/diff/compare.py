@@ -1,0 +1,73 @@
+"""`diff`: two modules in, a ModuleDiff out."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+from hlofuse.analysis import kernels
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.diff.changes import Changes, matches
+from hlofuse.diff.fusions import FusionChanges
+from hlofuse.diff.graph import Graph
+from hlofuse.diff.model import Changed, Detail, Edit, Kind, ModuleDiff, Side
+from hlofuse.diff.pairing import match_graphs
+from hlofuse.diff.vocabulary import Vocabulary, canonical_attribute
+from hlofuse.ir import Module
+
+
+def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff:
+    """What is different in `after`.
+
+    Names, numbers and the order of the text are never a difference; op_name and source lines are
+    one with `metadata`. Neither module is changed.
+    """
+    collecting = gc.isenabled()
+    gc.disable()  # what is made here is kept, and looking for garbage takes as long as comparing
+    try:
+        return _diff(before, after, metadata)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _diff(before: Module, after: Module, metadata: bool) -> ModuleDiff:
+    vocabulary = Vocabulary()
+    b, a = Graph(before, vocabulary), Graph(after, vocabulary)
+    m = match_graphs(b, a)
+    edits = tuple(Changes(m, metadata=metadata).edits())
+    costs = CostAnalysis()
+    fusions = FusionChanges(m, costs)
+    found = tuple(fusions.find())
+    return ModuleDiff(
+        before=_side(b, costs),
+        after=_side(a, costs),
+        matches=tuple(matches(m)),
+        edits=edits,
+        fusions=found,
+        fusions_unchanged=fusions.unchanged,
+        header=tuple(_header(before, after, edits)),
+    )
+
+
+def _side(graph: Graph, costs: CostAnalysis) -> Side:
+    module = graph.module
+    return Side(
+        module=module,
+        instructions=sum(len(c) for c in graph.reachable),
+        kernels=len(kernels.kernels(module)),
+        fusions=len(graph.groups),
+        cost=costs.computation(module.entry),
+        unreachable=graph.unreachable,
+    )
+
+
+def _header(before: Module, after: Module, edits: tuple[Edit, ...]) -> Iterator[Detail]:
+    ours, theirs = before.attributes.raw_items, after.attributes.raw_items
+    for name in [*ours, *(n for n in theirs if n not in ours)]:
+        old, new = ours.get(name), theirs.get(name)
+        if old and new and canonical_attribute(name, old) == canonical_attribute(name, new):
+            continue
+        if name == "entry_computation_layout" and any(isinstance(e, Changed) for e in edits):
+            continue  # it repeats the shapes of parameters and root
+        yield Detail(Kind.ATTRIBUTE, name, old, new)

@@ -1,0 +1,217 @@
+"""What became of the fusions: split, merged, grown, new, gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hlofuse.analysis import kernels
+from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.diff.fusion_origins import FusionOrigins, MatchedFusion
+from hlofuse.diff.graph import Graph, Group
+from hlofuse.diff.matching import Matching
+from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind
+from hlofuse.diff.vocabulary import canonical_attribute
+from hlofuse.ir import Instruction
+
+MOST_TOGETHER = 12
+"""Fusions in one change; of more, what happened to each says more than that they were regrouped."""
+
+
+class FusionChanges:
+    """Compares the fusions of two matched modules."""
+
+    def __init__(self, matching: Matching, costs: CostAnalysis) -> None:
+        self.m = matching
+        self.costs = costs
+        found = FusionOrigins(matching)
+        self.before, self.after = found.before, found.after
+        self.unchanged = 0
+        self.told: set[MatchedFusion] = set()
+        """Of either side: in a change of several on both sides."""
+
+    def find(self) -> list[FusionChange]:
+        """Every change, most telling kinds first, then in the order of the text."""
+        found = [*self._same_but(), *self._regrouped(), *self._of_before(), *self._of_after()]
+        order = {kind: n for n, kind in enumerate(FusionKind)}
+        return sorted(found, key=lambda change: order[change.kind])
+
+    def _same_but(self) -> Iterator[FusionChange]:
+        """Pairs with the same members: unchanged, unless kind, config or results differ."""
+        for a in self.after:
+            b = a.same_as
+            if b is None:
+                continue
+            details = tuple(self._details(b, a))
+            if details:
+                yield self._change(FusionKind.CHANGED, [b], [a], details)
+            else:
+                self.unchanged += 1
+
+    def _regrouped(self) -> Iterator[FusionChange]:
+        """Several that went, in parts, into several: one change, in which nothing else took part."""
+        for ours, theirs in self._tied():
+            if len(ours) > 1 and len(theirs) > 1 and len(ours) + len(theirs) <= MOST_TOGETHER:
+                self.told.update(ours, theirs)
+                yield self._change(FusionKind.REGROUPED, ours, theirs)
+
+    def _tied(self) -> Iterator[tuple[list[MatchedFusion], list[MatchedFusion]]]:
+        """The changed fusions of both sides that explain one another, in the order of the text."""
+        near: dict[MatchedFusion, list[MatchedFusion]] = {}
+        for f in (*self.before, *self.after):
+            if f.same_as is None:
+                for source in f.sources:
+                    if source.same_as is None:
+                        near.setdefault(f, []).append(source)
+                        near.setdefault(source, []).append(f)
+        place = {f: n for n, f in enumerate((*self.before, *self.after))}
+        seen: set[MatchedFusion] = set()
+        for start in self.before:
+            if start in seen or start not in near:
+                continue
+            stack, found = [start], {start}
+            while stack:
+                for other in near[stack.pop()]:
+                    if other not in found:
+                        found.add(other)
+                        stack.append(other)
+            seen |= found
+            ordered = sorted(found, key=place.__getitem__)
+            split = next((n for n, f in enumerate(ordered) if place[f] >= len(self.before)), len(ordered))
+            yield ordered[:split], ordered[split:]
+
+    def _of_before(self) -> Iterator[FusionChange]:
+        """Fusions that fell apart or went away."""
+        for b in self.before:
+            if b.same_as is not None or b in self.told:
+                continue
+            if not b.sources:
+                yield self._change(FusionKind.VANISHED, [b], [])
+            elif self._same_core(b, b.sources[0]):
+                continue  # told from the other side
+            elif len(b.sources) == 1 and b.sources[0].same_as is not None:
+                # All of it is computed in a fusion that was there before.
+                yield self._change(FusionKind.VANISHED, [b], [], self._kept_in(b.sources[0]))
+            elif len(b.sources) > 1:
+                yield self._change(FusionKind.SPLIT, [b], b.sources)
+
+    def _of_after(self) -> Iterator[FusionChange]:
+        """Fusions that came together."""
+        for a in self.after:
+            if a.same_as is not None or a in self.told:
+                continue
+            sources = a.sources
+            whole = [b for b in sources if b.core <= a.core]
+            if not sources:
+                yield self._change(FusionKind.NEW, [], [a])
+            elif len(sources) == 1:
+                b = sources[0]
+                if b.same_as is not None:
+                    yield self._change(FusionKind.NEW, [], [a], self._kept_in(b.same_as))
+                elif self._same_core(b, a):
+                    yield self._change(
+                        FusionKind.CHANGED, [b], [a], (*self._plumbing(b, a), *self._details(b, a))
+                    )
+                elif whole:
+                    more = a.loose or a.own or not (a.members < b.members)
+                    yield self._change(FusionKind.GROWN if more else FusionKind.SHRUNK, [b], [a])
+                elif len(b.sources) < 2:
+                    yield self._change(FusionKind.SHRUNK, [b], [a])
+                # Otherwise it is a piece of a fusion that was split, which is told there.
+            else:
+                kind = FusionKind.MERGED if len(whole) == len(sources) else FusionKind.REGROUPED
+                yield self._change(kind, sources, [a])
+
+    @staticmethod
+    def _same_core(b: MatchedFusion, a: MatchedFusion) -> bool:
+        return b.core == a.core and not (b.own or a.own or b.loose or a.loose)
+
+    def _plumbing(self, b: MatchedFusion, a: MatchedFusion) -> Iterator[Detail]:
+        """Which bitcasts, constants and the like are in one and not in the other."""
+        before, after = self.m.before.values, self.m.after.values
+        gone = [before[i].instruction for i in sorted(b.members - a.members)]
+        here = [(before[i] if i >= 0 else after[~i]).instruction for i in sorted(a.members - b.members)]
+        names = [", ".join(f"{i.opcode} {i.name}" for i in found) or None for found in (gone, here)]
+        yield Detail(Kind.ATTRIBUTE, "inside", names[0], names[1])
+
+    def _kept_in(self, fusion: MatchedFusion) -> tuple[Detail, ...]:
+        name = fusion.group.fusion.name
+        return (Detail(Kind.ANNOTATION, "computed in", name, name),)
+
+    def _details(self, b: MatchedFusion, a: MatchedFusion) -> Iterator[Detail]:
+        one, other = b.group.fusion, a.group.fusion
+        if one.fusion_kind != other.fusion_kind:
+            yield Detail(Kind.ATTRIBUTE, "kind", one.fusion_kind, other.fusion_kind)
+        if b.outputs != a.outputs:
+            results = self._results(self.m.before, b), self._results(self.m.after, a)
+            yield Detail(Kind.ROOT, "results", *results)
+        configs = [f.attributes.raw("backend_config") for f in (one, other)]
+        texts = [None if c is None else canonical_attribute("backend_config", c) for c in configs]
+        if texts[0] != texts[1] and (texts[0] or "{}") != (texts[1] or "{}"):
+            yield Detail(Kind.ANNOTATION, "backend_config", texts[0], texts[1])
+        ours = self._copies(b.group)
+        theirs = {self._name_before(i): n for i, n in self._copies(a.group).items()}
+        for i in dict.fromkeys([*ours, *theirs]):
+            if ours.get(i, 1) != theirs.get(i, 1):
+                name = self.m.before.values[i].instruction.name if i >= 0 else "?"
+                yield Detail(Kind.ATTRIBUTE, f"copies of {name}", str(ours.get(i, 1)), str(theirs.get(i, 1)))
+
+    def _copies(self, group: Group) -> dict[int, int]:
+        return {i: len(found) for i, found in group.members.items() if len(found) > 1}
+
+    def _name_before(self, a: int) -> int:
+        return self.m.backward[a]
+
+    def _results(self, graph: Graph, f: MatchedFusion) -> str:
+        return ", ".join(graph.values[i].instruction.name for i in f.group.outputs)
+
+    def _change(
+        self,
+        kind: FusionKind,
+        before: list[MatchedFusion],
+        after: list[MatchedFusion],
+        details: tuple[Detail, ...] = (),
+    ) -> FusionChange:
+        ours, theirs = self.m.before.values, self.m.after.values
+        joined = [] if kind is FusionKind.SPLIT else _ordered(i for f in after for i in f.loose)
+        left = _ordered(i for f in before for i in f.loose)
+        into = [ours[i].instruction for i in joined]
+        out = [theirs[self.m.forward[i]].instruction for i in left]
+        cost_before = cost_after = None
+        if self._is_closed(before, after, joined, left):
+            cost_before = self._cost([*(f.group.fusion for f in before), *filter(kernels.is_kernel, into)])
+            cost_after = self._cost([*(f.group.fusion for f in after), *filter(kernels.is_kernel, out)])
+        return FusionChange(
+            kind,
+            tuple(f.group.fusion for f in before),
+            tuple(f.group.fusion for f in after),
+            tuple(into),
+            tuple(out),
+            tuple(theirs[~i].instruction for f in after for i in sorted(f.own, reverse=True)),
+            tuple(ours[i].instruction for f in before for i in sorted(f.own)),
+            tuple(found[0] for f in after or before for found in f.group.members.values()),
+            details,
+            cost_before,
+            cost_after,
+        )
+
+    def _is_closed(
+        self, before: list[MatchedFusion], after: list[MatchedFusion], joined: list[int], left: list[int]
+    ) -> bool:
+        """True if nothing else took part: only then can costs be compared."""
+        forward, values, others = self.m.forward, self.m.before.values, self.m.after.values
+        return (
+            all(source in before for f in after for source in f.sources)
+            and all(source in after for f in before for source in f.sources)
+            and all(len(others[forward[i]].instances) == 1 for i in joined)
+            and all(len(values[i].instances) == 1 for i in left)
+        )
+
+    def _cost(self, instructions: Iterable[Instruction]) -> Cost:
+        total = Cost()
+        for i in instructions:
+            total += self.costs.instruction(i)
+        return total
+
+
+def _ordered(indices: Iterable[int]) -> list[int]:
+    return sorted(set(indices))

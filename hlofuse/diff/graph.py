@@ -1,0 +1,271 @@
+"""A module as a graph of values, with fusion seen through.
+
+Fusing moves an instruction into another computation, renames it, turns its operands into
+parameters and may copy it into several fusions; what it computes stays the same. So fusions are
+opened here: their parameters stand for the operands, their roots for the results, and
+instructions that compute the same value from the same values are *one* value with several
+instances. Two modules that differ only in what was fused have the same graph; where each instance
+lives is kept beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hlofuse.diff.model import Place
+from hlofuse.diff.vocabulary import Vocabulary, must_run_once
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+
+# A fusion nested deeper, or one that would blow the graph up, is left closed.
+_MAX_DEPTH = 50
+_MAX_GROWTH = 20
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """What one or more instructions compute."""
+
+    index: int
+    region: Region
+    opcode: str
+    instruction: Instruction
+    """The instance that speaks for all."""
+    operands: tuple[int, ...]
+    exact: int
+    """Number of all it says by itself (`Vocabulary.exact`)."""
+    kind: int
+    number: int
+    """Number of all it says and all below it: equal numbers are equal subgraphs."""
+    users: list[tuple[int, int]] = field(default_factory=list)
+    """Who uses it, and as which operand."""
+    instances: list[Place] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Region:
+    """A computation that is not a fusion's body: the entry, a loop's body, a reducer."""
+
+    computation: Computation
+    indices: list[int] = field(default_factory=list)
+    """Its values, operands before users."""
+    root: int = -1
+    number: int = -1
+    """Equal numbers: they compute the same."""
+    parameters: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A fusion with the values computed in it."""
+
+    fusion: Instruction
+    region: Region
+    members: dict[int, list[Instruction]] = field(default_factory=dict)
+    """Value to its instances here."""
+    outputs: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Tuple:
+    """A tuple, or the result of a multi-output fusion; it becomes a value only if used as a whole."""
+
+    elements: list[int | _Tuple]
+    instruction: Instruction
+    fusion: Instruction | None
+    height: int
+    index: int = -1
+
+
+_Result = int | _Tuple
+
+
+class Graph:
+    """All values of a module, operands before their users."""
+
+    def __init__(self, module: Module, vocabulary: Vocabulary) -> None:
+        self.module = module
+        self.vocabulary = vocabulary
+        self.values: list[Value] = []
+        self.regions: dict[Computation, Region] = {}
+        self.groups: dict[Instruction, Group] = {}
+        self._opened = 0
+        self._budget = _MAX_GROWTH * sum(len(c) for c in module.computations) + 1000
+        order = module.computation_post_order()
+        reachable = _reachable(module.entry)
+        self.unreachable = len(order) - len(reachable)
+        """Computations nobody calls; they are no part of the program and are not compared."""
+        order = self.reachable = [c for c in order if c in reachable]
+        closed = _left_closed(order)
+        for computation in order:
+            if computation.fusion is None or computation in closed:
+                self._add_region(computation)
+
+    @property
+    def entry(self) -> Region:
+        return self.regions[self.module.entry]
+
+    # ------------------------------------------------------------ building
+
+    def _add_region(self, computation: Computation) -> None:
+        region = self.regions[computation] = Region(computation)
+        known: dict[tuple[int, int], int] = {}
+        results = self._walk(computation, region, known, {}, None, 0)
+        root = self._whole(results[computation.root], region, known)
+        region.root = root
+        values = self.values
+        for index in region.indices:
+            for position, operand in enumerate(values[index].operands):
+                values[operand].users.append((index, position))
+        loose = sorted(values[i].number for i in region.indices if not values[i].users and i != root)
+        region.number = self.vocabulary.number(
+            ("region", values[root].number, tuple(loose), len(computation.parameters))
+        )
+
+    def _walk(
+        self,
+        computation: Computation,
+        region: Region,
+        known: dict[tuple[int, int], int],
+        arguments: dict[int, _Result],
+        fusion: Instruction | None,
+        depth: int,
+    ) -> dict[Instruction, _Result]:
+        results: dict[Instruction, _Result] = {}
+        self._opened += len(computation)
+        for i in computation.post_order():
+            opcode = i.opcode
+            if opcode == "parameter" and depth:
+                argument = arguments.get(i.parameter_number)
+                if argument is None:
+                    name = fusion.name if fusion else computation.name
+                    raise HlofuseError(
+                        f"{name} has no operand for parameter {i.payload} of {computation.name}"
+                    )
+                results[i] = argument
+            elif opcode == "get-tuple-element" and isinstance(results[i.operands[0]], _Tuple):
+                elements = results[i.operands[0]].elements  # type: ignore[union-attr]
+                if i.tuple_index >= len(elements):
+                    raise HlofuseError(f"{i.name} takes element {i.tuple_index} of {len(elements)}")
+                results[i] = elements[i.tuple_index]
+            elif opcode == "fusion" and i.called and depth < _MAX_DEPTH and self._opened < self._budget:
+                outer = fusion or i
+                if fusion is None:
+                    self.groups[i] = Group(i, region)
+                inside = self._walk(
+                    i.fused_computation,
+                    region,
+                    known,
+                    dict(enumerate(results[o] for o in i.operands)),
+                    outer,
+                    depth + 1,
+                )
+                result = results[i] = inside[i.fused_root]
+                if fusion is None:
+                    self.groups[i].outputs = tuple(self._leaves(result))
+            elif opcode == "tuple":
+                results[i] = self._tuple([results[o] for o in i.operands], i, region, known, fusion)
+            else:
+                operands = tuple(self._whole(results[o], region, known) for o in i.operands)
+                results[i] = self._value(i, operands, region, known, fusion)
+        return results
+
+    def _tuple(
+        self,
+        elements: list[_Result],
+        i: Instruction,
+        region: Region,
+        known: dict[tuple[int, int], int],
+        fusion: Instruction | None,
+    ) -> _Tuple:
+        height = 1 + max((e.height for e in elements if isinstance(e, _Tuple)), default=0)
+        if height > _MAX_DEPTH:
+            elements = [self._whole(e, region, known) for e in elements]
+            height = 1
+        return _Tuple(elements, i, fusion, height)
+
+    def _leaves(self, result: _Result) -> list[int]:
+        if isinstance(result, int):
+            return [result]
+        return [leaf for element in result.elements for leaf in self._leaves(element)]
+
+    def _whole(self, result: _Result, region: Region, known: dict[tuple[int, int], int]) -> int:
+        if isinstance(result, int):
+            return result
+        if result.index < 0:
+            operands = tuple(self._whole(e, region, known) for e in result.elements)
+            result.index = self._value(result.instruction, operands, region, known, result.fusion)
+        return result.index
+
+    def _value(
+        self,
+        i: Instruction,
+        operands: tuple[int, ...],
+        region: Region,
+        known: dict[tuple[int, int], int],
+        fusion: Instruction | None,
+    ) -> int:
+        values = self.values
+        vocabulary = self.vocabulary
+        for _, callee in i.called:
+            if callee not in self.regions:  # a fusion too large to be opened
+                self._add_region(callee)
+        callees = [self.regions[c].number for _, c in i.called]
+        exact = vocabulary.exact(i, callees)
+        number = vocabulary.number((exact, *[values[o].number for o in operands]))
+        key = (number, 0)
+        if must_run_once(i):
+            while key in known and all(x.instruction is not i for x in values[known[key]].instances):
+                key = (number, key[1] + 1)
+        index = known.get(key)
+        if index is None:
+            index = known[key] = len(values)
+            value = Value(index, region, i.opcode, i, operands, exact, vocabulary.kind(i), number)
+            values.append(value)
+            region.indices.append(index)
+            if i.opcode == "parameter":
+                region.parameters.append(index)
+        value = values[index]
+        if fusion is None:
+            value.instances.append(Place(i, None))
+            if value.instances[0].fusion is not None:
+                value.instruction = i  # the name a reader sees first is the one outside fusions
+                value.instances.insert(0, value.instances.pop())
+        else:
+            members = self.groups[fusion].members.setdefault(index, [])
+            if i not in members:
+                members.append(i)
+                value.instances.append(Place(i, fusion))
+        return index
+
+
+def _reachable(entry: Computation) -> set[Computation]:
+    found = {entry}
+    stack = [entry]
+    while stack:
+        for i in stack.pop():
+            for _, callee in i.called:
+                if callee not in found:
+                    found.add(callee)
+                    stack.append(callee)
+    return found
+
+
+def _left_closed(order: list[Computation]) -> set[Computation]:
+    """Bodies of fusions nested too deep to be opened; they are compared as computations."""
+    closed: set[Computation] = set()
+    regions = [c for c in order if c.fusion is None]
+    for region in regions:  # grows while it is walked
+        stack = [(region, 0)]
+        seen = set(stack)
+        while stack:
+            computation, depth = stack.pop()
+            for i in computation:
+                for _, callee in i.called if i.opcode == "fusion" else ():
+                    if depth >= _MAX_DEPTH:
+                        if callee not in closed:
+                            closed.add(callee)
+                            regions.append(callee)
+                    elif (callee, depth + 1) not in seen:
+                        seen.add((callee, depth + 1))
+                        stack.append((callee, depth + 1))
+    return closed

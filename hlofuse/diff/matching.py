@@ -1,0 +1,240 @@
+"""Which value of BEFORE is which value of AFTER.
+
+After the idea of GumTree (Falleri et al., 2014), as XLA's own `hlo_diff` uses it: first what is
+certain, then what follows from it. Identical subgraphs come first; since a value's number stands
+for the whole subgraph below it, that is one pass from the leaves up (`up`), and it takes the
+tallest along with the rest. A second pass from the root down (`down`) finds what is used in the
+same way although something below it changed. Both are repeated with what is matched as fixed
+points, and with less strictness, and each takes only pairs that are the only ones possible.
+What is still open is left to similarity (`similarity.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from hlofuse.diff.graph import Graph, Region, Value
+
+# Values that say little about where they stand: every program is full of them.
+TRIVIAL = frozenset({"bitcast", "broadcast", "constant", "get-tuple-element", "iota", "parameter", "tuple"})
+
+
+class Matching:
+    """The pairs found so far. `forward[b]` is the partner in AFTER of value b of BEFORE, -1 for none."""
+
+    def __init__(self, before: Graph, after: Graph) -> None:
+        self.before = before
+        self.after = after
+        self.forward = [-1] * len(before.values)
+        self.backward = [-1] * len(after.values)
+        self.regions: list[tuple[Region, Region]] = []
+        self.partner: dict[Region, Region] = {}
+        """Computation to computation, both ways; of several copies on one side the first is the partner."""
+        self.callers: dict[Region, tuple[int, int]] = {}
+        """The matched instructions through which a region of BEFORE was met."""
+        self.moved: set[int] = set()
+        """Values of BEFORE whose partner is in a computation that is not the partner of theirs."""
+
+    def match(self, b: int, a: int) -> None:
+        """Say that they are the same; both must be free."""
+        self.forward[b] = a
+        self.backward[a] = b
+
+    def free_before(self, region: Region) -> list[int]:
+        return [i for i in region.indices if self.forward[i] < 0]
+
+    def free_after(self, region: Region) -> list[int]:
+        return [i for i in region.indices if self.backward[i] < 0]
+
+    # ------------------------------------------------------------ a pair of regions
+
+    def fix(self, b: Region, a: Region) -> None:
+        """What is known to begin with: parameters and root."""
+        match_parameters(self, b, a)
+        one, other = self.before.values[b.root], self.after.values[a.root]
+        alike = one.exact == other.exact and bool(one.operands)
+        if one.opcode == other.opcode and (alike or one.opcode == "tuple"):
+            self.match(b.root, a.root)
+
+    def exact(self, b: Region, a: Region) -> None:
+        """Everything that exact comparison settles."""
+        while self._up(b, a, _exact) + self._down(b, a, _exact):
+            pass
+
+    def loose(self, b: Region, a: Region) -> None:
+        """Opcode and attributes, then the opcode alone; shapes, literals and annotations may differ."""
+        for level in (_kind, _opcode):
+            found = 1
+            while found:
+                found = self._up(b, a, level) + self._down(b, a, level)
+                if found:
+                    self.exact(b, a)
+
+    def _up(self, b: Region, a: Region, level: Level) -> int:
+        """Pairs that say the same and have the same operands."""
+        if not self._open(b, a):
+            return 0
+        numbers: dict[tuple[int, ...], int] = {}
+
+        def walk(graph: Graph, indices: Sequence[int], partner: Callable[[int], int]) -> dict[int, int]:
+            out: dict[int, int] = {}
+            for i in indices:
+                p = partner(i)
+                if p >= 0:
+                    out[i] = -1 - p
+                else:
+                    v = graph.values[i]
+                    key = (level(v), *[out[o] for o in v.operands])
+                    out[i] = numbers.setdefault(key, len(numbers))
+            return out
+
+        before = walk(self.before, b.indices, self._name_before)
+        after = walk(self.after, a.indices, self._name_after)
+        return self._take_unique(b, a, before, after, self._grounded if level is not _exact else None)
+
+    def _down(self, b: Region, a: Region, level: Level) -> int:
+        """Pairs that say the same and are used the same way."""
+        if not self._open(b, a):
+            return 0
+        numbers: dict[tuple[object, ...], int] = {}
+
+        def walk(graph: Graph, region: Region, partner: Callable[[int], int]) -> dict[int, int]:
+            out: dict[int, int] = {}
+            for i in reversed(region.indices):
+                p = partner(i)
+                if p >= 0:
+                    out[i] = -1 - p
+                else:
+                    v = graph.values[i]
+                    uses = sorted((out[u], position) for u, position in v.users)
+                    key = (level(v), i == region.root, *uses)
+                    out[i] = numbers.setdefault(key, len(numbers))
+            return out
+
+        before = walk(self.before, b, self._name_before)
+        after = walk(self.after, a, self._name_after)
+        return self._take_unique(b, a, before, after, self._used)
+
+    def _open(self, b: Region, a: Region) -> bool:
+        return any(self.forward[i] < 0 for i in b.indices) and any(self.backward[i] < 0 for i in a.indices)
+
+    def _name_before(self, i: int) -> int:
+        return i if self.forward[i] >= 0 else -1
+
+    def _name_after(self, i: int) -> int:
+        return self.backward[i]
+
+    def _take_unique(
+        self,
+        b: Region,
+        a: Region,
+        before: dict[int, int],
+        after: dict[int, int],
+        allowed: Callable[[Value, Value], bool] | None,
+    ) -> int:
+        ours = _unique((before[i], i) for i in self.free_before(b))
+        theirs = _unique((after[i], i) for i in self.free_after(a))
+        found = 0
+        for key, i in ours.items():
+            j = theirs.get(key, -1)
+            if i < 0 or j < 0:
+                continue
+            if allowed is None or allowed(self.before.values[i], self.after.values[j]):
+                self.match(i, j)
+                found += 1
+        return found
+
+    def _grounded(self, b: Value, a: Value) -> bool:
+        """Operands alone say enough when one of them is more than a constant."""
+        if b.instruction.shape.key_ignoring_layout == a.instruction.shape.key_ignoring_layout:
+            return bool(b.operands)
+        values = self.before.values
+        return any(values[o].opcode not in TRIVIAL for o in b.operands)
+
+    def _used(self, b: Value, a: Value) -> bool:
+        """A value nobody uses, or an unused parameter, is not told by its users."""
+        return bool(b.users) or b.exact == a.exact
+
+
+Level = Callable[[Value], int]
+
+
+def _exact(v: Value) -> int:
+    return v.exact
+
+
+def _kind(v: Value) -> int:
+    return v.kind
+
+
+_OPCODES: dict[str, int] = {}
+
+
+def _opcode(v: Value) -> int:
+    return _OPCODES.setdefault(v.opcode, len(_OPCODES))
+
+
+def _unique(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Key to its only value; -1 where there is more than one."""
+    out: dict[int, int] = {}
+    for key, value in pairs:
+        out[key] = -1 if key in out else value
+    return out
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def match_parameters(m: Matching, b: Region, a: Region) -> None:
+    """Pair the parameters: by number if the signature is the same, otherwise by use, name, number."""
+    ours = [m.before.values[i] for i in b.parameters]
+    theirs = [m.after.values[i] for i in a.parameters]
+    ours.sort(key=lambda v: v.instruction.parameter_number)
+    theirs.sort(key=lambda v: v.instruction.parameter_number)
+
+    def shape(v: Value) -> object:
+        return v.instruction.shape.key_ignoring_layout
+
+    if len(ours) == len(theirs) and (
+        len(ours) == 1 or all(shape(x) == shape(y) for x, y in zip(ours, theirs, strict=True))
+    ):
+        for x, y in zip(ours, theirs, strict=True):
+            m.match(x.index, y.index)
+        return
+    keys: list[Callable[[Graph, Value], object]] = [
+        lambda g, v: (shape(v), _use(g, v, 2), v.instruction.op_name),
+        lambda g, v: (shape(v), _use(g, v, 2)),
+        lambda g, v: (shape(v), v.instruction.op_name or v.instruction.name),
+        lambda g, v: v.instruction.op_name or v.instruction.name,
+        lambda g, v: (shape(v), v.instruction.parameter_number),
+        lambda g, v: (_use(g, v, 1), v.instruction.parameter_number),
+    ]
+    for key in keys:
+        ours = [v for v in ours if m.forward[v.index] < 0]
+        theirs = [v for v in theirs if m.backward[v.index] < 0]
+        mine: dict[object, list[int]] = {}
+        for v in ours:
+            mine.setdefault(key(m.before, v), []).append(v.index)
+        other: dict[object, list[int]] = {}
+        for v in theirs:
+            other.setdefault(key(m.after, v), []).append(v.index)
+        for k, indices in mine.items():
+            if len(indices) == 1 and len(other.get(k, ())) == 1:
+                m.match(indices[0], other[k][0])
+    # Alike in every respect: in the order they stand.
+    rest: dict[object, list[int]] = {}
+    for v in theirs:
+        if m.backward[v.index] < 0:
+            rest.setdefault(shape(v), []).append(v.index)
+    for v in ours:
+        if m.forward[v.index] < 0 and rest.get(shape(v)):
+            m.match(v.index, rest[shape(v)].pop(0))
+
+
+def _use(graph: Graph, v: Value, depth: int) -> object:
+    """How a value is used, that many steps up; a fan-out is cut short."""
+    if not depth:
+        return v.kind
+    used = sorted((graph.values[u].kind, position, u) for u, position in v.users)[:8]
+    uses = [(p, _use(graph, graph.values[u], depth - 1)) for _, p, u in used]
+    return (v.kind, *sorted(uses, key=repr))

@@ -1,0 +1,186 @@
+"""The call graph: which computation is compared with which, starting at the entries."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+
+from hlofuse.diff.graph import Graph, Region
+from hlofuse.diff.matching import TRIVIAL, Matching
+from hlofuse.diff.similarity import Similarity, match_changed_opcodes
+
+
+def match_graphs(before: Graph, after: Graph) -> Matching:
+    """Match two modules."""
+    pairing = _Pairing(Matching(before, after))
+    pairing.pair(before.entry, after.entry)
+    pairing.drain()
+    for key in (_same_number, _same_signature):
+        pairing.pair_the_rest(key)
+    _match_alike(pairing)
+    _match_across(pairing)
+    return pairing.m
+
+
+def match_region(m: Matching, b: Region, a: Region) -> None:
+    """Match the values of two computations."""
+    m.fix(b, a)
+    m.exact(b, a)
+    m.loose(b, a)
+    while Similarity(m, b, a).run() + match_changed_opcodes(m, b, a):
+        m.exact(b, a)
+        m.loose(b, a)
+
+
+class _Pairing:
+    """Computations paired so far, and those whose calls are still to be followed."""
+
+    def __init__(self, matching: Matching) -> None:
+        self.m = matching
+        self.partner = matching.partner
+        self.queue: deque[tuple[Region, Region]] = deque()
+        self.copies: deque[tuple[Graph, list[int], Region, Region]] = deque()
+
+    def pair(self, b: Region, a: Region) -> None:
+        self.partner[b], self.partner[a] = a, b
+        self.queue.append((b, a))
+
+    def drain(self) -> None:
+        """Match what is queued, and follow its calls."""
+        m = self.m
+        while self.queue or self.copies:
+            if self.queue:
+                b, a = self.queue.popleft()
+                m.regions.append((b, a))
+                match_region(m, b, a)
+                followed = b
+            else:
+                graph, partners, copy, original = self.copies.popleft()
+                _adopt(graph, partners, copy, original)
+                if graph is m.after:
+                    for j in copy.indices:
+                        if partners[j] >= 0:
+                            self._meet(partners[j], j)
+                    continue
+                followed = copy
+            for i in followed.indices:
+                if m.forward[i] >= 0:
+                    self._meet(i, m.forward[i])
+
+    def _meet(self, i: int, j: int) -> None:
+        """Two instructions are the same one: so are the computations they call."""
+        m, partner = self.m, self.partner
+        ours = m.before.values[i].instruction.called
+        if not ours:
+            return
+        for (name, one), (other_name, other) in zip(ours, m.after.values[j].instruction.called, strict=False):
+            b, a = m.before.regions[one], m.after.regions[other]
+            if name != other_name or (b in partner and a in partner):
+                continue
+            if b not in partner and a not in partner:
+                m.callers[b] = (i, j)
+                self.pair(b, a)
+            elif a in partner and b.number == partner[a].number:
+                partner[b] = a
+                self.copies.append((m.before, m.forward, b, partner[a]))
+            elif b in partner and a.number == partner[b].number:
+                partner[a] = b
+                self.copies.append((m.after, m.backward, a, partner[b]))
+        self._meet_instances(m.before, m.forward, i)
+        self._meet_instances(m.after, m.backward, j)
+
+    def _meet_instances(self, graph: Graph, partners: list[int], i: int) -> None:
+        """Instructions that are one value call computations that are equal: copies of the first's."""
+        value = graph.values[i]
+        for place in value.instances:
+            for (_, copy), (_, first) in zip(
+                place.instruction.called, value.instruction.called, strict=False
+            ):
+                mine, original = graph.regions.get(copy), graph.regions[first]
+                if mine is not None and mine not in self.partner and original in self.partner:
+                    self.partner[mine] = self.partner[original]
+                    self.copies.append((graph, partners, mine, original))
+
+    def pair_the_rest(self, key: Callable[[Region], object]) -> None:
+        """Computations whose callers have no partner."""
+        theirs = {key(a): a for a in self.m.after.regions.values() if a not in self.partner}
+        for b in self.m.before.regions.values():
+            a = theirs.get(key(b))
+            if a is not None and b not in self.partner and a not in self.partner:
+                self.pair(b, a)
+        self.drain()
+
+
+def _adopt(graph: Graph, partners: list[int], copy: Region, original: Region) -> None:
+    """`copy` computes what `original` does, value for value: they have the same partners."""
+    by_number: dict[int, list[int]] = {}
+    for i in original.indices:
+        by_number.setdefault(graph.values[i].number, []).append(i)
+    for i in reversed(copy.indices):
+        partners[i] = partners[by_number[graph.values[i].number].pop()]
+
+
+def _same_number(region: Region) -> object:
+    return region.number
+
+
+def _same_signature(region: Region) -> object:
+    """A name alone says nothing; with the same parameters and result it does."""
+    c = region.computation
+    shapes = tuple(p.shape.key_ignoring_layout for p in c.parameters)
+    return c.name, shapes, c.root.shape.key_ignoring_layout
+
+
+# Less than that many operations in common, or less than that share, is no sign of common origin.
+_FEWEST_ALIKE = 4
+_LEAST_SHARE = 0.3
+
+
+def _match_alike(pairing: _Pairing) -> None:
+    """Computations whose leftovers are much alike: a body of straight code that became a loop's."""
+    m = pairing.m
+    ours = _leftovers(m.before, m.forward)
+    theirs = _leftovers(m.after, m.backward)
+    likely = []
+    for n, (b, mine) in enumerate(ours):
+        for k, (a, other) in enumerate(theirs):
+            common = (mine & other).total()
+            if common >= max(_FEWEST_ALIKE, _LEAST_SHARE * min(mine.total(), other.total())):
+                likely.append((-common, n, k, b, a))
+    for *_, b, a in sorted(likely, key=lambda item: item[:3]):
+        free = m.free_before(b)
+        while Similarity(m, b, a).run():
+            m.exact(b, a)
+            m.loose(b, a)
+        if m.partner.get(b) is not a:
+            m.moved.update(i for i in free if m.forward[i] >= 0)
+
+
+def _leftovers(graph: Graph, partners: list[int]) -> list[tuple[Region, Counter[int]]]:
+    """The computations with most operations unmatched, and what these say."""
+    out = []
+    for region in graph.regions.values():
+        free = [graph.values[i] for i in region.indices if partners[i] < 0]
+        counts = Counter(v.exact for v in free if v.opcode not in TRIVIAL)
+        if counts.total() >= _FEWEST_ALIKE:
+            out.append((region, counts))
+    return sorted(out, key=lambda item: -item[1].total())[:16]
+
+
+def _match_across(pairing: _Pairing) -> None:
+    """What went from one computation to another: a loop unrolled, a call inlined."""
+    m = pairing.m
+    ours: dict[tuple[object, ...], list[int]] = {}
+    theirs: dict[tuple[object, ...], list[int]] = {}
+    for graph, partner, table in ((m.before, m.forward, ours), (m.after, m.backward, theirs)):
+        for v in graph.values:
+            if partner[v.index] < 0 and v.opcode not in TRIVIAL:
+                operands = tuple(sorted(graph.values[o].exact for o in v.operands))
+                uses = tuple(sorted(graph.values[u].exact for u, _ in v.users))
+                table.setdefault((v.exact, operands, uses, v.instruction.op_name), []).append(v.index)
+    for key, indices in ours.items():
+        if len(indices) == 1 and len(theirs.get(key, ())) == 1:
+            b, a = indices[0], theirs[key][0]
+            m.match(b, a)
+            if m.partner.get(m.before.values[b].region) is not m.after.values[a].region:
+                m.moved.add(b)

@@ -1,0 +1,131 @@
+"""The report for programs: everything in the diff, as JSON. The schema is in docs/json-diff.md."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.loops import outermost_loops
+from hlofuse.diff.model import Added, Changed, Detail, Edit, FusionChange, Moved, Place, Removed, Side
+from hlofuse.diff.model import ModuleDiff as Diff
+from hlofuse.diff.times import Times
+from hlofuse.ir import Instruction, Module
+
+SCHEMA = "hlofuse.diff/1"
+
+
+def to_json(diff: Diff, times: Times | None = None) -> str:
+    """One JSON object; its first field says which schema it follows."""
+    return json.dumps(as_dict(diff, times), indent=1, ensure_ascii=True)
+
+
+def as_dict(diff: Diff, times: Times | None = None) -> dict[str, Any]:
+    """The diff in plain dicts, lists, strings and numbers; with estimates where `times` are given."""
+    timed = {"time": _time(diff, times)} if times is not None else {}
+    before, after = diff.before.module, diff.after.module
+    return {
+        "schema": SCHEMA,
+        "same": diff.same,
+        "same_program": diff.same_program,
+        **timed,
+        "before": _side(diff.before),
+        "after": _side(diff.after),
+        "fusions": [_fusion(f, before, after) for f in diff.fusions],
+        "fusions_unchanged": diff.fusions_unchanged,
+        "instructions": [_edit(e, before, after) for e in diff.edits],
+        "header": [_detail(d) for d in diff.header],
+        "placements": [
+            {"before": [_place(p) for p in m.before], "after": [_place(p) for p in m.after]}
+            for m in diff.matches
+            if any(p.fusion for p in (*m.before, *m.after))
+        ],
+    }
+
+
+def _time(diff: Diff, times: Times) -> dict[str, Any]:
+    ends = zip(times.devices, times.totals(diff), times.untimed(diff), strict=True)
+    sides = [{"device": d, "us": round(us, 3), "kernels_without": n} for d, us, n in ends]
+    return dict(zip(("before", "after"), sides, strict=True))
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "module": side.module.name,
+        "file": side.module.filename,
+        "instructions": side.instructions,
+        "kernels": side.kernels,
+        "fusions": side.fusions,
+        **_cost(side.cost),
+        "computations_not_compared": side.unreachable,
+        "loops": [asdict(loop) for loop in outermost_loops(side.module)],
+    }
+
+
+def _cost(cost: Cost) -> dict[str, int]:
+    return {
+        "flops": cost.flops,
+        "transcendentals": cost.transcendentals,
+        "bytes": cost.bytes_accessed,
+        "custom_calls_not_counted": cost.unknown,
+    }
+
+
+def _fusion(change: FusionChange, before: Module, after: Module) -> dict[str, Any]:
+    inside = after if change.after else before
+    return {
+        "kind": str(change.kind),
+        "before": [_fusion_instruction(f, before) for f in change.before],
+        "after": [_fusion_instruction(f, after) for f in change.after],
+        "joined": [_instruction(i, before) for i in change.joined],
+        "left": [_instruction(i, after) for i in change.left],
+        "added": [_instruction(i, after) for i in change.added],
+        "removed": [_instruction(i, before) for i in change.removed],
+        "members": [_instruction(i, inside) for i in change.members],
+        "details": [_detail(d) for d in change.details],
+        "cost_before": None if change.cost_before is None else _cost(change.cost_before),
+        "cost_after": None if change.cost_after is None else _cost(change.cost_after),
+    }
+
+
+def _edit(edit: Edit, before: Module, after: Module) -> dict[str, Any]:
+    out: dict[str, Any] = {"edit": type(edit).__name__.lower()}
+    if isinstance(edit, Removed | Changed | Moved):
+        out["before"] = [{**_instruction(p.instruction, before), **_in_fusion(p)} for p in edit.before]
+    if isinstance(edit, Added | Changed | Moved):
+        out["after"] = [{**_instruction(p.instruction, after), **_in_fusion(p)} for p in edit.after]
+    if isinstance(edit, Changed):
+        out["details"] = [_detail(d) for d in edit.details]
+    if isinstance(edit, Added | Removed) and edit.copy_of is not None:
+        out["copy_of"] = edit.copy_of.name
+    out["because"] = [i.name for i in edit.because]
+    return out
+
+
+def _instruction(i: Instruction, module: Module) -> dict[str, Any]:
+    source = module.source_of(i)
+    return {
+        "name": i.name,
+        "opcode": i.opcode,
+        "shape": str(i.shape),
+        "computation": i.computation.name if i.computation is not None else None,
+        "op_name": i.op_name,
+        "source": str(source) if source else None,
+    }
+
+
+def _fusion_instruction(i: Instruction, module: Module) -> dict[str, Any]:
+    return {**_instruction(i, module), "kind": i.fusion_kind}
+
+
+def _in_fusion(place: Place) -> dict[str, Any]:
+    return {"fusion": place.fusion.name if place.fusion else None}
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"name": place.instruction.name, **_in_fusion(place)}
+
+
+def _detail(d: Detail) -> dict[str, Any]:
+    return {"kind": str(d.kind), "name": d.name, "before": d.before, "after": d.after}

@@ -1,8 +1,0 @@
-"""Who runs each kernel that is left after fusion, and why: the data, and a file for each format."""
-
-from __future__ import annotations
-
-from hlofuse.explainer.kernels.choose import kernel_selection
-from hlofuse.explainer.kernels.model import Choice, KernelSelection, Note, Runner
-
-__all__ = ["Choice", "KernelSelection", "Note", "Runner", "kernel_selection"]

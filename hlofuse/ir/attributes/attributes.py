@@ -1,0 +1,121 @@
+"""Attributes of an instruction: `name=value` pairs, kept as written, typed on demand.
+
+Many instructions carry the same attribute text, so one `Attributes` object is shared by all of
+them and what has been worked out for one is there for the others. It is therefore immutable:
+`updated` and `without` make new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+UNREAD = "\0"
+"""Stands for what nobody has asked for yet."""
+
+
+class Attributes(Mapping[str, Any]):
+    """The attributes of one instruction, in the order written.
+
+    `attributes["dimensions"]` is the typed value (see `attribute_values`), `raw("dimensions")` the
+    text as written. Missing names raise KeyError as in any mapping.
+    """
+
+    __slots__ = ("_raw", "_text", "_typed", "op_name")
+
+    def __init__(self, text: str | None = None, raw: dict[str, str] | None = None) -> None:
+        """From the text after the operands (`, kind=kLoop, calls=%c`) or from split pairs."""
+        self._text = text
+        self._raw = raw
+        self._typed: dict[str, Any] | None = None
+        self.op_name: str | None = UNREAD
+        """For `Instruction.op_name`, which is asked for more often than all the rest."""
+
+    @property
+    def raw_items(self) -> dict[str, str]:
+        """Name to text, in order; not to be changed."""
+        raw = self._raw
+        if raw is None:
+            from hlofuse.ir.text.attribute_split import split_attributes
+
+            raw = self._raw = split_attributes(self._text or "")
+        return raw
+
+    @property
+    def text(self) -> str:
+        """The attributes as they stand behind the operands, each with a leading `, `."""
+        if self._text is None:
+            self._text = "".join(f", {k}={v}" for k, v in self.raw_items.items())
+        return self._text
+
+    def raw(self, name: str, default: str | None = None) -> str | None:
+        """The value's text as written."""
+        raw = self._raw
+        return (self.raw_items if raw is None else raw).get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        typed = self._typed
+        if typed is not None and name in typed:
+            return typed[name]
+        from hlofuse.ir.attributes.parsers import parse_value
+
+        value = parse_value(name, self.raw_items[name])
+        if typed is None:
+            typed = self._typed = {}
+        typed[name] = value
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any mapping, without raising for what is not there."""
+        typed = self._typed
+        if typed is not None and name in typed:
+            return typed[name]
+        raw = self._raw
+        return self[name] if name in (self.raw_items if raw is None else raw) else default
+
+    def read_op_name(self) -> str | None:
+        """What the metadata has as the framework's name of the operation; from now on in `op_name`."""
+        metadata = self.get("metadata")
+        self.op_name = metadata.op_name if metadata is not None else None
+        return self.op_name
+
+    def typed_items(self) -> dict[str, Any]:
+        """Name to typed value, all of them; not to be changed."""
+        typed = self._typed
+        # Single values are typed from the split text only: typed but not split is typed altogether.
+        if typed is not None and (self._raw is None or len(typed) == len(self._raw)):
+            return typed
+        from hlofuse.ir.attributes.cache import typed_attributes
+
+        typed = self._typed = typed_attributes(self.text)
+        return typed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw_items)
+
+    def __len__(self) -> int:
+        return len(self.raw_items)
+
+    def __contains__(self, name: object) -> bool:
+        raw = self._raw
+        return name in (self.raw_items if raw is None else raw)
+
+    def updated(self, **changes: str) -> Attributes:
+        """A copy with these values (as text) set; new names go to the end."""
+        return Attributes(raw={**self.raw_items, **changes})
+
+    def without(self, *names: str) -> Attributes:
+        """A copy lacking these names."""
+        return Attributes(raw={k: v for k, v in self.raw_items.items() if k not in names})
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Attributes) and self.raw_items == other.raw_items)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.raw_items.items())))
+
+    def __repr__(self) -> str:
+        return f"Attributes({self.text!r})"
+
+
+NO_ATTRIBUTES = Attributes("", {})

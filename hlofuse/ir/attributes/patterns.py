@@ -1,0 +1,276 @@
+"""The common forms of attribute values, read by patterns.
+
+Each reader takes the text of a value and makes what the grammar would make of it, or raises `Uncommon`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.ir.attributes.metadata import OpMetadata
+from hlofuse.ir.text.text import bad_escape, unquote
+
+if TYPE_CHECKING:
+    from hlofuse.ir.attributes.aliasing import InputAlias, OutputAlias
+    from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+    from hlofuse.ir.attributes.groups import IotaGroups, ReplicaGroups
+    from hlofuse.ir.attributes.sharding import TileSharding
+    from hlofuse.ir.attributes.window import (
+        PaddingConfig,
+        SliceRanges,
+        Window,
+    )
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_INTEGERS = re.compile(r"\{(?:-?[0-9]{1,18}(?:, ?-?[0-9]{1,18})*+)?\}")
+_NAME = re.compile(r"%?[A-Za-z_][\w.\-]*+")
+_NAMES = re.compile(r"\{%?[A-Za-z_][\w.\-]*+(?:, ?%?[A-Za-z_][\w.\-]*+)*+\}")
+_PLAIN_STRING = re.compile(r'"[^"\\]*+"')
+_METADATA = re.compile(r'\{(?:(?:[a-z_]++=(?:"(?:[^"\\]++|\\.)*+"|[0-9]{1,9}))(?: (?=[a-z])|(?=\})))*+\}')
+_JAX_METADATA = re.compile(r'\{op_name="([^"\\]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
+_METADATA_NAMES = frozenset(
+    "op_type op_name source_file source_line source_end_line source_column source_end_column"
+    " deduplicated_name scheduling_name stack_frame_id".split()
+)
+_STRING = r'"(?:[^"\\\n]++|\\.)*+"'
+_FRONTEND_FIELD = (
+    rf'([A-Za-z_][\w.\-]*+)=({_STRING}|\{{(?:[^{{}}"\n]++|{_STRING}|\{{(?:[^{{}}"\n]++|{_STRING})*+\}})*+\}})'
+)
+_FRONTEND_PAIR = re.compile(_FRONTEND_FIELD, re.ASCII)
+_FRONTEND = re.compile(rf"\{{{_FRONTEND_FIELD}(?:,{_FRONTEND_FIELD})*+\}}", re.ASCII)
+_METADATA_FIELD = re.compile(r'([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([0-9]++))')
+_WINDOW_FIELD = re.compile(r"(size|stride|pad|lhs_dilate|rhs_dilate|rhs_reversal)=([0-9x_\-]++)")
+_WINDOW = re.compile(
+    rf"\{{(?:{_WINDOW_FIELD.pattern}(?: (?=[a-z])|(?=\}})))*+\}}".replace("(size", "(?:size")
+)
+_RANGE = re.compile(r"\[([0-9]++):([0-9]++)(?::([0-9]++))?\]")
+_RANGES = re.compile(r"\{(?:\[[0-9]++:[0-9]++(?::[0-9]++)?\](?:, (?=\[)|(?=\})))*+\}")
+_PADDING = re.compile(r"-?[0-9]++_-?[0-9]++(?:_[0-9]++)?(?:x-?[0-9]++_-?[0-9]++(?:_[0-9]++)?)*+")
+_LABELS = re.compile(r"([0-9bf]{2,9})_([0-9io]{2,9})->([0-9bf]{2,9})")
+_GROUPS = re.compile(r"\{(?:\{[0-9]++(?:,[0-9]++)*+\}(?:,(?=\{)|(?=\})))*+\}")
+_IOTA = re.compile(r"\[([0-9]++),([0-9]++)\]<=\[([0-9]++)\]")
+
+
+_PAIRS = re.compile(r"\{(?:\{[0-9]++,[0-9]++\}(?:,(?=\{)|(?=\})))*+\}")
+_INDEX = r"\{([0-9]*+(?:, ?[0-9]++)*+)\}"
+_ALIAS = re.compile(rf"{_INDEX}: \(([0-9]{{1,9}}), {_INDEX}(?:, (may-alias|must-alias))?\)")
+_ALIASES = re.compile(rf"\{{ ?(?:{_ALIAS.pattern}(?:, (?=\{{)| ?(?=\}})))*+ ?\}}")
+_TILES = re.compile(
+    r"\{devices=\[([0-9]++(?:,[0-9]++)*+)\]<=\[([0-9]++)\]( last_tile_dim_replicate)?\}",
+)
+
+
+class Uncommon(Exception):
+    """A form the patterns do not know."""
+
+
+def uncommon(text: str) -> Any:
+    """Nothing is common here."""
+    raise Uncommon
+
+
+def boolean(text: str) -> bool:
+    """true or false."""
+    if text == "true":
+        return True
+    if text == "false":
+        return False
+    raise Uncommon
+
+
+def integer(text: str) -> int:
+    """One number."""
+    if _INTEGER.fullmatch(text) is None:
+        raise Uncommon
+    return int(text)
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """A list of numbers: `{0,1}`."""
+    if _INTEGERS.fullmatch(text) is None:
+        raise Uncommon
+    return tuple(map(int, text[1:-1].split(","))) if len(text) > 2 else ()
+
+
+def name(text: str) -> str:
+    """A name or a word, without its %."""
+    if _NAME.fullmatch(text) is None:
+        raise Uncommon
+    return text.removeprefix("%")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A list of names or words: `{%a, %b}`."""
+    if _NAMES.fullmatch(text) is None:
+        raise Uncommon
+    return tuple(n.strip().removeprefix("%") for n in text[1:-1].split(","))
+
+
+def string(text: str) -> str:
+    """A string in double quotes without escapes."""
+    if _PLAIN_STRING.fullmatch(text) is None:
+        raise Uncommon
+    return text[1:-1]
+
+
+def config(text: str) -> str:
+    """A backend config: JSON as it stands, or a string."""
+    return text if text.startswith("{") else string(text)
+
+
+def metadata(text: str) -> OpMetadata:
+    """Metadata of strings and numbers."""
+    if (match := _JAX_METADATA.fullmatch(text)) is not None:
+        op_name, number = match.groups()
+        return OpMetadata.of(
+            {"op_name": op_name, "stack_frame_id": int(number)} if number else {"op_name": op_name}
+        )
+    if _METADATA.fullmatch(text) is None:
+        raise Uncommon
+    fields: dict[str, Any] = {}
+    for key, words, number in _METADATA_FIELD.findall(text):
+        if key in fields or ("\\" in words and bad_escape(words) is not None):
+            raise Uncommon
+        fields[key] = int(number) if number else unquote(f'"{words}"')
+    if not fields.keys() <= _METADATA_NAMES:
+        raise Uncommon
+    return OpMetadata.of(fields)
+
+
+def frontend_attributes(text: str) -> dict[str, str]:
+    """Keys with strings or raw text in braces."""
+    if _FRONTEND.fullmatch(text) is None:
+        raise Uncommon
+    pairs = _FRONTEND_PAIR.findall(text)
+    if any(value[0] == '"' and "\\" in value and bad_escape(value[1:-1]) is not None for _, value in pairs):
+        raise Uncommon
+    return {key: unquote(value) if value[0] == '"' else value for key, value in pairs}
+
+
+def window(text: str) -> Window:
+    """A window in any order of its parts."""
+    from hlofuse.ir.attributes.window import Window, WindowDimension
+
+    if _WINDOW.fullmatch(text) is None:
+        raise Uncommon
+    fields = dict(_WINDOW_FIELD.findall(text))
+    try:
+        sizes = [int(n) for n in fields["size"].split("x")] if "size" in fields else []
+        rank = len(sizes)
+
+        def column(key: str, default: int) -> list[int]:
+            return [int(n) for n in fields[key].split("x")] if key in fields else [default] * rank
+
+        pads = [tuple(map(int, p.split("_"))) for p in fields["pad"].split("x")] if "pad" in fields else None
+        rows = zip(
+            sizes,
+            column("stride", 1),
+            pads or [(0, 0)] * rank,
+            column("rhs_dilate", 1),
+            column("lhs_dilate", 1),
+            column("rhs_reversal", 0),
+            strict=True,
+        )
+        return Window(
+            tuple(WindowDimension(s, t, low, high, rd, ld, r == 1) for s, t, (low, high), rd, ld, r in rows)
+        )
+    except ValueError:
+        raise Uncommon from None
+
+
+def slice_ranges(text: str) -> SliceRanges:
+    """`{[0:8], [0:16:2]}`."""
+    from hlofuse.ir.attributes.window import SliceRange, SliceRanges
+
+    if _RANGES.fullmatch(text) is None:
+        raise Uncommon
+    return SliceRanges(SliceRange(int(a), int(b), int(c or 1)) for a, b, c in _RANGE.findall(text))
+
+
+def padding(text: str) -> PaddingConfig:
+    """`0_0x1_1`."""
+    from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+
+    if _PADDING.fullmatch(text) is None:
+        raise Uncommon
+    return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x")))
+
+
+def dim_labels(text: str) -> ConvolutionDimensionNumbers:
+    """`b01f_01io->b01f`."""
+    from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+
+    match = _LABELS.fullmatch(text)
+    if match is None:
+        raise Uncommon
+    return ConvolutionDimensionNumbers(*match.groups())
+
+
+def groups(text: str) -> ReplicaGroups | IotaGroups:
+    """Groups written out, or an iota of one dimension."""
+    from hlofuse.ir.attributes.groups import IotaGroups, ReplicaGroups
+
+    if _GROUPS.fullmatch(text) is not None:
+        groups = text[2:-2].split("},{") if len(text) > 2 else ()
+        return ReplicaGroups(tuple(tuple(map(int, g.split(","))) for g in groups))
+    match = _IOTA.fullmatch(text)
+    if match is None:
+        raise Uncommon
+    count, size, total = map(int, match.groups())
+    return IotaGroups(count, size, (total,), (0,))
+
+
+def pairs(text: str) -> tuple[tuple[int, ...], ...]:
+    """`{{0,1},{1,0}}`."""
+    if _PAIRS.fullmatch(text) is None:
+        raise Uncommon
+    return tuple(tuple(map(int, p.split(","))) for p in text[2:-2].split("},{")) if len(text) > 2 else ()
+
+
+def _path(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if text else ()
+
+
+def _aliases(text: str) -> list[Any]:
+    if _ALIASES.fullmatch(text) is None:
+        raise Uncommon
+    return _ALIAS.findall(text)
+
+
+def input_aliases(text: str) -> tuple[InputAlias, ...]:
+    """`{ {0}: (1, {}, may-alias) }`."""
+    from hlofuse.ir.attributes.aliasing import InputAlias
+
+    return tuple(
+        InputAlias(_path(out), int(number), _path(index), kind or "may-alias")
+        for out, number, index, kind in _aliases(text)
+    )
+
+
+def output_aliases(text: str) -> tuple[OutputAlias, ...]:
+    """`{{0}: (1, {})}`."""
+    from hlofuse.ir.attributes.aliasing import OutputAlias
+
+    found = _aliases(text)
+    if any(kind for *_, kind in found):
+        raise Uncommon
+    return tuple(OutputAlias(_path(out), int(number), _path(index)) for out, number, index, _ in found)
+
+
+def sharding(text: str) -> TileSharding:
+    """`{replicated}`, or tiles over an iota of one dimension."""
+    from hlofuse.ir.attributes.sharding import TileSharding
+
+    if text == "{replicated}":
+        return TileSharding("replicated")
+    match = _TILES.fullmatch(text)
+    if match is None:
+        raise Uncommon
+    tiles, total, last = match.groups()
+    types = ("replicated",) if last else ()
+    sizes = tuple(map(int, tiles.split(",")))
+    if math.prod(sizes) != int(total):
+        raise Uncommon
+    return TileSharding("tiled", sizes, None, (int(total),), (0,), types)

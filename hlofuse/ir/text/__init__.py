@@ -1,0 +1,1 @@
+"""HLO text: the grammar, the fast path, the printer."""

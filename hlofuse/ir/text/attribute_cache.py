@@ -1,0 +1,164 @@
+"""Attribute texts of instructions, checked once for each opcode and shared."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.attributes.attributes import UNREAD, Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
+from hlofuse.ir.shape import Shape
+from hlofuse.ir.text.fast_path_miss import Declined
+from hlofuse.ir.text.opcode_specs import CALLING, Form
+from hlofuse.ir.text.patterns import CALLED_NAME, OWN, TAIL, VALUES
+from hlofuse.ir.text.shapes import split_tuple
+
+if TYPE_CHECKING:
+    from hlofuse.ir.text.computation_reader import Memo
+
+Called = tuple[tuple[str, Computation], ...]
+
+_NEW = Attributes.__new__
+_CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRIBUTES)}
+
+
+class TailMemo(dict[str, Attributes]):
+    """Text to attributes, for opcodes that take the same ones.
+
+    A new text is checked as the grammar would, and raises `Declined` where it is out of the ordinary.
+    `called` has, for opcodes that call computations, those that a text names.
+    """
+
+    def __init__(self, form: Form, memo: Memo) -> None:
+        super().__init__()
+        self.called: dict[str, Called] = {}
+        self.constraints: dict[str, list[Shape]] = {}
+        """Layouts that a custom call asks of its operands."""
+        self._form = form
+        self._calls = form.kind == CALLING
+        self._memo = memo
+        self._computations = memo.computations
+        self._checked: set[str] = set()
+        self._checked_calls: dict[str, str] = {}
+        """Texts up to the computation called, where that is the last thing: `, kind=kLoop, calls`."""
+
+    def __missing__(self, text: str) -> Attributes:
+        match = TAIL.fullmatch(text)
+        own = match[1] if match is not None else self._own_before_unusual(text)
+        # Most texts differ only in their metadata or the computation called: the rest has been seen before.
+        if self._calls:
+            start, _, name = own.rpartition("=")
+            key = self._checked_calls.get(start)
+            callee = self._computations.get(name.removeprefix("%"))
+            if key is not None and callee is not None:
+                self.called[text] = ((key, callee),)
+            else:
+                self.called[text] = self._check(own, text)
+        elif own not in self._checked:
+            self._check(own, text)
+            self._checked.add(own)
+        # As Attributes(text), which would take three times as long.
+        attributes = self[text] = _NEW(Attributes)
+        attributes._text = text
+        attributes._raw = attributes._typed = None
+        attributes.op_name = UNREAD
+        return attributes
+
+    def _own_before_unusual(self, text: str) -> str:
+        """The opcode's own attributes in a text whose others only the grammar reads."""
+        match = TAIL.match(text)
+        assert match is not None  # it matches the empty text too
+        self._memo.unusual.common_attributes(text[match.end(1) :])
+        return match[1]
+
+    def _check(self, own: str, text: str) -> Called:
+        """Names and values of the opcode's own attributes; the computations they name."""
+        pairs = OWN.findall(own)
+        values = dict(pairs)
+        form = self._form
+        if len(values) != len(pairs) or not form.required <= values.keys() <= form.allowed:
+            raise Declined
+        for name, value in pairs:
+            pattern = _pattern(name)
+            if pattern is None or pattern.fullmatch(value) is None:
+                raise Declined
+            consistent = _CONSISTENT.get(name)
+            if consistent is not None and not consistent(value):
+                raise Declined
+        if form.one_dimension and ("," in values.get("dimensions", "") or values.get("dimensions") == "{}"):
+            raise Declined
+        if values.get("use_global_device_ids") == "true" and "channel_id" not in values:
+            raise Declined
+        constraints = values.get("operand_layout_constraints")
+        if constraints is not None:
+            parts = split_tuple(f"({constraints[1:-1]})")
+            if parts is None:
+                raise Declined
+            self.constraints[text] = [self._memo.shapes[p] for p in parts]
+        if not self._calls:
+            return ()
+        called = self._find_called(pairs)
+        if (
+            constraints is None
+            and len(called) == 1
+            and pairs[-1][0] == called[0][0]
+            and pairs[-1][1][0] != "{"
+        ):
+            self._checked_calls[own.rpartition("=")[0]] = called[0][0]
+        return called
+
+    def _find_called(self, pairs: list[tuple[str, str]]) -> Called:
+        """The computations named, in XLA's order; all of them stand earlier in the text."""
+        out: list[tuple[str, Computation]] = []
+        for key, value in pairs:
+            if key in _CALL_ORDER:
+                for name in CALLED_NAME.findall(value):
+                    callee = self._computations.get(name)
+                    if callee is None:
+                        raise Declined
+                    out.append((key, callee))
+        if len(out) > 1:
+            out.sort(key=lambda c: _CALL_ORDER[c[0]])
+        return tuple(out)
+
+
+def _window_is_consistent(text: str) -> bool:
+    """Every field is about as many dimensions as the others."""
+    return len({field.count("x", field.index("=")) for field in text[1:-1].split()}) == 1
+
+
+def _labels_are_consistent(text: str) -> bool:
+    """Each part has its two letters and every dimension once."""
+    inputs, _, rest = text.partition("_")
+    kernel, _, output = rest.partition("->")
+    count = len(inputs) - 2
+    digits = [str(n) for n in range(count)]
+    return count <= 10 and all(
+        sorted(part) == sorted([*digits, *letters])
+        for part, letters in ((inputs, "bf"), (kernel, "io"), (output, "bf"))
+    )
+
+
+def _groups_are_consistent(text: str) -> bool:
+    """`[2,4]<=[8]`: as many devices as the groups hold."""
+    if text[0] != "[":
+        return True
+    groups, _, devices = text.partition("<=")
+    return math.prod(map(int, groups[1:-1].split(","))) == int(devices[1:-1])
+
+
+_CONSISTENT: dict[str, Callable[[str], bool]] = {
+    "window": _window_is_consistent,
+    "dim_labels": _labels_are_consistent,
+    "replica_groups": _groups_are_consistent,
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str] | None:
+    value = VALUES.get(name)
+    return None if value is None else re.compile(value, re.ASCII)

@@ -1,0 +1,341 @@
+"""From what was written to a graph: names are resolved, computations linked (`HloParserImpl`).
+
+As in XLA everything must be defined before it is used: computations before their callers,
+instructions before their users.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.names import NameUniquer
+from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
+from hlofuse.ir.shape import ARRAY_TYPES, Shape
+from hlofuse.ir.text.async_pairs import disagreement
+from hlofuse.ir.text.checks import check_attributes, check_instruction, compatible, known_signature
+from hlofuse.ir.text.errors import Rejected, suggestion
+from hlofuse.ir.text.infer import infer_shape
+from hlofuse.ir.text.literals import check_literal
+from hlofuse.ir.text.operands import Operands
+from hlofuse.ir.text.signatures import MODULE_ATTRIBUTES, split_async
+from hlofuse.ir.text.text import bare
+
+if TYPE_CHECKING:
+    from lark import Token
+
+    from hlofuse.ir.text.tree.nodes import (
+        AttributeNode,
+        ComputationNode,
+        InstructionNode,
+        ModuleNode,
+    )
+
+# XLA counts levels of instructions and of operand lists, and stops at 8192 of both.
+MAX_NESTED_CALLS = 4096
+# Computations written inside one another, far more than any printer makes.
+MAX_NESTED_COMPUTATIONS = 100
+
+
+def build_module(node: ModuleNode, text: str) -> Module:
+    """The module of a whole text; raises `Rejected`."""
+    return Builder(text).module(node)
+
+
+class Scope:
+    """One computation in the making."""
+
+    def __init__(self, name: str, implicit_parameters: bool = False) -> None:
+        self.computation = Computation(name)
+        self.names: dict[str, Instruction] = {}
+        self.implicit_parameters = implicit_parameters
+        self.parameters: dict[int, Instruction] = {}
+
+    def close(self, root: Instruction | None, where: int) -> None:
+        """Check the parameters' numbers and set the root, the last instruction unless one was marked."""
+        computation = self.computation
+        computation.root = root or computation.instructions[-1]
+        for number in range(len(self.parameters)):
+            if number not in self.parameters:
+                raise Rejected(where, f"parameter {number} of {computation.name} is missing")
+
+
+class Builder(Operands):
+    """Makes the graph of what was written; Rejected, with the place, for what does not hold together."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pool: dict[str, Computation] = {}
+        self.finished: list[Computation] = []
+        self.in_place: list[tuple[Instruction, dict[str, Any]]] = []
+        self.uniquer = NameUniquer()
+        self.nesting = 0
+        self.shared: dict[tuple[tuple[str, str], ...], Attributes] = {}
+
+    # -------------------------------------------------------------- modules
+
+    def module(self, node: ModuleNode) -> Module:
+        """All of a text."""
+        entry: Computation | None = None
+        for written in node.computations:
+            done = self.computation(written)
+            if written.entry is not None:
+                if entry is not None:
+                    raise Rejected(written.entry.start_pos or 0, "a second ENTRY: a module has one entry")
+                entry = done
+        if node.single is not None:
+            entry = self.single(node.single)
+        entry = entry or self.finished[-1]
+        name = bare(node.name) if node.name else "_" if node.single else f"module_{entry.name}"
+        module = Module(name, self.header(node.attributes, entry))
+        if node.single is not None:
+            module.attributes = Attributes(", is_scheduled=true")
+        if node.tables:
+            frames = module.stack_frames
+            frames.files, frames.functions, frames.locations, frames.frames = node.tables
+        module.entry = entry
+        for computation in self.finished:
+            module.add_computation(computation)
+        for instruction, raw in self.in_place:
+            for attribute, callees in raw.items():
+                if isinstance(callees, list):
+                    names = ", ".join("%" + c.name for c in callees)
+                    raw[attribute] = f"{{{names}}}" if attribute.endswith("computations") else names
+            instruction.attributes = Attributes(raw=raw)
+        return module
+
+    def header(self, nodes: list[AttributeNode], entry: Computation) -> Attributes:
+        """The module's own attributes, checked against its entry."""
+        raw: dict[str, str] = {}
+        for node in nodes:
+            name, where = node.name, node.key.start_pos or 0
+            if name in raw:
+                raise Rejected(where, f"the attribute {name} is given twice")
+            if name not in MODULE_ATTRIBUTES:
+                hint = suggestion(name, MODULE_ATTRIBUTES)
+                raise Rejected(where, f"a module has no attribute {name}{hint}")
+            raw[name] = self.text[node.start : node.end]
+            if name == "origin_recovery_table":
+                for *_, recovery in node.value:
+                    if recovery is not None:
+                        self.check_recovery_module(recovery, node.start)
+            if name == "input_output_alias":
+                result = next(
+                    (n.value[1] for n in nodes if n.name == "entry_computation_layout"), entry.root.shape
+                )
+                for alias in node.value:
+                    if not _index_is_valid(result, alias.output_index):
+                        raise Rejected(
+                            node.start, f"the result {result} has no element {list(alias.output_index)}"
+                        )
+        return Attributes(raw=raw) if raw else NO_ATTRIBUTES
+
+    def check_recovery_module(self, text: str, where: int) -> None:
+        """XLA reads the module that recovers a value; what it rejects spoils the whole."""
+        from hlofuse.ir.text.grammar import parse_rule
+
+        try:
+            build_module(parse_rule(text, "text"), text)
+        except Rejected as error:
+            raise Rejected(where, f"the module inside the table is wrong: {error.message}") from None
+
+    def single(self, node: InstructionNode) -> Computation:
+        """A text that is one instruction: operands that carry shapes become parameters."""
+        scope = Scope("_", implicit_parameters=True)
+        # XLA adds the entry before the computations written inside it.
+        self.finished.insert(0, scope.computation)
+        self.instruction(node, scope, "_" if node.name is None else None)
+        scope.close(None, node.start)
+        return scope.computation
+
+    # -------------------------------------------------------------- computations
+
+    def computation(self, node: ComputationNode) -> Computation:
+        """One computation, which those below it can call."""
+        name = bare(node.name)
+        where = node.name.start_pos or 0
+        computation = self.body(node.instructions, _sanitized(name), where)
+        if node.result is not None and not compatible(computation.root.shape, node.result):
+            raise Rejected(
+                node.result_start,
+                f"{name} is said to return {node.result.text_without_layout}, but its root"
+                f" {computation.root.name} is {computation.root.shape.text_without_layout}",
+            )
+        seen: set[str] = set()
+        for attribute in node.attributes:
+            if attribute.name != "execution_thread":
+                raise Rejected(
+                    attribute.key.start_pos or 0, f"a computation has no attribute {attribute.name}"
+                )
+            if attribute.name in seen:
+                raise Rejected(attribute.key.start_pos or 0, f"the attribute {attribute.name} is given twice")
+            seen.add(attribute.name)
+            computation.attributes_text = f", execution_thread={self.text[attribute.start : attribute.end]}"
+        if name in self.pool:
+            raise Rejected(where, f"there already is a computation {name}")
+        self.pool[name] = computation
+        return computation
+
+    def body(self, nodes: list[InstructionNode], name: str, where: int) -> Computation:
+        """A computation of these instructions; `where` is told for one that lacks something."""
+        scope = Scope(name)
+        root: Instruction | None = None
+        for node in nodes:
+            if node.root is not None and root is not None:
+                raise Rejected(node.root.start_pos or 0, "a second ROOT: a computation has one root")
+            instruction = self.instruction(node, scope)
+            if node.root is not None:
+                root = instruction
+        scope.close(root, where)
+        self.finished.append(scope.computation)
+        return scope.computation
+
+    # -------------------------------------------------------------- instructions
+
+    def instruction(
+        self, node: InstructionNode, scope: Scope, default_name: str | None = None
+    ) -> Instruction:
+        given = bare(node.name) if node.name is not None else default_name
+        where = (node.name.start_pos or 0) if node.name is not None else node.start
+        opcode = str(node.call.opcode)
+        known = known_signature(node.call.opcode)
+        if node.shape is None and not known.infers_shape:
+            raise Rejected(
+                node.call.opcode.start_pos or 0,
+                f"missing shape: the result of {opcode} cannot be inferred; write it before the opcode",
+            )
+        if node.call.depth > MAX_NESTED_CALLS:
+            raise Rejected(where, f"instructions nested more than {MAX_NESTED_CALLS} deep")
+        operands = self.operands(node.call, scope)
+        check_attributes(opcode, known, node.attributes, node.end)
+        check_instruction(node, known, operands)
+        called, raw = self.attributes(node)
+        differs = disagreement(opcode, operands, [c for _, c in called], raw.get("async_execution_thread"))
+        if differs is not None:
+            raise Rejected(node.call.opcode.start_pos or 0, differs)
+        if opcode == "scan" and len(called[0][1].parameters) != len(operands):
+            raise Rejected(
+                where, f"scan has {len(operands)} operands, its computation another number of parameters"
+            )
+        shape = node.shape if node.shape is not None else infer_shape(node, operands, dict(called))
+        payload = self.payload(node, shape, scope)
+        in_place = any(isinstance(v, list) for v in raw.values())
+        instruction = Instruction(
+            "",
+            shape,
+            opcode,
+            operands,
+            NO_ATTRIBUTES if in_place else self.shared_attributes(raw),
+            called=called or (),
+            payload=payload,
+        )
+        if in_place:
+            self.in_place.append((instruction, raw))
+        self.add(instruction, given, where, scope)
+        for attribute in node.attributes:
+            if attribute.name == "control-predecessors":
+                for token in attribute.value:
+                    self.find(token, scope).add_control_dependency_to(instruction)
+            elif attribute.name == "parameter_replication":
+                leaves = sum(1 for _ in shape.leaves())
+                if leaves != len(attribute.value):
+                    raise Rejected(
+                        attribute.start, f"{leaves} leaves in {shape}, {len(attribute.value)} values"
+                    )
+        scope.names[instruction.name] = instruction
+        return instruction
+
+    def add(self, instruction: Instruction, given: str | None, where: int, scope: Scope) -> None:
+        """Name it, as given or else as XLA does, and add it."""
+        if given is None:
+            stage = split_async(instruction.opcode)[1]
+            kind = instruction.opcode if stage is None else f"async-{stage}"
+            instruction.name = self.uniquer.unique(f"{kind}.anon")
+        else:
+            instruction.name = given
+            self.uniquer.unique(given)
+            if given in scope.names:
+                raise Rejected(where, f"there already is an instruction {given} in this computation")
+            if _sanitized(given) != given:
+                raise Rejected(where, f"{given} cannot name an instruction; {_sanitized(given)} could")
+        scope.computation.append_parsed(instruction)
+
+    def shared_attributes(self, raw: dict[str, Any]) -> Attributes:
+        """One object for each distinct list of attributes."""
+        key = tuple(raw.items())
+        known = self.shared.get(key)
+        if known is None:
+            known = self.shared[key] = Attributes(raw=raw) if raw else NO_ATTRIBUTES
+        return known
+
+    def attributes(self, node: InstructionNode) -> tuple[list[tuple[str, Computation]], dict[str, Any]]:
+        """Called computations in XLA's order, and the raw texts; a list where one was written in place."""
+        raw: dict[str, Any] = {}
+        callees: dict[str, list[Computation]] = {}
+        for attribute in node.attributes:
+            name = attribute.name
+            raw[name] = self.text[attribute.start : attribute.end]
+            if attribute.key.type in ("KEY_COMPUTATION", "KEY_COMPUTATIONS"):
+                one = attribute.key.type == "KEY_COMPUTATION"
+                written = [attribute.value] if one else attribute.value
+                callees[name] = [self.callee(v, attribute.start) for v in written]
+                if any(isinstance(v, list) for v in written):
+                    raw[name] = callees[name]
+            elif name == "literal":
+                for shape, span in attribute.value:
+                    check_literal(shape, self.text[span.start : span.end], span.start)
+        called = [(k, c) for k in CALLED_COMPUTATION_ATTRIBUTES for c in callees.get(k, ())]
+        return called, raw
+
+    def callee(self, value: Token | list[InstructionNode], where: int) -> Computation:
+        """The computation of that name, or one written in its place."""
+        if isinstance(value, list):
+            self.nesting += 1
+            if self.nesting > MAX_NESTED_COMPUTATIONS:
+                raise Rejected(where, f"computations nested more than {MAX_NESTED_COMPUTATIONS} deep")
+            computation = self.body(value, "_", where)
+            self.nesting -= 1
+            return computation
+        name = bare(value)
+        known = self.pool.get(name)
+        if known is None:
+            hint = suggestion(name, self.pool)
+            raise Rejected(value.start_pos or 0, f"there is no computation {name} before this place{hint}")
+        return known
+
+    def payload(self, node: InstructionNode, shape: Shape, scope: Scope) -> str | None:
+        """A constant's literal or a parameter's number, as text; None for other operations."""
+        span = node.call.payload
+        if span is None:
+            return None
+        text = self.text[span.start : span.end]
+        if node.call.opcode == "constant":
+            check_literal(shape, text, span.start)
+            return text.strip()
+        number: int = span.value
+        if number < 0:
+            raise Rejected(span.start, "a parameter's number counts from 0")
+        if number in scope.parameters:
+            raise Rejected(span.start, f"there already is a parameter {number} in this computation")
+        scope.parameters[number] = None  # type: ignore[assignment]  # only the number matters
+        return str(number)
+
+
+def _sanitized(name: str) -> str:
+    """`NameUniquer::GetSanitizedName`, for names that the grammar let through."""
+    if name in ARRAY_TYPES or name in ("token", "opaque"):
+        return name + "_"
+    if name.startswith("__") and not name.startswith("__xla_"):
+        return "a" + name[1:]
+    return name
+
+
+def _index_is_valid(shape: Shape, index: tuple[int, ...]) -> bool:
+    for i in index:
+        if not shape.is_tuple or not 0 <= i < len(shape.tuple_shapes):
+            return False
+        shape = shape.tuple_shapes[i]
+    return True

@@ -1,0 +1,292 @@
+"""What XLA checks of an instruction while it parses, beyond its spelling: operands, attributes, values.
+
+Shapes are compared, not inferred: XLA infers them only where the text leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lark import Token
+
+from hlofuse.ir.shape import UNBOUNDED, Shape
+from hlofuse.ir.text.enums import allowed_words
+from hlofuse.ir.text.errors import Rejected, opcode_error, suggestion
+from hlofuse.ir.text.signatures import VARIADIC, Signature, signature, split_async
+
+if TYPE_CHECKING:
+    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.text.tree.nodes import AttributeNode, InstructionNode
+
+
+def compatible(a: Shape, b: Shape) -> bool:
+    """Equal up to layouts and dynamic dimensions (`ShapeUtil::Compatible`)."""
+    if a is b or a == b:
+        return True
+    if a.element_type != b.element_type or len(a.tuple_shapes) != len(b.tuple_shapes):
+        return False
+    if len(a.dimensions) != len(b.dimensions):
+        return False
+    for x, y in zip(a.dimensions, b.dimensions, strict=True):
+        if x != y and UNBOUNDED not in (x, y):
+            return False
+    return all(compatible(x, y) for x, y in zip(a.tuple_shapes, b.tuple_shapes, strict=True))
+
+
+def known_signature(opcode: Token) -> Signature:
+    """What the opcode takes; an error where there is none such."""
+    known = signature(opcode)
+    if known is None:
+        raise opcode_error(opcode.start_pos or 0, opcode)
+    return known
+
+
+def check_attributes(opcode: str, known: Signature, nodes: Sequence[AttributeNode], end: int) -> None:
+    """Known, not repeated, complete; `end` is where a missing one would stand."""
+    seen: set[str] = set()
+    for node in nodes:
+        name = node.name
+        where = node.key.start_pos or 0
+        if name in seen:
+            raise Rejected(where, f"the attribute {name} is given twice")
+        seen.add(name)
+        if name not in known.allowed:
+            hint = suggestion(name, known.allowed)
+            raise Rejected(where, f"{opcode} has no attribute {name}{hint}")
+        words = node.value if isinstance(node.value, tuple) else (node.value,)
+        for word in words:
+            if isinstance(word, str) and (right := allowed_words(opcode, name, word)):
+                raise Rejected(
+                    node.start, f"{name}={word} is unknown; expected one of {', '.join(sorted(right))}"
+                )
+        wants_lists = split_async(opcode)[0] != "gather"
+        if (
+            name == "slice_sizes"
+            and any(isinstance(v, tuple) for v in node.value) != wants_lists
+            and node.value
+        ):
+            raise Rejected(node.start, "expected a list of " + ("lists" if wants_lists else "numbers"))
+    for name in sorted(known.required - seen):
+        raise Rejected(end, f"{opcode} needs the attribute {name}=")
+
+
+_ONE_DIMENSION = frozenset(
+    [
+        "all-gather",
+        "all-gather-start",
+        "reduce-scatter",
+        "all-to-all",
+        "ragged-all-to-all",
+        "sort",
+        "concatenate",
+        "get-dimension-size",
+        "set-dimension-size",
+        "scan",
+    ]
+)
+
+
+def check_instruction(node: InstructionNode, known: Signature, operands: Sequence[Instruction]) -> None:
+    """Operand counts and what else XLA asks of single opcodes."""
+    call = node.call
+    opcode = str(call.opcode)
+    base, stage = split_async(opcode)
+    where = call.opcode.start_pos or 0
+    count = len(operands)
+    values = {a.name: a for a in node.attributes}
+    if stage is not None or opcode in ("async-start", "async-update", "async-done"):
+        _check_async(node, stage or opcode.removeprefix("async-"), operands, where)
+    elif known.operands != VARIADIC and count != known.operands:
+        raise Rejected(where, f"{opcode} takes {_operands(known.operands)}, not {count}")
+    if base in _ONE_DIMENSION and (d := values.get("dimensions")) and len(d.value) != 1:
+        raise Rejected(d.start, f"{base} takes exactly one dimension, for example dimensions={{0}}")
+    if base in ("collective-permute", "collective-permute-start"):
+        pairs = values.get("source_target_pairs")
+        if pairs is not None and any(len(p) != 2 for p in pairs.value):
+            raise Rejected(pairs.start, "expected pairs, for example {{0,1},{1,0}}")
+        if "slice_sizes" in values and stage is None and count != 4:
+            raise Rejected(where, f"{opcode} with slice_sizes takes 4 operands, not {count}")
+    if stage is not None:
+        return
+    if "all-reduce" in opcode or opcode == "reduce-scatter":
+        flag = values.get("use_global_device_ids")
+        if flag is not None and flag.value and "channel_id" not in values and "mode" not in values:
+            raise Rejected(flag.key.start_pos or 0, "use_global_device_ids=true needs a channel_id")
+    check = _CHECKS.get(opcode)
+    if check is not None and (message := check(operands, values, node.shape)):
+        raise Rejected(where, f"{opcode} {message}")
+
+
+def _operands(count: int) -> str:
+    return "no operands" if count == 0 else "1 operand" if count == 1 else f"{count} operands"
+
+
+def _check_async(node: InstructionNode, stage: str, operands: Sequence[Instruction], where: int) -> None:
+    opcode = str(node.call.opcode)
+    shape = node.shape
+    if stage in ("start", "update") and (
+        shape is None
+        or not shape.is_tuple
+        or len(shape.tuple_shapes) < 2
+        or not shape.tuple_shapes[0].is_tuple
+    ):
+        raise Rejected(where, f"the shape of {opcode} is ((operands...), result, ...)")
+    if stage == "start":
+        return
+    if not operands:
+        raise Rejected(where, f"{opcode} takes the operation it belongs to as its operand")
+    before = operands[0].opcode
+    if before == "async-done" or split_async(before)[1] == "done":
+        raise Rejected(where, f"{opcode} cannot follow {before}")
+
+
+def _even(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
+    return f"takes an even number of operands, not {len(operands)}" if len(operands) % 2 else None
+
+
+def _reduce_window(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
+    return (
+        "takes at least one input and its initial value" if not operands else _even(operands, values, shape)
+    )
+
+
+def _scatter(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
+    return None if len(operands) % 2 else f"takes an odd number of operands, not {len(operands)}"
+
+
+def _slice_operands(fixed: int, message: str, operands: Sequence[Instruction]) -> str | None:
+    if len(operands) < fixed:
+        return message
+    indices = operands[fixed:]
+    if len(indices) == 1 and len(indices[0].shape.dimensions) == 1:
+        return None
+    rank = len(operands[0].shape.dimensions)
+    return None if len(indices) == rank else f"takes one start index a dimension: {rank}, not {len(indices)}"
+
+
+def _dynamic_slice(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
+    return _slice_operands(1, "takes at least one operand", operands)
+
+
+def _dynamic_update_slice(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
+    return _slice_operands(2, "takes at least two operands", operands)
+
+
+def _tuple(operands: Sequence[Instruction], values: object, shape: Shape | None) -> str | None:
+    if shape is None or len(shape.tuple_shapes) == len(operands):
+        return None
+    return f"has {len(operands)} operands and {len(shape.tuple_shapes)} elements in its shape"
+
+
+def _same_count(operands: Sequence[Instruction], values: object, shape: Shape | None) -> str | None:
+    if shape is None:
+        return None
+    before = operands[0].shape if operands else None
+    if before is None:
+        return "takes at least one operand"
+    if not shape.is_array or not before.is_array:
+        return "goes from array to array"
+    if UNBOUNDED in before.dimensions or shape.element_count == before.element_count:
+        return None
+    counts = f"{before} has {before.element_count} and {shape} {shape.element_count}"
+    return f"keeps the number of elements, but {counts}"
+
+
+def _dynamic_reshape(operands: Sequence[Instruction], values: object, shape: Shape | None) -> str | None:
+    if (message := _same_count(operands, values, shape)) or shape is None:
+        return message
+    if len(operands) - 1 != len(shape.dimensions):
+        return f"takes one size a dimension: {len(shape.dimensions)}, not {len(operands) - 1}"
+    return None
+
+
+def _recv(operands: object, values: object, shape: Shape | None) -> str | None:
+    return "has a tuple for its shape" if shape is None or not shape.tuple_shapes else None
+
+
+def _conditional(
+    operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object
+) -> str | None:
+    if not operands:
+        return "takes at least one operand"
+    index = operands[0].shape
+    if not index.is_array or index.dimensions or index.element_type not in ("pred", "s32"):
+        return "chooses by a scalar pred[] or s32[]"
+    if index.element_type == "pred":
+        wanted = {"true_computation", "false_computation"}
+        branches = 2
+    else:
+        wanted = {"branch_computations"}
+        branches = len(values["branch_computations"].value) if "branch_computations" in values else 0
+    given = {k for k in values if k.endswith("_computation") or k == "branch_computations"}
+    if given != wanted:
+        return f"over {index} takes {' and '.join(sorted(wanted, reverse=True))}"
+    if not branches or len(operands) != branches + 1:
+        return f"takes an operand for each of its {branches} branches, not {len(operands) - 1}"
+    return None
+
+
+def _broadcast(
+    operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object
+) -> str | None:
+    before = operands[0].shape
+    scalar = before.is_array and not before.dimensions
+    return None if scalar or "dimensions" in values else "needs the attribute dimensions="
+
+
+def _custom_call(
+    operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: Shape | None
+) -> str | None:
+    layouts = values.get("operand_layout_constraints")
+    if layouts is None:
+        return None
+    if len(layouts.value) != len(operands):
+        return f"has {len(operands)} operands and {len(layouts.value)} operand_layout_constraints"
+    for number, (wanted, operand) in enumerate(zip(layouts.value, operands, strict=True)):
+        if not compatible(wanted, operand.shape):
+            return f"constrains operand {number} to {wanted}, but it is {operand.shape}"
+    return None
+
+
+def _channel(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:
+    before = operands[0]
+    if before.opcode not in ("send", "recv", "send-done", "recv-done"):
+        return None
+    mine = values["channel_id"].value if "channel_id" in values else None
+    theirs = before.attributes.get("channel_id")
+    return None if mine == theirs else f"has channel_id {mine}, but its operand has {theirs}"
+
+
+def _dot(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:
+    # Until 2025 a sparse operand brought its metadata along as an operand more; XLA minds none too many.
+    wanted = 2 + (len(values["sparsity"].value) if "sparsity" in values else 0)
+    return None if len(operands) >= wanted else f"takes {wanted} operands, not {len(operands)}"
+
+
+def _scan(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:
+    carries: int = values["num_carries"].value
+    return (
+        None if len(operands) >= carries else f"takes its {carries} carries as operands, not {len(operands)}"
+    )
+
+
+_CHECKS = {
+    "scan": _scan,
+    "dot": _dot,
+    "reduce": _even,
+    "reduce-window": _reduce_window,
+    "scatter": _scatter,
+    "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update_slice,
+    "tuple": _tuple,
+    "reshape": _same_count,
+    "dynamic-reshape": _dynamic_reshape,
+    "recv": _recv,
+    "infeed": _recv,
+    "conditional": _conditional,
+    "broadcast": _broadcast,
+    "custom-call": _custom_call,
+    "send-done": _channel,
+    "recv-done": _channel,
+}

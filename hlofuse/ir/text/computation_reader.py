@@ -1,0 +1,268 @@
+"""The loop over instructions: from matched lines to a connected graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.text.attribute_cache import TailMemo
+from hlofuse.ir.text.constants import is_ordinary
+from hlofuse.ir.text.elements import implied_element
+from hlofuse.ir.text.fast_path_miss import Declined, Unusual
+from hlofuse.ir.text.opcode_specs import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, Check, form
+from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND
+from hlofuse.ir.text.shapes import ShapeMemo
+
+Row = tuple[str, str, str, str, str, str]
+"""ROOT, name, shape, opcode, what stands between the parentheses, attributes."""
+Opcode = tuple[str, int, int, Check | None, TailMemo]
+"""The one string of its name, how the loop treats it, its operand count, its check, its attribute texts."""
+
+
+_FEW = tuple(map(str, range(64)))
+
+
+def _numbers(count: int) -> Iterable[str]:
+    return _FEW[:count] if count <= len(_FEW) else map(str, range(count))
+
+
+class Memo:
+    """What the computations of one module share while it is read."""
+
+    def __init__(self, unusual: Unusual) -> None:
+        self.unusual = unusual
+        self.shapes = ShapeMemo(unusual.shape)
+        self.tails: dict[tuple[object, ...], TailMemo] = {}
+        self.computations: dict[str, Computation] = {}
+        self.constants: set[tuple[str, str]] = set()
+        self.opcodes: dict[str, Opcode] = {}
+        self.has_control = False
+        """Whether control dependencies have to be looked for."""
+        # How the text is written, for printing it alike.
+        self.has_percent = True
+        self.has_signatures = True
+        self.has_names_after_braces = False
+        self.has_operand_shapes = False
+        self.has_elements = False
+        self.has_operand_numbers = True
+
+    def opcode(self, text: str) -> Opcode:
+        """What the loop needs to know of an opcode."""
+        how = form(text)
+        if how is None:
+            raise Declined
+        tails = self.tails.get(how.attributes_key)
+        if tails is None:
+            tails = self.tails[how.attributes_key] = TailMemo(how, self)
+        entry = self.opcodes[text] = (text, how.kind, how.operands, how.check, tails)
+        return entry
+
+
+class Body:
+    """A computation while its instructions are read."""
+
+    __slots__ = ("by_name", "calling", "computation", "memo", "parameters", "root")
+
+    def __init__(self, computation: Computation, memo: Memo) -> None:
+        self.computation = computation
+        self.memo = memo
+        self.by_name: dict[str, Instruction] = {}
+        """Every instruction by its name, or by its path: `x#1` is the element that such an operand makes."""
+        self.calling: list[Instruction] = []
+        """Instructions that call computations, which hear of it once the whole body is accepted."""
+        self.parameters: dict[str, Instruction] = {}
+        self.root: Instruction | None = None
+
+    def add_rows(self, rows: list[Row]) -> int:
+        """Append the instructions of `rows`; how many were taken until one was out of the ordinary."""
+        memo = self.memo
+        computation = self.computation
+        slots = computation._slots
+        by_name = self.by_name
+        instruction_at = by_name.__getitem__
+        shapes = memo.shapes
+        opcodes = memo.opcodes
+        constants = memo.constants
+        parameters = self.parameters
+        percent = memo.has_percent
+        mark = "%" if percent else ""
+        append = slots.append
+        new = Instruction.__new__
+        # What never has operands shares an empty list: a tenth of the memory.
+        nothing: list[Instruction] = []
+        number = len(slots)
+        taken = 0
+        try:
+            for root, name, shape_text, opcode_text, inner, tail in rows:
+                x = new(Instruction)
+                x.name = name
+                x.shape = shape = shapes[shape_text]
+                try:
+                    x.opcode, kind, arity, check, tails = opcodes[opcode_text]
+                except KeyError:
+                    x.opcode, kind, arity, check, tails = memo.opcode(opcode_text)
+                x.attributes = tails[tail]
+                x.users = []
+                x.called = ()
+                x.computation = computation
+                x._control = None
+                x._places = None
+                if root and self.root is not None:
+                    raise Declined
+                if kind == PARAMETER:
+                    x.operands = nothing
+                    x.payload = inner
+                    if inner in parameters:
+                        raise Declined
+                    parameters[inner] = x
+                elif kind == CONSTANT:
+                    x.operands = nothing
+                    x.payload = inner
+                    if (shape_text, inner) not in constants:
+                        if not is_ordinary(shape, inner):
+                            raise Declined
+                        constants.add((shape_text, inner))
+                else:
+                    x.payload = None
+                    if inner:
+                        # List displays, not list(): they take no more room than they need.
+                        try:
+                            if arity == 1 and inner[0] == mark:
+                                operands = [by_name[inner[1:]]]
+                            else:
+                                names = inner.removeprefix("%").split(", %") if percent else inner.split(", ")
+                                if len(names) == 2:
+                                    operands = [by_name[names[0]], by_name[names[1]]]
+                                elif len(names) == 1:
+                                    operands = [by_name[names[0]]]
+                                else:
+                                    operands = [*map(instruction_at, names)]
+                                    if len(names) > 5:
+                                        memo.has_operand_numbers = False
+                        except KeyError:
+                            operands = self._operands(inner)
+                            number = len(slots)
+                        if len(operands) != arity and arity >= 0:
+                            raise Declined
+                        x.operands = operands
+                        if kind:
+                            if check is not None and not check(operands, shape):
+                                raise Declined
+                            if kind == CALLING:
+                                self._add_called(x, tails, tail)
+                        # From here on nothing is declined: both ends of an edge know each other.
+                        if len(operands) == 1:
+                            operands[0].users.append(x)
+                        else:
+                            for operand in operands:
+                                users = operand.users
+                                if not users or users[-1] is not x:
+                                    users.append(x)
+                    else:
+                        if arity > 0 or arity == AT_LEAST_ONE:
+                            raise Declined
+                        x.operands = operands = []
+                        if kind:
+                            if check is not None and not check(operands, shape):
+                                raise Declined
+                            if kind == CALLING:
+                                self._add_called(x, tails, tail)
+                if root:
+                    self.root = x
+                x.id = number
+                number += 1
+                by_name[name] = x
+                append(x)
+                taken += 1
+        except Declined:
+            pass
+        return taken
+
+    def _operands(self, text: str) -> list[Instruction]:
+        """Operands written in any ordinary way: with shapes, element paths, position comments."""
+        out = []
+        pos, end = 0, len(text)
+        while pos < end:
+            match = OPERAND.match(text, pos)
+            if match is None:
+                raise Declined
+            shape_text, name, path = match.groups()
+            operand = self.by_name.get(name)
+            if operand is None:
+                raise Declined
+            if path:
+                operand = self._element(operand, name, path)
+            if shape_text is not None:
+                self.memo.has_operand_shapes = True
+                expected = self.memo.shapes[shape_text]
+                actual = operand.shape
+                if expected is not actual and expected.key_ignoring_layout != actual.key_ignoring_layout:
+                    raise Declined
+            out.append(operand)
+            pos = match.end()
+        return out
+
+    def _element(self, operand: Instruction, name: str, path: str) -> Instruction:
+        """The get-tuple-element that `name#1#0` stands for; one for each path in a computation."""
+        self.memo.has_elements = True
+        for index in map(int, path[1:].split("#")):
+            if not operand.shape.is_tuple or index >= len(operand.shape.tuple_shapes):
+                raise Declined
+            name = f"{name}#{index}"
+            element = self.by_name.get(name)
+            if element is None:
+                element = implied_element(operand, index, name)
+                element.computation = self.computation
+                element.id = len(self.computation._slots)
+                self.computation._slots.append(element)
+                self.by_name[name] = element
+            operand = element
+        return operand
+
+    def _add_called(self, x: Instruction, tails: TailMemo, tail: str) -> None:
+        called = tails.called[tail]
+        constraints = tails.constraints.get(tail)
+        if constraints is not None and [s.key_ignoring_layout for s in constraints] != [
+            o.shape.key_ignoring_layout for o in x.operands
+        ]:
+            raise Declined
+        if x.opcode == "conditional" and len(x.operands) != len(called) + 1:
+            raise Declined
+        if called:
+            x.called = called
+            self.calling.append(x)
+
+    def tell_called(self) -> None:
+        """Register callers; done late, since until a body is accepted nobody may hear of it."""
+        for x in self.calling:
+            for _, callee in x.called:
+                callee.add_caller(x)
+        self.calling.clear()
+
+    def add_control(self, start: int) -> None:
+        """Connect what `control-predecessors` names in instructions from slot `start` on."""
+        for x in self.computation._slots[start:]:
+            assert x is not None
+            if "control-predecessors=" not in x.attributes.text:
+                continue
+            value = x.attributes.raw("control-predecessors")
+            for name in CALLED_NAME.findall(value or ""):
+                predecessor = self.by_name.get(name)
+                if predecessor is None or predecessor.id >= x.id:
+                    raise Declined
+                predecessor.add_control_dependency_to(x)
+
+    def finish(self) -> None:
+        """Number the parameters, settle the root and tell the computations called."""
+        computation = self.computation
+        slots = computation._slots
+        parameters = self.parameters
+        if len(self.by_name) != len(slots) or not slots:
+            raise Declined  # a name comes twice, or there is no instruction
+        try:
+            computation.parameters = [*map(parameters.__getitem__, _numbers(len(parameters)))]
+        except KeyError:
+            raise Declined from None
+        computation.root = self.root or slots[-1]  # type: ignore[assignment]
+        self.tell_called()

@@ -1,0 +1,104 @@
+"""Pieces of an otherwise ordinary text, read by the grammar.
+
+So one unusual instruction costs what one instruction costs, wherever it stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.text.fast_path_miss import Declined
+
+if TYPE_CHECKING:
+    from hlofuse.ir.shape import Shape
+    from hlofuse.ir.text.computation_reader import Body
+
+
+class GrammarPieces:
+    """The grammar as the fast path asks it; counts what it was asked, for those who measure."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self._checked: set[str] = set()
+
+    def shape(self, text: str) -> Shape:
+        """The shape that all of `text` is; Declined where it is none."""
+        from hlofuse.ir.text.grammar import parse_shape
+
+        self.characters += len(text)
+        if "//" in text:
+            raise Declined  # a comment that goes on behind the shape
+        try:
+            return parse_shape(text)
+        except HloParseError:
+            raise Declined from None
+
+    def common_attributes(self, text: str) -> None:
+        """Declined unless these are attributes that any instruction may have."""
+        from hlofuse.ir.text.grammar import parse_attributes
+        from hlofuse.ir.text.signatures import COMMON
+
+        if text in self._checked:
+            return
+        self.characters += len(text)
+        try:
+            names = parse_attributes(text).keys()
+        except HloParseError:
+            raise Declined from None
+        if not names <= COMMON or "parameter_replication" in names:
+            raise Declined
+        self._checked.add(text)
+
+    def instructions(self, body: Body, text: str, start: int, end: int) -> None:
+        """Read a stretch of lines into `body`; Declined for what concerns the whole text."""
+        from hlofuse.ir.text.build import Builder, Scope
+        from hlofuse.ir.text.errors import Rejected
+        from hlofuse.ir.text.grammar import parse_rule
+
+        if not all(number.isdigit() and number.isascii() for number in body.parameters):
+            raise Declined
+        piece = f"x {{{text[start:end]}\n}}"
+        self.characters += len(piece)
+        builder = Builder(piece)
+        builder.pool = body.memo.computations
+        scope = Scope("x")
+        scope.computation = body.computation
+        scope.names = body.by_name
+        if "parameter(" in piece:
+            scope.parameters = {int(number): x for number, x in body.parameters.items()}
+        # The grammar's builder tells called computations at once; those waiting come first.
+        body.tell_called()
+        try:
+            for node in parse_rule(piece, "plain_computation").instructions:
+                # What is written in place of a name gets a name that depends on the whole text.
+                if node.call.depth > 1 or (node.root is not None and body.root is not None):
+                    raise Declined
+                instruction = builder.instruction(node, scope)
+                if node.root is not None:
+                    body.root = instruction
+                if instruction.opcode == "parameter":
+                    body.parameters[instruction.payload or ""] = instruction
+        except Rejected:
+            raise Declined from None
+        if builder.finished or builder.in_place:
+            raise Declined
+        if "#" in piece:
+            body.memo.has_elements = True
+
+    def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
+        """Of the line a computation begins with: is it the entry, its name, its result if that is said."""
+        from hlofuse.ir.text.errors import Rejected
+        from hlofuse.ir.text.grammar import parse_rule
+        from hlofuse.ir.text.text import bare
+
+        piece = text[start:end] + "x = token[] after-all()}"
+        self.characters += len(piece)
+        for rule in ("plain_computation", "entry_computation"):
+            try:
+                node = parse_rule(piece, rule)
+            except Rejected:
+                continue
+            if len(node.instructions) == 1:
+                return rule == "entry_computation", bare(node.name), node.result
+        raise Declined

@@ -1,0 +1,206 @@
+"""The fast path: ordinary dumps, read by patterns over stretches of lines.
+
+The grammar decides what is right. Text is read here only where the patterns leave no doubt that the
+grammar would read the same; the rest is handed over piece by piece (`Unusual`), and when a piece does
+not stand by itself, `Declined` hands over the whole text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import partial
+from itertools import islice
+
+from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.module import Module
+from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.shape import ARRAY_TYPES, Shape
+from hlofuse.ir.text.computation_reader import Body, Memo
+from hlofuse.ir.text.fast_path_miss import Declined, Unusual
+from hlofuse.ir.text.patterns import END, HEAD, INSTRUCTION, MODULE, PARAMETER_SHAPE, TABLES
+from hlofuse.ir.text.shapes import split_tuple
+from hlofuse.ir.text.tables import read_tables
+
+STRETCH = 1 << 16
+"""Characters matched at once: enough to make the loop cheap, little enough to keep memory flat."""
+
+# What XLA renames when it takes a name over, or refuses: `x.01` becomes `x.1`, `__x` is its own.
+_ALIASES = re.compile(r", input_output_alias=\{ ([^\n]*?) \}(?:, |\Z)")
+_ALIASED = re.compile(r"\{([\d, ]*)\}: \(", re.ASCII)
+_CLOSE = re.compile(r"\n\}")
+_BRACE = re.compile(r"\{\s*\n")
+_SUSPECT = re.compile(r"\.0\d*+$", re.MULTILINE | re.ASCII)  # begins with a literal: searched for fast
+_NUMBERED = re.compile(r"\.\d++$", re.ASCII)
+# Words that are no names, unless behind a %; and types, which are not even then.
+_REFUSED = ARRAY_TYPES.union(
+    "token opaque ROOT ENTRY HloModule FileNames FunctionNames FileLocations StackFrames true false inf nan"
+    " replicated manual unreduced maximal unknown last_tile_dim_replicate shard_as shard_like".split()
+)
+
+
+def read_fast(text: str, unusual: Unusual) -> Module:
+    """The module in `text`; raises `Declined` for what is not ordinary."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+        if "\r" in text:
+            raise Declined
+    if not text.endswith("\n"):
+        text += "\n"
+    match = MODULE.match(text)
+    if match is None or match[1] in _REFUSED:
+        raise Declined
+    module = Module(match[1], Attributes(match[2]))
+    memo = Memo(unusual)
+    memo.has_control = "control-predecessors=" in text
+    result = None if match[3] is None else _check_entry_layout(match[3], memo)
+    pos = match.end()
+    tables = TABLES.match(text, pos)
+    if tables is not None:
+        module.defer_stack_frames(partial(read_tables, *tables.groups()))
+        pos = tables.end()
+    names: set[str] = set()
+    end = len(text)
+    while pos < end:
+        pos = _read_computation(text, pos, module, memo, names)
+    if not module.computations:
+        raise Declined
+    if module.entry is None:
+        module.entry = module.computations[-1]
+    _check_aliases(match[2], result or module.entry.root.shape)
+    _check_names(names)
+    _check_names(memo.computations)
+    module.print_options = PrintOptions(
+        percent=memo.has_percent,
+        signatures=memo.has_signatures,
+        operand_shapes=memo.has_operand_shapes,
+        operand_numbers=5 if memo.has_operand_numbers else 0,
+        compact_elements=memo.has_elements,
+        names_after_braces=memo.has_names_after_braces,
+    )
+    module.instruction_names.reserve(names)
+    module.computation_names.reserve(memo.computations)
+    return module
+
+
+def _check_aliases(text: str, result: Shape) -> None:
+    """`input_output_alias={ {1}: (0, {}) }`: the result has to have the elements named."""
+    aliases = _ALIASES.search(text)
+    for index in _ALIASED.findall(aliases[1]) if aliases is not None else ():
+        shape = result
+        for number in map(int, index.replace(",", " ").split()):
+            if not shape.is_tuple or number >= len(shape.tuple_shapes):
+                raise Declined
+            shape = shape.tuple_shapes[number]
+
+
+def _check_entry_layout(text: str, memo: Memo) -> Shape:
+    """`(shapes)->shape`: every piece has to be a shape; the last one."""
+    parameters, arrow, result = text.rpartition("->")
+    if not arrow or not parameters.startswith("(") or split_tuple(parameters) is None:
+        raise Declined
+    memo.shapes[parameters]
+    return memo.shapes[result]
+
+
+def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: set[str]) -> int:
+    head = HEAD.match(text, pos)
+    if head is not None:
+        is_entry, percent, name, parameters, unusual_shape, result_text = head.groups()
+        memo.has_signatures = parameters is not None
+        result = None if result_text is None else memo.shapes[result_text]
+        if unusual_shape is not None:
+            for shape_text in PARAMETER_SHAPE.findall(parameters):
+                memo.shapes[shape_text]
+        start = head.end()
+    else:
+        brace = _BRACE.search(text, pos)
+        if brace is None:
+            raise Declined
+        start = brace.end()
+        is_entry, name, result = memo.unusual.heading(text, pos, start)
+        result_text = None
+        percent = text.startswith("%", start + 2)
+    close = _CLOSE.search(text, start - 1)  # twice as fast as str.find
+    if close is None or name in memo.computations:
+        raise Declined
+    stop = close.start() + 1
+    computation = Computation(name)
+    computation.module = module
+    memo.has_percent = bool(percent)
+    body = Body(computation, memo)
+    while start < stop:
+        end = stop if stop - start <= STRETCH else text.find("\n", start + STRETCH, stop) + 1 or stop
+        _read_stretch(body, text, start, end)
+        start = end
+    body.finish()
+    root_shape = computation.root.shape
+    if (
+        result is not None
+        and result_text != root_shape.text_without_layout
+        and result.key_ignoring_layout != root_shape.key_ignoring_layout
+    ):
+        raise Declined
+    before = len(names)
+    names.update([i.name for i in computation.instructions] if memo.has_elements else body.by_name)
+    if len(names) != before + len(computation._slots):
+        raise Declined  # XLA would change a name that comes twice
+    tail = END.match(text, stop)
+    if tail is None:
+        raise Declined
+    if tail[2]:
+        memo.has_names_after_braces = True
+    if tail[1] is not None:
+        computation.attributes_text = f', execution_thread="{tail[1]}"'
+    if is_entry:
+        if module.entry is not None:
+            raise Declined
+        module.entry = computation
+    memo.computations[name] = computation
+    module.computations.append(computation)
+    return tail.end()
+
+
+def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
+    """Whole lines: at once where the pattern fits each of them, otherwise line by line."""
+    slots = body.computation._slots
+    first = len(slots)
+    rows = INSTRUCTION.findall(text, start, end)
+    taken = body.add_rows(rows) if len(rows) == text.count("\n", start, end) else 0
+    if taken < len(rows) or not rows:
+        _read_lines(body, text, start, end, taken)
+    if body.memo.has_control:
+        body.add_control(first)
+
+
+def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None:
+    """Lines after the first `taken`; regions of lines the pattern does not fit go to the grammar."""
+    pos = start
+    for _ in range(taken):
+        pos = text.index("\n", pos) + 1
+    while pos < end:
+        match = INSTRUCTION.match(text, pos, end)
+        if match is not None and body.add_rows([match.groups("")]):  # type: ignore[list-item]
+            pos = match.end()
+            continue
+        after = INSTRUCTION.search(text, match.end() if match else text.index("\n", pos) + 1, end)
+        stop = after.start() if after else end
+        body.memo.unusual.instructions(body, text, pos, stop)
+        pos = stop
+
+
+def _check_names(names: Collection[str]) -> None:
+    """Decline where XLA would refuse a name, or change it when it takes it over."""
+    if not _REFUSED.isdisjoint(names):
+        raise Declined
+    waiting = iter(names)
+    while chunk := "\n".join(islice(waiting, 1000)):
+        joined = "\n" + chunk
+        if "\n__" in joined:
+            raise Declined
+        for suspect in _SUSPECT.finditer(joined):
+            # `x.0` is number 0 of x, and so is x (but x.1 is not: that is number 1 of x).
+            root = joined[joined.rfind("\n", 0, suspect.start()) + 1 : suspect.start()]
+            if suspect[0] != ".0" or (root in names and not _NUMBERED.search(root)):
+                raise Declined

@@ -1,0 +1,163 @@
+"""Reading by the grammar alone: slow, and right. Everything faster is held to what this does.
+
+lark is imported and the parser made on first use only. The parser's tables are kept in the user's
+cache directory, where there is one that can be written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.ir.errors import HloParseError
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+    from hlofuse.ir.module import Module
+    from hlofuse.ir.shape import Shape
+
+STARTS = (
+    "text",
+    "entry_computation",
+    "plain_computation",
+    "instruction",
+    "shape",
+    "attributes",
+    "attribute",
+    "literal",
+)
+"""The start rules: a whole program and the pieces that are read by themselves."""
+
+
+def grammar_text() -> str:
+    """The grammar as shipped: inside the package, or beside it in a checkout."""
+    packaged = resources.files("hlofuse").joinpath("grammars/hlo.lark")
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    return (Path(__file__).parents[3] / "grammars" / "hlo.lark").read_text(encoding="utf-8")
+
+
+def _cache_file() -> str | None:
+    """Where the tables are kept; None where nothing can be written."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(base, "hlofuse")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError:
+        return None
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    path = os.path.join(folder, f"hlo-grammar-py{version}.lark-cache")
+    writable = os.access(path, os.R_OK | os.W_OK) if os.path.exists(path) else os.access(folder, os.W_OK)
+    return path if writable else None
+
+
+@cache
+def parser() -> Lark:
+    """The parser for every start rule."""
+    from lark import Lark
+
+    from hlofuse.ir.text.lexer import HloLexer
+    from hlofuse.ir.text.tree.callbacks import Callbacks
+
+    options: dict[str, Any] = {
+        "parser": "lalr",
+        "lexer": HloLexer,
+        "start": list(STARTS),
+        "keep_all_tokens": True,
+        "maybe_placeholders": False,
+        "transformer": Callbacks(),
+    }
+    text = grammar_text()
+    file = _cache_file()
+    if file is not None:
+        try:
+            return Lark(text, cache=file, **options)
+        except Exception:  # a damaged cache must not stop anybody
+            pass
+    return Lark(text, **options)
+
+
+def parse_rule(text: str, start: str) -> Any:
+    """The value of `text` as the rule `start`; raises `Rejected`."""
+    from lark.exceptions import UnexpectedInput, UnexpectedToken
+
+    from hlofuse.ir.text.errors import Rejected, unexpected
+
+    reader = parser()
+    try:
+        # The callbacks make a span of every rule, no tree.
+        span: Any = reader.parse(text, start=start)
+        return span.value
+    except UnexpectedToken as error:
+        raise unexpected(error, text) from None
+    except UnexpectedInput as error:
+        raise Rejected(error.pos_in_stream or 0, "not HLO text") from None
+
+
+def parse_module(text: str, filename: str | None = None) -> Module:
+    """A whole text, by nothing but the grammar (`ParseAndReturnUnverifiedModule`)."""
+    from hlofuse.ir.text.build import build_module
+    from hlofuse.ir.text.errors import Rejected, foreign, located
+
+    try:
+        module = build_module(parse_rule(text, "text"), text)
+    except Rejected as error:
+        error.message += foreign(text)
+        raise located(text, error, filename) from None
+    module.filename = filename
+    return module
+
+
+def parse_shape(text: str) -> Shape:
+    """A shape by itself; raises `HloParseError`."""
+    from hlofuse.ir.text.errors import Rejected, located
+
+    try:
+        shape: Shape = parse_rule(text, "shape")[0]
+    except Rejected as error:
+        raise located(text, error, None) from None
+    return shape
+
+
+def parse_attribute(name: str, text: str) -> Any:
+    """The typed value of an attribute, from its text; raises `HloParseError`."""
+    from hlofuse.ir.text.errors import Rejected, located
+    from hlofuse.ir.text.tree.nodes import plain_value
+
+    whole = f"{name}={text}"
+    try:
+        return plain_value(parse_rule(whole, "attribute"), whole)
+    except Rejected as error:
+        raise located(whole, error, None) from None
+
+
+def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
+    """`, a=1, b={2}` as name to raw text and typed value; raises `HloParseError`."""
+    from hlofuse.ir.text.errors import Rejected, located
+    from hlofuse.ir.text.tree.nodes import plain_value
+
+    try:
+        nodes = parse_rule(text, "attributes")
+        out: dict[str, tuple[str, Any]] = {}
+        for node in nodes:
+            if node.name in out:
+                raise Rejected(node.key.start_pos, f"the attribute {node.name} is given twice")
+            out[node.name] = (text[node.start : node.end], plain_value(node, text))
+    except Rejected as error:
+        raise located(text, error, None) from None
+    return out
+
+
+__all__ = [
+    "HloParseError",
+    "parse_attribute",
+    "parse_attributes",
+    "parse_module",
+    "parse_rule",
+    "parse_shape",
+]

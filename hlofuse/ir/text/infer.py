@@ -1,0 +1,311 @@
+"""The result's shape where the text leaves it out (`xla/service/shape_inference.cc`).
+
+Shapes written in the text are taken as they are; only what is missing is worked out, and only as far
+as it takes to tell the result. Layouts follow the operand where the result has its dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Layout, Shape
+from hlofuse.ir.text.errors import Rejected, counted_dimensions
+from hlofuse.ir.text.infer_given import Given, Unfit
+from hlofuse.ir.text.infer_indexing import dot, gather, ragged_dot, scan, scatter
+from hlofuse.ir.text.infer_windows import convolution, reduce_window, select_and_scatter
+from hlofuse.ir.text.text import words
+
+if TYPE_CHECKING:
+    from hlofuse.ir.computation import Computation
+    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.text.tree.nodes import InstructionNode
+
+TOKEN = Shape("token")
+
+_FLOATING = words("floor cbrt ceil erf round-nearest-afz round-nearest-even is-finite")
+_FLOATING_OR_COMPLEX = words(
+    "asin asinh acos acosh atanh cosh cosine sinh sine exponential exponential-minus-one log log-plus-one"
+    " logistic rsqrt sqrt tan tanh real imag"
+)
+_UNARY_TYPES: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_FLOATING, FLOATING_TYPES),
+    **dict.fromkeys(_FLOATING_OR_COMPLEX, FLOATING_TYPES | COMPLEX_TYPES),
+    **dict.fromkeys(("count-leading-zeros", "popcnt"), INTEGER_TYPES),
+    "not": INTEGER_TYPES | {"pred"},
+    "negate": INTEGER_TYPES | FLOATING_TYPES | COMPLEX_TYPES,
+    **dict.fromkeys(
+        ("abs", "sign"), frozenset(t for t in INTEGER_TYPES if t[0] == "s") | FLOATING_TYPES | COMPLEX_TYPES
+    ),
+}
+_BINARY = words(
+    "add divide multiply mulhi subtract atan2 complex maximum minimum power remainder and or xor compare"
+    " shift-left shift-right-arithmetic shift-right-logical"
+)
+
+
+def infer_shape(
+    node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
+) -> Shape:
+    """The shape of the result; raises `Rejected` where the operands do not go together."""
+    given = Given(node, operands, called)
+    opcode = given.opcode
+    where = node.call.opcode.start_pos or 0
+    try:
+        if opcode in _UNARY_TYPES:
+            return _unary(given)
+        if opcode in _BINARY:
+            return _binary(given)
+        return _RULES[opcode](given)
+    except Unfit as error:
+        raise Rejected(where, f"{opcode} {error}") from None
+    except (IndexError, KeyError, ValueError):
+        shapes = ", ".join(map(str, given.shapes))
+        message = f"missing shape: the result of {opcode} cannot be inferred from ({shapes})"
+        raise Rejected(where, message) from None
+
+
+def _array(shape: Shape) -> Shape:
+    if not shape.is_array:
+        raise Unfit(f"takes arrays, not {shape}")
+    return shape
+
+
+def _unary(given: Given) -> Shape:
+    shape = _array(given.shapes[0])
+    if shape.element_type not in _UNARY_TYPES[given.opcode]:
+        raise Unfit(f"is not defined for {shape.element_type}")
+    if given.opcode == "is-finite":
+        return shape.with_element_type("pred")
+    if given.opcode in ("real", "imag", "abs") and shape.element_type in COMPLEX_TYPES:
+        return shape.with_element_type("f32" if shape.element_type == "c64" else "f64")
+    return shape
+
+
+def _binary(given: Given) -> Shape:
+    left, right = map(_array, given.shapes)
+    types = (left.element_type, right.element_type)
+    if types[0] != types[1] and not FLOATING_TYPES.issuperset(types):
+        raise Unfit(f"takes operands of one type, not {types[0]} and {types[1]}")
+    shape = left.with_element_type(max(types, key=BIT_WIDTH.__getitem__))
+    if left.dimensions != right.dimensions:
+        if not left.dimensions or not right.dimensions:
+            shape = replace(left if left.dimensions else right, element_type=shape.element_type)
+        elif len(left.dimensions) != len(right.dimensions):
+            raise Unfit(f"takes operands of one rank, not {left} and {right}")
+        else:
+            shape = Shape(shape.element_type, _broadcast_dimensions(left, right))
+    if given.opcode == "compare":
+        return shape.with_element_type("pred")
+    if given.opcode == "complex":
+        if shape.element_type not in ("f32", "f64"):
+            raise Unfit(f"is made of f32 or f64, not {shape.element_type}")
+        return shape.with_element_type("c64" if shape.element_type == "f32" else "c128")
+    return shape
+
+
+def _broadcast_dimensions(left: Shape, right: Shape) -> tuple[int, ...]:
+    out = []
+    for a, b in zip(left.dimensions, right.dimensions, strict=True):
+        if a != b and 1 not in (a, b) and UNBOUNDED not in (a, b):
+            raise Unfit(f"takes operands of the same dimensions, not {left} and {right}")
+        out.append(b if a == 1 else a)
+    return tuple(out)
+
+
+def _first(given: Given) -> Shape:
+    return given.shapes[0]
+
+
+def _cholesky(given: Given) -> Shape:
+    shape = _array(given.shapes[0])
+    if len(shape.dimensions) < 2 or shape.dimensions[-1] != shape.dimensions[-2]:
+        raise Unfit(f"takes square matrices, not {shape}")
+    return shape
+
+
+def _while(given: Given) -> Shape:
+    shape, condition, body = given.shapes[0], given.result("condition"), given.result("body")
+    if condition.element_type != "pred" or condition.dimensions:
+        raise Unfit(f"goes on by a pred[], not {condition}")
+    if body.key_ignoring_layout != shape.key_ignoring_layout:
+        raise Unfit(f"begins with {shape}, but its body makes {body}")
+    return shape
+
+
+def _second(given: Given) -> Shape:
+    return given.shapes[1]
+
+
+def _select(given: Given) -> Shape:
+    predicate, on_true, on_false = map(_array, given.shapes)
+    if predicate.element_type != "pred" or on_true.dimensions != on_false.dimensions:
+        raise Unfit(f"takes pred and two arrays of one shape, not {', '.join(map(str, given.shapes))}")
+    if predicate.dimensions and predicate.dimensions != on_true.dimensions:
+        raise Unfit(f"takes a pred[] or one of the same dimensions, not {predicate}")
+    return on_true
+
+
+def _element(given: Given) -> Shape:
+    shape = given.shapes[0]
+    index: int = given["index"]
+    if not shape.is_tuple or not 0 <= index < len(shape.tuple_shapes):
+        raise Unfit(f"has no element {index} to take from {shape}")
+    return shape.tuple_shapes[index]
+
+
+def _concatenate(given: Given) -> Shape:
+    shapes = [_array(s) for s in given.shapes]
+    dimension = given["dimensions"][0]
+    sizes = list(shapes[0].dimensions)
+    others = {s.dimensions[:dimension] + s.dimensions[dimension + 1 :] for s in shapes}
+    if len(others) != 1 or not 0 <= dimension < len(sizes):
+        raise Unfit(f"cannot join {', '.join(map(str, shapes))} along dimension {dimension}")
+    sizes[dimension] = sum(s.dimensions[dimension] for s in shapes)
+    return Shape(shapes[0].element_type, tuple(sizes))
+
+
+def _transpose(given: Given) -> Shape:
+    shape, order = _array(given.shapes[0]), given["dimensions"]
+    if sorted(order) != list(range(len(shape.dimensions))):
+        raise Unfit(f"must order all {len(shape.dimensions)} dimensions")
+    moved = tuple(n for n, d in enumerate(order) if d in shape.dynamic_dimensions)
+    # The data stay where they are; only the dimensions change places.
+    layout = Layout(tuple(order.index(d) for d in shape.minor_to_major))
+    return Shape(shape.element_type, tuple(shape.dimensions[d] for d in order), layout, (), moved)
+
+
+def _broadcast(given: Given) -> Shape:
+    # XLA reads `dimensions` as the sizes to put in front here.
+    shape = _array(given.shapes[0])
+    return Shape(shape.element_type, (*given.get("dimensions"), *shape.dimensions))
+
+
+def _reduce(given: Given) -> Shape:
+    count = len(given.shapes) // 2
+    shape = _array(given.shapes[0])
+    away = given["dimensions"]
+    if any(not 0 <= d < len(shape.dimensions) for d in away):
+        raise Unfit(f"over dimensions that {shape} does not have")
+    kept = tuple(d for n, d in enumerate(shape.dimensions) if n not in away)
+    result = given.result("to_apply")
+    types = [s.element_type for s in result.tuple_shapes] if result.is_tuple else [result.element_type]
+    if len(types) != count:
+        raise Unfit(f"of {count} arrays by a computation with {len(types)} results")
+    shapes = [Shape(t, kept) for t in types]
+    return Shape.tuple_of(shapes) if result.is_tuple else shapes[0]
+
+
+def _pad(given: Given) -> Shape:
+    shape = _array(given.shapes[0])
+    padding = given["padding"].dimensions
+    if len(padding) != len(shape.dimensions):
+        raise Unfit(f"pads {counted_dimensions(len(padding))} of {shape}")
+    sizes = [
+        d + p.low + p.high + max(d - 1, 0) * p.interior
+        for d, p in zip(shape.dimensions, padding, strict=True)
+    ]
+    if min(sizes, default=0) < 0:
+        raise Unfit("leaves less than nothing")
+    return Shape(shape.element_type, tuple(sizes))
+
+
+def _call(given: Given) -> Shape:
+    given.check_arity("to_apply")
+    return given.result("to_apply")
+
+
+def _map(given: Given) -> Shape:
+    given.check_arity("to_apply")
+    # XLA goes by the attribute, which may be missing only where there is nothing to say.
+    if given.shapes[0].dimensions and not given.get("dimensions"):
+        raise Unfit("needs its dimensions to infer the shape")
+    return Shape(given.result("to_apply").element_type, _array(given.shapes[0]).dimensions)
+
+
+def _fft(given: Given) -> Shape:
+    shape, lengths, kind = given.shapes[0], given["fft_length"], given["fft_type"]
+    sizes = list(shape.dimensions)
+    if kind == "RFFT":
+        sizes[-1] = lengths[-1] // 2 + 1 if lengths[-1] else 0
+        return Shape("c64" if shape.element_type == "f32" else "c128", tuple(sizes))
+    if kind == "IRFFT":
+        sizes[-1] = lengths[-1]
+        return Shape("f32" if shape.element_type == "c64" else "f64", tuple(sizes))
+    return shape
+
+
+def _batch_norm(given: Given) -> Shape:
+    shape = given.shapes[0]
+    feature = Shape(shape.element_type, (shape.dimensions[given["feature_index"]],))
+    return shape if given.opcode == "batch-norm-inference" else Shape.tuple_of([shape, feature, feature])
+
+
+def _top_k(given: Given) -> Shape:
+    shape, k = _array(given.shapes[0]), given["k"]
+    if shape.dimensions[-1] < k:
+        raise Unfit(f"takes {k} of {shape.dimensions[-1]} elements")
+    sizes = (*shape.dimensions[:-1], k)
+    return Shape.tuple_of([Shape(shape.element_type, sizes), Shape("s32", sizes)])
+
+
+def _set_dimension_size(given: Given) -> Shape:
+    shape, dimension = given.shapes[0], given["dimensions"][0]
+    return replace(shape, dynamic_dimensions=tuple(sorted({*shape.dynamic_dimensions, dimension})))
+
+
+def _send(given: Given) -> Shape:
+    return Shape.tuple_of([given.shapes[0], Shape("u32"), TOKEN])
+
+
+def _recv_done(given: Given) -> Shape:
+    return Shape.tuple_of([given.shapes[0].tuple_shapes[0], TOKEN])
+
+
+def _conditional(given: Given) -> Shape:
+    key = "true_computation" if given.shapes[0].element_type == "pred" else "branch_computations"
+    return given.result(key)
+
+
+_RULES: dict[str, Callable[[Given], Shape]] = {
+    **dict.fromkeys(words("copy domain add-dependency reverse"), _first),
+    "cholesky": _cholesky,
+    "while": _while,
+    "clamp": _second,  # low, value, high
+    "triangular-solve": _second,
+    "select": _select,
+    "tuple": lambda given: Shape.tuple_of(given.shapes),
+    "sort": lambda given: Shape.maybe_tuple_of(given.shapes),
+    "scatter": scatter,
+    "after-all": lambda given: TOKEN,
+    "send-done": lambda given: TOKEN,
+    "partition-id": lambda given: Shape("u32"),
+    "replica-id": lambda given: Shape("u32"),
+    "get-dimension-size": lambda given: Shape("s32"),
+    "call": _call,
+    "conditional": _conditional,
+    "get-tuple-element": _element,
+    "concatenate": _concatenate,
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "reduce": _reduce,
+    "pad": _pad,
+    "dot": dot,
+    "scaled-dot": dot,
+    "ragged-dot": ragged_dot,
+    "map": _map,
+    "fft": _fft,
+    "batch-norm-training": _batch_norm,
+    "batch-norm-inference": _batch_norm,
+    "batch-norm-grad": _batch_norm,
+    "topk": _top_k,
+    "gather": gather,
+    "scan": scan,
+    "set-dimension-size": _set_dimension_size,
+    "send": _send,
+    "recv-done": _recv_done,
+    "convolution": convolution,
+    "reduce-window": reduce_window,
+    "select-and-scatter": select_and_scatter,
+}

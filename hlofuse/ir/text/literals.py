@@ -1,0 +1,227 @@
+"""Does a literal fit its shape: nesting, counts, kinds and ranges of values (`ParseDenseLiteral`)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
+from hlofuse.ir.text.errors import Rejected, counted_dimensions
+from hlofuse.ir.text.text import signed
+
+_TOKEN = re.compile(
+    r"/\*(?:[^*]|\*(?!/))*\*/|//[^\r\n]*|([{}(),]|\.\.\.|-?nan\(0x[0-9a-fA-F]+\)|[^\s{}(),/]+)"
+)
+
+# Bits of a NaN's payload; a type without any takes only the plain nan.
+_PAYLOAD_BITS = {
+    "f64": 52,
+    "f32": 23,
+    "bf16": 7,
+    "f16": 10,
+    "c64": 23,
+    "c128": 52,
+    "f8e5m2": 2,
+    "f8e4m3": 3,
+    "f8e3m4": 4,
+}
+# Half a step above the largest value: what rounds to nothing finite. Types left out take the largest
+# value for anything larger.
+_TOO_LARGE = {
+    "f16": 65520.0,
+    "bf16": 3.3961775292304957e38,
+    "f32": 3.4028235677973366e38,
+    "f8e5m2": 61440.0,
+    "f8e5m2fnuz": 61440.0,
+    "f8e4m3": 248.0,
+    "f8e4m3fnuz": 248.0,
+    "f8e4m3fn": 464.0000001,  # halfway goes to the even 448
+    "f8e4m3b11fnuz": 31.0,
+    "f8e3m4": 15.75,
+    "f8e8m0fnu": 2.55211775190704e38,
+}
+
+
+class _Reader:
+    """The tokens of a literal, one at a time, with their places."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._tokens: Iterator[re.Match[str]] = (m for m in _TOKEN.finditer(text) if m[1])
+        self._start = start
+        self.end = start + len(text)
+        self.word = ""
+        self.where = start
+        self.advance()
+
+    def advance(self) -> None:
+        match = next(self._tokens, None)
+        self.word = match[1] if match else ""
+        self.where = self._start + match.start() if match else self.end
+
+    def take(self, word: str, what: str) -> None:
+        if self.word != word:
+            raise Rejected(
+                self.where, f"expected {word} {what}, found {self.word or 'the end of the literal'}"
+            )
+        self.advance()
+
+
+def check_literal(shape: Shape, text: str, start: int) -> None:
+    """Raise `Rejected` unless `text`, which begins at `start`, is a value of `shape`."""
+    reader = _Reader(text, start)
+    _check(shape, reader)
+    if reader.word:
+        raise Rejected(
+            reader.where, f"unexpected {reader.word} behind a value of {shape.text_without_layout}"
+        )
+
+
+def _check(shape: Shape, reader: _Reader) -> None:
+    # Tuple shapes are never deeper than MAX_SHAPE_DEPTH.
+    if shape.is_tuple:
+        reader.take("(", "before the elements of a tuple")
+        if reader.word != ")":
+            for number, inner in enumerate(shape.tuple_shapes):
+                if number and reader.word == ",":
+                    reader.advance()
+                _check(inner, reader)
+        reader.take(")", f"behind the {len(shape.tuple_shapes)} elements of the tuple")
+    elif shape.is_array or shape.element_type == "buffer" or shape.element_type.startswith("f"):
+        _check_array(shape.tuple_shapes[0] if shape.tuple_shapes else shape, reader)
+    else:
+        raise Rejected(reader.where, f"{shape.element_type} has no literals")
+
+
+def _check_array(shape: Shape, reader: _Reader) -> None:
+    dimensions = shape.dimensions
+    rank = len(dimensions)
+    total = math.prod(dimensions)
+    seen = [0] * rank
+    level = index = 0
+    misplaced = -1
+    while True:
+        word, where = reader.word, reader.where
+        if word == "{":
+            level += 1
+            if level > rank:
+                raise Rejected(
+                    where, f"too many braces: {shape.text_without_layout} has {counted_dimensions(rank)}"
+                )
+            if level > 1:
+                seen[level - 2] += 1
+                if seen[level - 2] > dimensions[level - 2]:
+                    raise Rejected(
+                        where, f"more than {dimensions[level - 2]} elements in dimension {level - 2}"
+                    )
+            reader.advance()
+        elif word == "}":
+            level -= 1
+            if misplaced >= 0 and seen[level] != dimensions[level]:
+                raise Rejected(
+                    misplaced, f"expected '{{': {shape.text_without_layout} has {counted_dimensions(rank)}"
+                )
+            if level < 0 or seen[level] != dimensions[level]:
+                count = seen[level] if level >= 0 else 0
+                raise Rejected(
+                    where,
+                    f"expected {dimensions[level] if rank else 0} elements in dimension {max(level, 0)},"
+                    f" found {count}",
+                )
+            seen[level] = 0
+            reader.advance()
+        elif word == "...":
+            if level != 1:
+                raise Rejected(where, "... stands directly in the outer braces: {...}")
+            seen[0] = dimensions[0]
+            reader.advance()
+        elif word == ",":
+            reader.advance()
+        elif not word or word == ")":
+            raise Rejected(where, f"the literal ends early: expected a value of {shape.text_without_layout}")
+        else:
+            if rank and level == rank:
+                seen[rank - 1] += 1
+                if seen[rank - 1] > dimensions[rank - 1]:
+                    raise Rejected(
+                        where, f"more than {dimensions[rank - 1]} elements in dimension {rank - 1}"
+                    )
+            elif rank and misplaced < 0:
+                # XLA minds only when the braces around it do not add up.
+                misplaced = where
+            if word == "(":
+                _check_complex(shape, reader, level == rank)
+            else:
+                _check_scalar(shape.element_type, word, where)
+                reader.advance()
+            if index >= total:
+                raise Rejected(where, f"more than the {total} elements of {shape.text_without_layout}")
+            index += 1
+        if not level:
+            return
+
+
+def _check_complex(shape: Shape, reader: _Reader, innermost: bool) -> None:
+    where = reader.where
+    if shape.element_type not in COMPLEX_TYPES:
+        raise Rejected(where, "( begins a complex number, but the elements are not complex")
+    if not innermost:
+        raise Rejected(
+            where, f"expected {{: {shape.text_without_layout} has {counted_dimensions(len(shape.dimensions))}"
+        )
+    part = "f32" if shape.element_type == "c64" else "f64"
+    reader.advance()
+    _check_float(part, reader.word, reader.where)
+    reader.advance()
+    reader.take(",", "between the parts of a complex number")
+    _check_float(part, reader.word, reader.where)
+    reader.advance()
+    reader.take(")", "behind a complex number")
+
+
+def _check_scalar(element_type: str, word: str, where: int) -> None:
+    if word in ("true", "false"):
+        if element_type != "pred":
+            raise Rejected(where, f"{word} is no value of {element_type}")
+    elif element_type in INTEGER_TYPES or element_type == "pred":
+        if not word.lstrip("-").isdigit():
+            raise Rejected(where, f"expected a whole number for {element_type}, found {word}")
+        value = signed(word)
+        if element_type == "pred":
+            return
+        bits = int(element_type[1:])
+        if element_type[0] == "s":
+            low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+        else:
+            low, high = 0, (1 << bits) - 1
+            value %= 1 << 64
+        if not low <= value <= high:
+            raise Rejected(where, f"{word} is out of range for {element_type}: {low} to {high}")
+    elif element_type in COMPLEX_TYPES:
+        raise Rejected(where, f"expected a complex number (real, imaginary), found {word}")
+    else:
+        _check_float(element_type, word, where)
+
+
+def _check_float(element_type: str, word: str, where: int) -> None:
+    sign_free = word.lstrip("-")
+    if sign_free.startswith("nan"):
+        if "(" in word:
+            payload = int(word[word.index("x") + 1 : -1], 16)
+            bits = _PAYLOAD_BITS.get(element_type)
+            if element_type in FLOATING_TYPES and payload >= 1 << (bits or 0):
+                raise Rejected(where, f"the payload of {word} does not fit {element_type}")
+        return
+    if sign_free == "inf":
+        return
+    try:
+        value = float(signed(word)) if sign_free.isdigit() else float(word)
+    except ValueError:
+        raise Rejected(
+            where, f"expected a number for {element_type}, found {word or 'the end of the literal'}"
+        ) from None
+    if math.isinf(value):
+        raise Rejected(where, f"{word} is out of range")
+    limit = _TOO_LARGE.get(element_type)
+    if (limit is not None and abs(value) >= limit) or (value < 0 and element_type == "f8e8m0fnu"):
+        raise Rejected(where, f"{word} is out of range for {element_type}")

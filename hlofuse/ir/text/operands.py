@@ -1,0 +1,136 @@
+"""From operands as written to the instructions they stand for (`HloParserImpl::ParseOperands`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.ir.text.checks import compatible
+from hlofuse.ir.text.elements import implied_element
+from hlofuse.ir.text.errors import Rejected, suggestion
+from hlofuse.ir.text.signatures import signature
+from hlofuse.ir.text.text import bare
+from hlofuse.ir.text.tree.nodes import CallNode, InstructionNode, OperandNode
+
+if TYPE_CHECKING:
+    from lark import Token
+
+    from hlofuse.ir.text.build import Scope
+
+
+class Operands(ABC):
+    """The part of the builder that resolves operands; making instructions is the other part's."""
+
+    @abstractmethod
+    def instruction(self, node: InstructionNode, scope: Scope) -> Instruction:
+        """Make and add an instruction."""
+
+    def operands(self, call: CallNode, scope: Scope) -> list[Instruction]:
+        """Those of a call, instructions written in their place made first."""
+        out: list[Instruction] = []
+        for operand in call.operands:
+            if operand.call is not None:
+                out.append(self.nested(operand, scope))
+            elif operand.name is not None:
+                if not self.is_dropped(operand.name, scope):
+                    out.append(self.named(operand, scope))
+            elif scope.implicit_parameters and operand.shape is not None:
+                out.append(self.implicit(operand.shape, None, scope))
+            # A shape and nothing else: XLA notes an error but reads on without the operand.
+        return out
+
+    def is_dropped(self, name: Token, scope: Scope) -> bool:
+        """An opcode in an operand's place that names no instruction: XLA reads on without the operand."""
+        if name.type == "NAME" or name in scope.names or scope.implicit_parameters:
+            return False
+        return signature(name) is not None
+
+    def nested(self, operand: OperandNode, scope: Scope) -> Instruction:
+        """An instruction in an operand's place, with whatever is nested in it: no recursion."""
+        assert operand.call is not None
+        ready: dict[int, Instruction] = {}
+        stack = [(operand, False)]
+        while stack:
+            current, inner_done = stack.pop()
+            call = current.call
+            assert call is not None
+            inner = [o for o in call.operands if o.call is not None]
+            if inner and not inner_done:
+                stack.append((current, True))
+                stack.extend((o, False) for o in reversed(inner))
+                continue
+            ready[id(current)] = self._one_nested(current, scope, ready)
+        return ready[id(operand)]
+
+    def _one_nested(self, operand: OperandNode, scope: Scope, ready: dict[int, Instruction]) -> Instruction:
+        call = operand.call
+        assert call is not None
+        # Inner instructions stand for themselves under the names they were given.
+        plain = [
+            o
+            if o.call is None
+            else OperandNode(None, o.call.opcode.update(value="%" + ready[id(o)].name), [], None, o.start)
+            for o in call.operands
+        ]
+        node = InstructionNode(
+            None,
+            None,
+            operand.shape,
+            CallNode(call.opcode, plain, call.payload, call.end),
+            [],
+            operand.start,
+            call.end,
+        )
+        return self.instruction(node, scope)
+
+    def find(self, token: Token, scope: Scope) -> Instruction:
+        name = bare(token)
+        known = scope.names.get(name)
+        if known is None:
+            hint = suggestion(name, scope.names)
+            raise Rejected(token.start_pos or 0, f"{name} is not defined before this place{hint}")
+        return known
+
+    def named(self, operand: OperandNode, scope: Scope) -> Instruction:
+        """The instruction of that name, or the element of it that `#` asks for."""
+        token = operand.name
+        assert token is not None
+        name = bare(token)
+        declared = operand.shape
+        if scope.implicit_parameters and name not in scope.names:
+            if declared is None:
+                raise Rejected(
+                    token.start_pos or 0, f"the shape of {name} is missing: a single instruction needs it"
+                )
+            current = self.implicit(declared, name, scope)
+        else:
+            current = self.find(token, scope)
+        path = name
+        for number in operand.indices:
+            index = int(number)
+            elements = current.shape.tuple_shapes if current.shape.is_tuple else ()
+            if not 0 <= index < len(elements):
+                raise Rejected(number.start_pos or 0, f"{path} is {current.shape} and has no element {index}")
+            path += f"#{index}"
+            element = scope.names.get(path)
+            if element is None:
+                element = implied_element(current, index, path)
+                scope.names[path] = element
+                scope.computation.append_parsed(element)
+            current = element
+        if declared is not None and not compatible(declared, current.shape):
+            raise Rejected(
+                operand.start,
+                f"{path} is {current.shape.text_without_layout}, not {declared.text_without_layout}",
+            )
+        return current
+
+    def implicit(self, shape: Shape, name: str | None, scope: Scope) -> Instruction:
+        number = len(scope.parameters)
+        parameter = Instruction(name or f"_{number}", shape, "parameter", payload=str(number))
+        scope.parameters[number] = parameter
+        scope.computation.append_parsed(parameter)
+        scope.names[parameter.name] = parameter
+        return parameter

@@ -1,0 +1,241 @@
+"""From a module back to HLO text (`HloModule::Print`, `HloComputation::Print`, `HloInstruction::Print`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
+from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.shape import Shape
+from hlofuse.ir.stack_frames import StackFrames
+
+_CALLED = frozenset(CALLED_COMPUTATION_ATTRIBUTES)
+_DEFAULT = PrintOptions()
+# Attributes XLA prints behind the control predecessors.
+_LAST = ("statistics", "result_accuracy", "origin", "metadata", "backend_config")
+# A constant of more elements is large (`HloConstantInstruction::PrintOperandsWithCanonicalNameMap`).
+_SMALL_CONSTANT = 10
+
+
+def print_module(module: Module, options: PrintOptions | None = None) -> str:
+    """The module as text, by default the way it was written where it was read.
+
+    So what has been read is printed as it was. With `options`, or once computations have been added,
+    they come in the order XLA would print them in.
+    """
+    chosen = options if options is not None else module.print_options
+    computations = module.computations
+    if options is not None or not _callees_come_first(computations):
+        computations = module.computation_post_order()
+    out = [f"HloModule {module.name}{module.attributes.text}"]
+    if chosen.metadata and module.stack_frames:
+        out.append("\n\n" + print_stack_frames(module.stack_frames))
+    out.append("\n\n")
+    for computation in computations:
+        out += _ComputationPrinter(computation, chosen, "").lines()
+        out.append("\n\n")
+    return "".join(out)
+
+
+def _callees_come_first(computations: list[Computation]) -> bool:
+    seen: set[Computation] = set()
+    for computation in computations:
+        for instruction in computation:
+            for _, callee in instruction.called:
+                if callee not in seen:
+                    return False
+        seen.add(computation)
+    return True
+
+
+def print_computation(computation: Computation, options: PrintOptions | None = None) -> str:
+    """One computation, without the line end behind its brace."""
+    return "".join(_ComputationPrinter(computation, options or _options_of(computation), "").lines())
+
+
+def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
+    """One instruction, without ROOT."""
+    chosen = options
+    if chosen is None:
+        chosen = _DEFAULT if instruction.computation is None else _options_of(instruction.computation)
+    return _InstructionPrinter(chosen, "").text(instruction)
+
+
+def print_stack_frames(frames: StackFrames) -> str:
+    """The source tables (`HloModule::PrintStackFrameIndex`)."""
+    out = []
+    for title, strings in (("FileNames", frames.files), ("FunctionNames", frames.functions)):
+        out.append(f"{title}\n" + "".join(f"{n} {_quoted(s)}\n" for n, s in strings.items()))
+    for title, records in (("FileLocations", frames.locations), ("StackFrames", frames.frames)):
+        rows = ((n, " ".join(f"{k}={v}" for k, v in record.items())) for n, record in records.items())
+        out.append(f"{title}\n" + "".join(f"{n} {{{row}}}\n" for n, row in rows))
+    return "\n".join(out)
+
+
+def _quoted(text: str) -> str:
+    from hlofuse.ir.attributes.metadata import quote
+
+    return quote(text)
+
+
+def _options_of(computation: Computation) -> PrintOptions:
+    return computation.module.print_options if computation.module is not None else _DEFAULT
+
+
+class _ComputationPrinter:
+    """One computation; `indent` is what stands before its braces."""
+
+    def __init__(
+        self, computation: Computation, options: PrintOptions, indent: str, nested: bool = False
+    ) -> None:
+        self.computation = computation
+        self.options = options
+        self.indent = indent
+        self.nested = nested
+
+    def lines(self) -> Iterator[str]:
+        """The text in pieces, without a line end after the closing brace."""
+        computation, options = self.computation, self.options
+        yield self.indent
+        if not self.nested:
+            yield f"{'ENTRY ' if computation.is_entry else ''}{'%' * options.percent}{computation.name} "
+        if options.signatures:
+            yield self._signature() + " "
+        yield "{\n"
+        printer = _InstructionPrinter(options, self.indent + "  ")
+        root = computation.root
+        count = 0
+        for instruction in self._order():
+            count += 1
+            if (
+                options.compact_elements
+                and instruction.opcode == "get-tuple-element"
+                and instruction is not root
+            ):
+                continue
+            yield f"{self.indent}  {'ROOT ' if instruction is root else ''}{printer.text(instruction)}\n"
+        yield self.indent + "}" + computation.attributes_text
+        if options.names_after_braces and count > 5:
+            yield f" // {computation.name}"
+
+    def _order(self) -> Iterable[Instruction]:
+        module = self.computation.module
+        if module is not None and module.is_scheduled and self._is_schedule():
+            return self.computation  # instructions of a scheduled module stand in the schedule's order
+        return self.computation.post_order()
+
+    def _is_schedule(self) -> bool:
+        """Whether the instructions stand in an order they can run in: what a pass made or changed may not."""
+        seen: set[Instruction] = set()
+        for x in self.computation:
+            if not seen.issuperset(x.operands) or not seen.issuperset(x.control_predecessors):
+                return False
+            seen.add(x)
+        return True
+
+    def _signature(self) -> str:
+        parameters = ", ".join(
+            f"{p.name}: {p.shape.text_without_layout}" for p in self.computation.parameters
+        )
+        return f"({parameters}) -> {self.computation.root.shape.text_without_layout}"
+
+
+class _InstructionPrinter:
+    """Instructions of one computation, which share the numbering of canonical names."""
+
+    def __init__(self, options: PrintOptions, indent: str) -> None:
+        self.options = options
+        self.indent = indent
+        self.percent = "%" if options.percent else ""
+        self.numbers: dict[Instruction, int] = {}
+        self.simple = not (options.operand_shapes or options.compact_elements or options.canonical_names)
+
+    def text(self, x: Instruction) -> str:
+        """`name = shape opcode(operands), attributes`."""
+        inner = self._payload(x) if x.payload is not None else self._operands(x)
+        return f"{self._name(x)} = {self._shape(x.shape)} {x.opcode}({inner}){self._attributes(x)}"
+
+    def _name(self, x: Instruction) -> str:
+        if self.options.canonical_names:
+            return f"tmp_{self.numbers.setdefault(x, len(self.numbers))}"
+        return self.percent + x.name
+
+    def _shape(self, shape: Shape) -> str:
+        return str(shape) if self.options.layouts else shape.text_without_layout
+
+    def _payload(self, x: Instruction) -> str:
+        text = x.payload or ""
+        if x.opcode == "constant" and not self.options.large_constants:
+            shape = x.shape
+            if not shape.is_array or shape.element_count > _SMALL_CONSTANT:
+                return "{...}"
+        return text
+
+    def _operands(self, x: Instruction) -> str:
+        operands = x.operands
+        interval = self.options.operand_numbers
+        if self.simple:
+            percent = self.percent
+            names = [percent + o.name for o in operands]
+        else:
+            names = [self._operand(o) for o in operands]
+        if interval:
+            for number in range(interval, len(names), interval):
+                names[number] = f"/*index={number}*/{names[number]}"
+        return ", ".join(names)
+
+    def _operand(self, x: Instruction) -> str:
+        options = self.options
+        shape = self._shape(x.shape) + " " if options.operand_shapes else ""
+        if not options.compact_elements:
+            return shape + self._name(x)
+        path = ""
+        while x.opcode == "get-tuple-element":
+            path = f"#{x.tuple_index}{path}"
+            x = x.operands[0]
+        return shape + self._name(x) + path
+
+    def _attributes(self, x: Instruction) -> str:
+        options = self.options
+        attributes = x.attributes
+        plain = options.percent and options.metadata and options.backend_config
+        if plain and not x.called and x._control is None and "control-predecessors" not in attributes.text:
+            return attributes.text
+        called: dict[str, list[Computation]] = {}
+        for name, computation in x.called:
+            called.setdefault(name, []).append(computation)
+        parts: list[str] = []
+        control = self._control(x)
+        for name, value in attributes.raw_items.items():
+            if name == "control-predecessors":
+                continue
+            if control and name in _LAST:
+                parts.append(control)
+                control = ""
+            if (name == "metadata" and not options.metadata) or (
+                name == "backend_config" and not options.backend_config
+            ):
+                continue
+            if name in _CALLED and name in called:
+                value = self._called(called[name], braced=value.startswith("{"))
+            parts.append(f", {name}={value}")
+        return "".join(parts) + control
+
+    def _control(self, x: Instruction) -> str:
+        predecessors = x.control_predecessors
+        if not predecessors or not self.options.control_dependencies:
+            return ""
+        return f", control-predecessors={{{', '.join(self.percent + p.name for p in predecessors)}}}"
+
+    def _called(self, computations: list[Computation], braced: bool) -> str:
+        if self.options.nested_bodies:
+            bodies = ["".join(self._nested(c).lines()) for c in computations]
+            return "{\n" + ",\n".join(bodies) + "\n}" if braced else "\n" + ", ".join(bodies)
+        text = ", ".join(self.percent + c.name for c in computations)
+        return f"{{{text}}}" if braced else text
+
+    def _nested(self, computation: Computation) -> _ComputationPrinter:
+        return _ComputationPrinter(computation, self.options, self.indent, nested=True)

@@ -1,0 +1,27 @@
+"""Reading a dump: the fast path where the text is ordinary, the grammar for the rest."""
+
+from __future__ import annotations
+
+import gc
+
+from hlofuse.ir.module import Module
+from hlofuse.ir.text.fallback import GrammarPieces
+from hlofuse.ir.text.fast import read_fast
+from hlofuse.ir.text.fast_path_miss import Declined
+
+
+def parse_module(text: str, filename: str | None = None) -> Module:
+    """Read a dump; raises `HloParseError` for what is not HLO (`ParseAndReturnUnverifiedModule`)."""
+    collecting = gc.isenabled()
+    gc.disable()  # nothing made here is garbage, and looking for it takes as long as reading
+    try:
+        module = read_fast(text, GrammarPieces())
+    except Declined:
+        from hlofuse.ir.text.grammar import parse_module as parse_by_grammar
+
+        return parse_by_grammar(text, filename)
+    finally:
+        if collecting:
+            gc.enable()
+    module.filename = filename
+    return module

@@ -1,0 +1,71 @@
+"""What the grammar's rules become: a value and the stretch of text it came from.
+
+Each rule has a handler, a plain function from the list of its parts (tokens, and the values of inner
+rules) to its value. lark calls them as it reduces, so no tree of the whole text is ever built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token
+
+from hlofuse.ir.text.errors import Rejected
+from hlofuse.ir.text.text import signed
+
+Handler = Callable[[list[Any]], Any]
+
+HANDLERS: dict[str, Handler] = {}
+"""Rule (or alias) to handler; filled by the modules that define them."""
+
+
+class Span:
+    """A rule's value with its place in the text."""
+
+    __slots__ = ("end", "start", "value")
+
+    def __init__(self, value: Any, start: int, end: int) -> None:
+        self.value = value
+        self.start = start
+        self.end = end
+
+
+def handler(*rules: str) -> Callable[[Handler], Handler]:
+    """Make a function the handler of the named rules."""
+
+    def register(function: Handler) -> Handler:
+        for rule in rules:
+            HANDLERS[rule] = function
+        return function
+
+    return register
+
+
+def spanning(*rules: str) -> Callable[[Handler], Handler]:
+    """As `handler`, for functions that want their parts as `Span` objects, with their places."""
+
+    def register(function: Handler) -> Handler:
+        function.wants_spans = True  # type: ignore[attr-defined]
+        return handler(*rules)(function)
+
+    return register
+
+
+def place(part: Any) -> int:
+    """Where a token or span begins."""
+    start: int | None = part.start_pos if isinstance(part, Token) else part.start
+    return start or 0
+
+
+def values(parts: list[Any]) -> list[Any]:
+    """The parts that are no tokens."""
+    return [p for p in parts if not isinstance(p, Token)]
+
+
+def fits_int32(token: Token) -> int:
+    """The token's integer; XLA rejects what is wider than 32 bits here."""
+    value = signed(token)
+    if not -(1 << 31) <= value < 1 << 31:
+        raise Rejected(token.start_pos or 0, f"{value} does not fit into 32 bits")
+    return value

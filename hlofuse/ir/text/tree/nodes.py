@@ -1,0 +1,98 @@
+"""What the grammar makes of a text: modules, computations, instructions as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lark import Token
+
+from hlofuse.ir.literal import Literal
+from hlofuse.ir.shape import Shape
+from hlofuse.ir.text.tree.handlers import Span
+
+
+@dataclass(slots=True)
+class AttributeNode:
+    """`key=value`: the key's token, the typed value, and where the value stands."""
+
+    key: Token
+    value: Any
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        return self.key[:-1]
+
+
+def plain_value(node: AttributeNode, text: str) -> Any:
+    """The value as other parts of the program see it: no tokens, no places."""
+    value = node.value
+    if node.name == "literal":
+        literals = [Literal(shape, text[span.start : span.end]) for shape, span in value]
+        return literals[0] if len(literals) == 1 else tuple(literals)
+    if node.key.type in ("KEY_COMPUTATIONS", "KEY_CONTROL"):
+        return tuple(v.strip("%:") if isinstance(v, Token) else text[node.start : node.end] for v in value)
+    if node.key.type == "KEY_COMPUTATION":
+        return value.strip("%:") if isinstance(value, Token) else text[node.start : node.end]
+    return str(value) if isinstance(value, Token) else value
+
+
+@dataclass(slots=True)
+class CallNode:
+    """An opcode with what stands in its parentheses."""
+
+    opcode: Token
+    operands: list[OperandNode]
+    payload: Span | None
+    """Of a constant or parameter: what stands between the parentheses."""
+    end: int
+    depth: int = 1
+
+
+@dataclass(slots=True)
+class OperandNode:
+    """A name, an instruction, or just a shape; `start` is where it begins."""
+
+    shape: Shape | None
+    name: Token | None
+    indices: list[Token]
+    call: CallNode | None
+    start: int
+
+
+@dataclass(slots=True)
+class InstructionNode:
+    """One instruction as written."""
+
+    root: Token | None
+    name: Token | None
+    shape: Shape | None
+    call: CallNode
+    attributes: list[AttributeNode]
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class ComputationNode:
+    """One computation as written."""
+
+    entry: Token | None
+    name: Token
+    result: Shape | None
+    result_start: int
+    instructions: list[InstructionNode]
+    attributes: list[AttributeNode]
+
+
+@dataclass(slots=True)
+class ModuleNode:
+    """A whole text; without `name` it had no header."""
+
+    name: Token | None
+    attributes: list[AttributeNode]
+    tables: list[dict[int, Any]]
+    computations: list[ComputationNode] = field(default_factory=list)
+    single: InstructionNode | None = None

@@ -1,0 +1,300 @@
+"""Handlers for attribute values: from the parts of a rule to the typed value (`hlofuse.ir.attributes`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lark import Token
+
+from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+from hlofuse.ir.attributes.metadata import OpMetadata, ResultAccuracy, Statistics
+from hlofuse.ir.attributes.sparsity import SparsityConfig, SparsityDescriptor, TensorSparsity
+from hlofuse.ir.attributes.window import (
+    PaddingConfig,
+    PaddingDimension,
+    SliceRange,
+    SliceRanges,
+    Window,
+    WindowDimension,
+)
+from hlofuse.ir.text.errors import Rejected
+from hlofuse.ir.text.text import signed, unquote
+from hlofuse.ir.text.tree.handlers import Span, fits_int32, handler, spanning, values
+from hlofuse.ir.text.tree.nodes import AttributeNode
+
+_LARGEST_FLOAT = 3.4028234663852886e38
+
+# ------------------------------------------------------------------ one attribute
+
+
+@spanning("attribute", "integer_attribute")
+def _attribute(parts: list[Any]) -> AttributeNode:
+    key, part = parts
+    if isinstance(part, Span):
+        value = part.value
+        if key.type == "KEY_FLOAT" and abs(value) > _LARGEST_FLOAT:
+            raise Rejected(part.start, f"{value} is out of range for a float")
+        return AttributeNode(key, value[0] if key.type in ("KEY_SHAPE",) else value, part.start, part.end)
+    convert = _TOKEN_VALUES.get(part.type)
+    value = fits_int32(part) if key.type == "KEY_INT32" else convert(part) if convert else str(part)
+    return AttributeNode(key, value, part.start_pos, part.end_pos)
+
+
+@spanning("unknown_attribute")
+def _unknown(parts: list[Any]) -> AttributeNode:
+    return AttributeNode(parts[0], None, parts[0].end_pos, parts[0].end_pos)
+
+
+def _dim_labels(token: Token) -> ConvolutionDimensionNumbers:
+    lhs, rest = token.split("_")
+    rhs, output = rest.split("->")
+    where = token.start_pos or 0
+    counts = []
+    for labels, letters in ((lhs, "bf"), (rhs, "io"), (output, "bf")):
+        named = labels.replace("?", "")
+        if len(set(named)) != len(named):
+            raise Rejected(where, f"a dimension is named twice in {labels}")
+        count = sum(c not in letters for c in named)
+        if any(c not in letters and (not c.isdigit() or int(c) >= count) for c in named):
+            raise Rejected(
+                where, f"expected the letters {letters} and the digits 0 to {count - 1} in {labels}"
+            )
+        counts.append(count)
+    if len(set(counts)) != 1:
+        raise Rejected(where, "input, kernel and output must have as many spatial dimensions as each other")
+    return ConvolutionDimensionNumbers(lhs, rhs, output)
+
+
+def _pad(token: Token) -> PaddingConfig:
+    # A token like 1_2_3 has no negative interior: the pattern sees to that.
+    return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in token.split("x")))
+
+
+def _sparsity(token: Token) -> tuple[SparsityDescriptor, ...]:
+    out = []
+    for item in filter(None, token.split("_")):
+        side, rest = item.split(".")
+        dimension, ratio = rest.split("@")
+        n, m = map(int, ratio.split(":"))
+        out.append(SparsityDescriptor("LR".index(side), int(dimension), n, m))
+    return tuple(out)
+
+
+_TOKEN_VALUES: dict[str, Any] = {
+    "INT": signed,
+    "STRING": unquote,
+    "DIM_LABELS": _dim_labels,
+    "PAD": _pad,
+    "SPARSITY": _sparsity,
+    "NAME": lambda t: t.strip("%:"),
+}
+
+
+# ------------------------------------------------------------------ simple values
+
+
+@handler("boolean")
+def _boolean(parts: list[Any]) -> bool:
+    return bool(parts[0].type == "TRUE")
+
+
+@handler("number")
+def _number(parts: list[Any]) -> float:
+    return float(parts[0].split("(")[0])
+
+
+@handler("integers")
+def _integers(parts: list[Any]) -> list[int]:
+    if len(parts) == 1:
+        return [signed(parts[0])]
+    parts[0].append(signed(parts[2]))
+    return parts[0]  # type: ignore[no-any-return]
+
+
+@handler("integer_list")
+def _integer_list(parts: list[Any]) -> tuple[int, ...]:
+    return tuple(parts[1]) if len(parts) == 3 else ()
+
+
+@handler("integer_lists", "booleans", "words")
+def _list(parts: list[Any]) -> tuple[Any, ...]:
+    return tuple(str(p) if isinstance(p, Token) else p for p in parts if not _is_mark(p))
+
+
+def _is_mark(part: Any) -> bool:
+    return isinstance(part, Token) and part.type in ("LBRACE", "RBRACE", "COMMA")
+
+
+@handler("names")
+def _names(parts: list[Any]) -> tuple[Token, ...]:
+    return tuple(p for p in parts[1:-1] if not _is_mark(p))
+
+
+@handler("called")
+def _called(parts: list[Any]) -> Any:
+    """The token of a name, or the instructions of a computation written in place."""
+    return parts[0]
+
+
+@handler("called_list")
+def _called_list(parts: list[Any]) -> list[Any]:
+    return [p for p in parts[1:-1] if not _is_mark(p)]
+
+
+@handler("shape_list")
+def _shape_list(parts: list[Any]) -> tuple[Any, ...]:
+    return tuple(s for s, _ in values(parts))
+
+
+@spanning("typed_literal")
+def _typed_literal(parts: list[Any]) -> list[tuple[Any, Span]]:
+    """Shape and text of every array in it."""
+    if isinstance(parts[0], Token):
+        return [leaf for p in parts if isinstance(p, Span) for leaf in p.value]
+    return [(parts[0].value, parts[1])]
+
+
+# ------------------------------------------------------------------ windows, slices
+
+
+@handler("ranges")
+def _ranges(parts: list[Any]) -> SliceRanges:
+    return SliceRanges(values(parts))
+
+
+@handler("range")
+def _range(parts: list[Any]) -> SliceRange:
+    return SliceRange(*(signed(p) for p in parts if p.type == "INT"))
+
+
+@spanning("window")
+def _window(parts: list[Any]) -> Window:
+    fields: dict[str, list[Any]] = {}
+    for part in parts[1:-1]:
+        key, value = part.value
+        # XLA takes an empty list for one not given yet, but no text writes one.
+        if key in fields:
+            raise Rejected(part.start, f"{key}= is given twice in the window")
+        fields[key] = value
+    rank = len(fields.get("size", ()))
+    for key, value in fields.items():
+        if len(value) != rank:
+            raise Rejected(
+                parts[0].start_pos, f"{key}= must have as many parts as size=: {rank}, not {len(value)}"
+            )
+    pad = fields.get("pad", [(0, 0)] * rank)
+    one = [1] * rank
+    columns = zip(
+        fields.get("size", []),
+        fields.get("stride", one),
+        pad,
+        fields.get("rhs_dilate", one),
+        fields.get("lhs_dilate", one),
+        fields.get("rhs_reversal", [0] * rank),
+        strict=True,
+    )
+    return Window(
+        tuple(WindowDimension(s, t, p[0], p[1], rd, ld, rev == 1) for s, t, p, rd, ld, rev in columns)
+    )
+
+
+@handler("window_field")
+def _window_field(parts: list[Any]) -> tuple[str, list[Any]]:
+    key, value = parts
+    if value.type == "PAD":
+        pads = [tuple(map(int, d.split("_"))) for d in value.split("x")]
+        if any(len(p) != 2 for p in pads):
+            raise Rejected(value.start_pos, "a window's padding is low_high for each dimension")
+        return key[:-1], pads
+    return key[:-1], [signed(n) for n in value.split("x")]
+
+
+# ------------------------------------------------------------------ metadata and the like
+
+
+@handler("frontend_attributes")
+def _frontend(parts: list[Any]) -> dict[str, str]:
+    return dict(values(parts))
+
+
+@handler("frontend_attribute")
+def _frontend_attribute(parts: list[Any]) -> tuple[str, str]:
+    key, value = parts
+    return key[:-1], unquote(value) if value.type == "STRING" else str(value)
+
+
+@handler("any_key", "reduction")
+def _text(parts: list[Any]) -> str:
+    return str(parts[0])
+
+
+@handler("statistics")
+def _statistics(parts: list[Any]) -> Statistics:
+    if len(parts) == 2:
+        return Statistics()
+    return Statistics(signed(parts[2]), tuple(p for p in parts[3:] if isinstance(p, tuple)))
+
+
+@handler("statistic")
+def _statistic(parts: list[Any]) -> tuple[str, float]:
+    return parts[0][:-1], float(parts[1].split("(")[0])
+
+
+@spanning("metadata")
+def _metadata(parts: list[Any]) -> OpMetadata:
+    fields: dict[str, Any] = {}
+    for part in parts:
+        if isinstance(part, Span):
+            key, value = part.value
+            if key in fields:
+                raise Rejected(part.start, f"{key}= is given twice in the metadata")
+            fields[key] = value
+    return OpMetadata(**fields)
+
+
+@handler("metadata_field")
+def _metadata_field(parts: list[Any]) -> tuple[str, Any]:
+    key, value = parts
+    if isinstance(value, Token):
+        return key[:-1], unquote(value) if value.type == "STRING" else fits_int32(value)
+    if key == "profile_type=" and any(not 0 <= v <= 3 for v in value):
+        raise Rejected(key.start_pos or 0, "a profile type is 0, 1, 2 or 3")
+    return key[:-1], value
+
+
+@handler("metadata_list")
+def _metadata_list(parts: list[Any]) -> tuple[OpMetadata, ...]:
+    return tuple(values(parts))
+
+
+@handler("accuracy")
+def _accuracy(parts: list[Any]) -> ResultAccuracy:
+    if parts[1].type == "KEY_MODE":
+        if parts[2] not in ("default", "highest"):
+            raise Rejected(parts[2].start_pos, "expected the mode default or highest")
+        return ResultAccuracy(mode=str(parts[2]))
+    return ResultAccuracy(**dict(values(parts)))
+
+
+@handler("tolerance")
+def _tolerance(parts: list[Any]) -> tuple[str, float]:
+    return parts[0][:-1], parts[1]
+
+
+@handler("sparsity_config")
+def _sparsity_config(parts: list[Any]) -> SparsityConfig:
+    return SparsityConfig(**{str(k[:-1]): v for k, v in zip(parts[1:-1:2], parts[2:-1:2], strict=True)})
+
+
+@handler("tensor_sparsity")
+def _tensor_sparsity(parts: list[Any]) -> TensorSparsity:
+    fields: dict[str, int] = {}
+    for key, value in zip(parts[1:-1:2], parts[2:-1:2], strict=True):
+        if key == "sparsity=":
+            numbers = [int(n) for n in value.split("x")]
+            if len(numbers) != 2:
+                raise Rejected(value.start_pos, "expected sparsity=NxM: N non-zeros in M elements")
+            fields["num_non_zero"], fields["block_size"] = numbers
+        else:
+            fields[key[:-1]] = signed(value)
+    return TensorSparsity(**fields)

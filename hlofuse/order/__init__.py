@@ -1,0 +1,1 @@
+"""Where ids and use-lists come from."""

@@ -1,0 +1,103 @@
+"""Operations on constants become constants (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.removing import is_dead
+from hlofuse.passes.common import make
+from hlofuse.passes.common.chosen_branch import elements_of_choice
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import evaluate
+
+_NEVER = frozenset(
+    """
+    broadcast iota fft all-gather all-to-all collective-permute copy-done copy-start custom-call domain
+    get-dimension-size opt-barrier partition-id ragged-all-to-all ragged-dot replica-id rng-bit-generator
+    rng-get-and-update-state while after-all rng
+    """.split()
+)
+_STAYS = frozenset({"parameter", "constant", "tuple"})
+
+
+@dataclass(frozen=True)
+class HloConstantFolding:
+    """`constant_folding`, as far as `evaluation` goes."""
+
+    name: ClassVar[str] = "constant_folding"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in reversed(module.non_fusion_computations()):
+            for i in computation.post_order():
+                if i.computation is not None and not is_dead(i) and _is_foldable(i):
+                    changed |= _fold(i)
+        return changed
+
+
+def _is_foldable(i: Instruction) -> bool:
+    if i.opcode in _NEVER or i.opcode in _STAYS or i.control_predecessors or i.control_successors:
+        return False
+    if not _has_constant(i) or not all(map(_is_known, i.operands)):
+        return False
+    if i.opcode == "conditional":
+        return not any(x.opcode in _NEVER or x.called for c in i.called_computations for x in c)
+    if i.called and i.opcode not in ("reduce", "reduce-window", "scatter"):
+        return False
+    if i.opcode == "pad" and i.operands[0].opcode == "broadcast":
+        return False
+    return not has_side_effect(i)
+
+
+def _has_constant(i: Instruction) -> bool:
+    return any(o.opcode == "constant" or (o.opcode == "tuple" and _has_constant(o)) for o in i.operands)
+
+
+def _is_known(operand: Instruction) -> bool:
+    """A constant, a broadcast of one, or a counter; or a tuple of such."""
+    if operand.opcode == "tuple":
+        return all(map(_is_known, operand.operands))
+    if operand.opcode == "broadcast":
+        return operand.operands[0].opcode == "constant"
+    return operand.opcode in ("constant", "iota")
+
+
+def _with_same_elements(i: Instruction) -> Instruction | None:
+    """A constant whose elements the dump leaves out is another such one reshaped, or out of a tuple."""
+    source = i.operands[0]
+    if i.opcode == "get-tuple-element" and source.opcode == "tuple":
+        source = source.operands[i.tuple_index]
+    elif i.opcode != "reshape":
+        return None
+    if source.opcode == "constant" and source.literal.is_elided:
+        return make.add(i, "constant", i.shape, payload=source.payload)
+    return None
+
+
+def _folded(i: Instruction) -> Instruction:
+    if i.opcode != "conditional":
+        return _with_same_elements(i) or make.constant(i, i.shape, evaluate(i))
+    # XLA makes one constant of the tuple; its elements are made anew where they are taken out of it.
+    elements = zip(i.shape.tuple_shapes, elements_of_choice(i), strict=True)
+    return make.tuple_of(i, [make.constant(i, shape, values) for shape, values in elements])
+
+
+def _fold(i: Instruction) -> bool:
+    try:
+        constant = _folded(i)
+    except (CannotEvaluate, make.NotRepresentable):
+        return False
+    i.replace_all_uses_with(constant)
+    dead = [i]
+    while dead:
+        gone = dead.pop()
+        if gone.computation is None:
+            continue
+        operands = list(gone.operands)
+        gone.computation.remove_instruction(gone)
+        dead += [o for o in operands if is_dead(o)]
+    return True

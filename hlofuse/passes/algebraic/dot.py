@@ -1,0 +1,199 @@
+"""Matrix products (`HandleDot`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.functions import is_of_parameters
+from hlofuse.passes.algebraic.reordered_contraction import reorder_contraction
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.reducers import reducer
+from hlofuse.passes.common.shapes import array, is_sorted, permuted, without_ones
+
+_SUPPORTED = (None, "dot_f32_f32_f32")
+
+
+def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction:
+    """dot(b, a), its batch dimensions in `order`."""
+    batch = [[DotDimensions.of(dot).batch(side)[k] for k in order] for side in (1, 0)]
+    contracting = [DotDimensions.of(dot).contracting(side) for side in (1, 0)]
+    new = new_dot(dot, dot.operands[::-1], batch, contracting, dot.shape.element_type, dot)
+    new.shape = shape
+    precision = dot.attributes.raw("operand_precision")
+    if precision is not None:
+        words = precision.strip("{}").split(",")
+        text = "{" + ",".join(reversed(words)) + "}"
+        new.attributes = new.attributes.updated(operand_precision=text)
+    return new
+
+
+def is_parameter_like(x: Instruction) -> bool:
+    """A parameter behind operations of one operand (`IsParameterLike`)."""
+    while x.opcode != "parameter":
+        if len(x.operands) != 1:
+            return False
+        x = x.operands[0]
+    return True
+
+
+def handle_dot(c: Context, dot: Instruction) -> None:
+    if c.options.layout_sensitive or len(dot.operands) != 2:
+        return
+    lhs, rhs = dot.operands
+    if 0 in (dot.shape.element_count, lhs.shape.element_count, rhs.shape.element_count):
+        zero = make.scalar(dot, dot.shape.element_type, 0)
+        c.replace(dot, make.broadcast(dot, dot.shape, zero, ()))
+        return
+    supported = dot.attributes.raw("algorithm") in _SUPPORTED
+    if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).contracting(0):
+        _as_product(c, dot)
+        return
+    if supported and c.options.dot_strength_reduction:
+        only = [_has_nothing_else(dot, side) for side in (0, 1)]
+        if all(only) or (any(only) and not c.options.executing_on_cpu):
+            _as_reduction(c, dot)
+            return
+    if reorder_contraction(c, dot) or _drop_ones(c, dot) or _drop_transposes(c, dot):
+        return
+    if c.options.move_dot_param_to_rhs:
+        _parameter_to_right(c, dot)
+
+
+def _has_nothing_else(dot: Instruction, side: int) -> bool:
+    rank = dot.operands[side].shape.rank
+    return len(DotDimensions.of(dot).batch(side)) + len(DotDimensions.of(dot).contracting(side)) == rank
+
+
+def _normalized(dot: Instruction, side: int) -> Instruction:
+    """Batch dimensions first, contracted ones last, of the dot's element type
+    (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
+    operand = dot.operands[side]
+    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
+    rest = [d for d in range(operand.shape.rank) if d not in batch and d not in contracting]
+    order = [*batch, *rest, *contracting]
+    if not is_sorted(order):
+        operand = make.transpose(operand, operand, order)
+    return make.convert(operand, operand, dot.shape.element_type)
+
+
+def _as_product(c: Context, dot: Instruction) -> None:
+    """Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`)."""
+    lhs, rhs = dot.operands
+    left, right = _normalized(dot, 0), _normalized(dot, 1)
+    rank, batch = dot.shape.rank, len(DotDimensions.of(dot).batch(0))
+    if rank != lhs.shape.rank:
+        left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
+    if rank != rhs.shape.rank:
+        right = make.broadcast(dot, dot.shape, right, [*range(batch), *range(lhs.shape.rank, rank)])
+    c.replace(dot, make.binary(dot, "multiply", left, right, dot.shape))
+
+
+def _as_reduction(c: Context, dot: Instruction) -> None:
+    """One side has nothing but batch and contracted dimensions: a sum of products
+    (`RewriteBatchPlusContractingAsReduce`)."""
+    left, right = _normalized(dot, 0), _normalized(dot, 1)
+    batch, contracting = len(DotDimensions.of(dot).batch(0)), len(DotDimensions.of(dot).contracting(0))
+    outer_left, outer_right = (o.shape.rank - batch - contracting for o in dot.operands)
+    outer = max(outer_left, outer_right)
+    across = [*range(batch), *range(batch + outer, batch + outer + contracting)]
+    if outer_right > 0:
+        left = make.broadcast(dot, right.shape, left, across)
+    elif outer_left > 0:
+        right = make.broadcast(dot, left.shape, right, across)
+    element_type = dot.shape.element_type
+    summed = element_type
+    if element_type in FLOATING_TYPES and element_type != "f64":
+        summed = "f32"
+    product = make.convert(dot, make.binary(dot, "multiply", left, right), summed)
+    zero = make.scalar(dot, summed, 0)
+    function = _scalar_addition(dot, summed)
+    total = make.reduce(dot, product, zero, range(batch + outer, batch + outer + contracting), function)
+    c.replace(dot, make.convert(dot, total, element_type))
+
+
+def _scalar_addition(at: Instruction, element_type: str) -> Computation:
+    """A computation that adds two scalars, one that is there if any (`GetOrCreateScalarAddComputation`)."""
+    shape = array(element_type)
+    for known in module_of(computation_of(at)).computations:
+        plain = len(known) == 3 and known.root.shape.key == shape.key
+        if plain and known.name.startswith("scalar_add_computation") and is_of_parameters(known, "add"):
+            return known
+    return reducer(at, "scalar_add_computation", "add", element_type, ("scalar_lhs", "scalar_rhs"))
+
+
+def _drop_ones(c: Context, dot: Instruction) -> bool:
+    """No dimension of size 1 (`RemoveDegenerateDimensionFromDot`)."""
+    sizes = [o.shape.dimensions for o in dot.operands]
+    if 1 not in sizes[0] and 1 not in sizes[1]:
+        return False
+    place = []
+    for side in (0, 1):
+        kept = [d for d, n in enumerate(sizes[side]) if n != 1]
+        place.append({d: k for k, d in enumerate(kept)})
+    batch = [[place[s][d] for d in DotDimensions.of(dot).batch(s) if d in place[s]] for s in (0, 1)]
+    contracting = [
+        [place[s][d] for d in DotDimensions.of(dot).contracting(s) if d in place[s]] for s in (0, 1)
+    ]
+    operands = [
+        make.reshape(dot, without_ones(o.shape), o) if 1 in o.shape.dimensions else o for o in dot.operands
+    ]
+    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    if new.shape.key_ignoring_layout != dot.shape.key_ignoring_layout:
+        new = make.reshape(dot, dot.shape, new)
+    return c.replace(dot, new)
+
+
+def _drop_transposes(c: Context, dot: Instruction) -> bool:
+    """Both operands transposed alike: the product is, instead (`RemoveTransposesFromDotOperands`)."""
+    lhs, rhs = dot.operands
+    rank = dot.shape.rank
+    if lhs.opcode != "transpose" or rhs.opcode != "transpose" or lhs.dimensions != rhs.dimensions:
+        return False
+    permutation = lhs.dimensions
+    canonical = (
+        DotDimensions.of(dot).batch(0) == DotDimensions.of(dot).batch(1)
+        and DotDimensions.of(dot).contracting(0) == (rank - 1,)
+        and DotDimensions.of(dot).contracting(1) == (rank - 2,)
+        and rank == len(DotDimensions.of(dot).batch(0)) + 2
+    )
+    if not canonical or sorted(permutation[-2:]) != [rank - 2, rank - 1]:
+        return False
+    a, b = lhs.operands[0], rhs.operands[0]
+    flipped = permutation[-1] == rank - 2
+    batch = [DotDimensions.of(dot).batch(0), DotDimensions.of(dot).batch(1)]
+    contracting = [DotDimensions.of(dot).contracting(0), DotDimensions.of(dot).contracting(1)]
+    operands = [b, a] if flipped else [a, b]
+    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    new.shape = permuted(dot.shape, permutation)
+    result = make.transpose(dot, new, permutation, dot.shape)
+    return c.replace(dot, result)
+
+
+def _parameter_to_right(c: Context, dot: Instruction) -> None:
+    """A parameter on the left changes places with what is none (`MoveDotParamToRhs`)."""
+    lhs, rhs = dot.operands
+    if not is_parameter_like(lhs) or is_parameter_like(rhs):
+        return
+    batch = len(DotDimensions.of(dot).batch(0))
+    new = new_dot(
+        dot,
+        [rhs, lhs],
+        [DotDimensions.of(dot).batch(1), DotDimensions.of(dot).batch(0)],
+        [DotDimensions.of(dot).contracting(1), DotDimensions.of(dot).contracting(0)],
+        dot.shape.element_type,
+        dot,
+    )
+    outer_left = rhs.shape.rank - batch - len(DotDimensions.of(dot).contracting(1))
+    outer_right = lhs.shape.rank - batch - len(DotDimensions.of(dot).contracting(0))
+    order = [
+        *range(batch),
+        *range(batch + outer_left, batch + outer_left + outer_right),
+        *range(batch, batch + outer_left),
+    ]
+    c.replace(dot, make.transpose(dot, new, order))

@@ -1,0 +1,237 @@
+"""Reductions (`HandleReduce`)."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.structural_key import StructuralKeys
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.facts import is_floating, is_scalar_value
+from hlofuse.passes.algebraic.functions import (
+    equivalent,
+    is_argument_of_extreme,
+    is_of_parameters,
+)
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import highest, lowest, scalar_of
+from hlofuse.passes.common.shapes import is_sorted, unmodified_dimensions
+
+
+def handle_reduce(c: Context, reduce: Instruction) -> None:
+    several = reduce.shape.is_tuple
+    count = len(reduce.operands) // 2
+    arg = reduce.operands[0]
+    shape = reduce.shape.tuple_shapes[0] if several else reduce.shape
+    if 0 in (arg.shape.element_count, shape.element_count):
+        values = [
+            make.broadcast(reduce, s, v, ())
+            for s, v in zip(
+                reduce.shape.tuple_shapes if several else [shape], reduce.operands[count:], strict=True
+            )
+        ]
+        c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
+        return
+    same_memory = not c.options.layout_sensitive or reshape_is_bitcast(arg.shape, shape)
+    if shape.element_count == arg.shape.element_count and same_memory:
+        values = [
+            make.reshape(reduce, s, v)
+            for s, v in zip(
+                reduce.shape.tuple_shapes if several else [shape], reduce.operands[:count], strict=True
+            )
+        ]
+        c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
+        return
+    if c.options.layout_sensitive or (several and count == 1):
+        return
+    if several:
+        _extreme_of_constant(c, reduce)
+        return
+    for rewrite in (
+        _of_negate,
+        _of_transpose,
+        _of_reduce,
+        _of_reshape,
+        _of_concatenate,
+        _as_element_of_other,
+        _of_broadcast,
+    ):
+        if rewrite(c, reduce):
+            return
+
+
+def _function(reduce: Instruction, opcode: str) -> bool:
+    return is_of_parameters(reduce.called_computations[0], opcode)
+
+
+def _of_negate(c: Context, reduce: Instruction) -> bool:
+    arg, init = reduce.operands
+    if not is_floating(reduce) or arg.opcode != "negate":
+        return False
+    if not is_scalar_value(init, 0) or not _function(reduce, "add"):
+        return False
+    reduce.replace_operand(0, arg.operands[0])
+    users = list(reduce.users)
+    negated = make.unary(arg, "negate", reduce)
+    for user in users:
+        reduce.replace_use_with(user, negated)
+    if reduce.is_root:
+        c.computation.root = negated
+    c.changed = True
+    return True
+
+
+def _extreme_of_constant(c: Context, reduce: Instruction) -> None:
+    """The place of the greatest of equal numbers is the first one."""
+    arg = reduce.operands[0]
+    extreme = is_argument_of_extreme(reduce, greatest=True) or is_argument_of_extreme(reduce, greatest=False)
+    if not extreme or arg.opcode != "broadcast":
+        return
+    value = arg.operands[0]
+    if value.opcode != "constant" or value.shape.dimensions:
+        return
+    if int(reduce.operands[1].attributes["iota_dimension"]) not in reduce.dimensions:
+        return
+    shape, index_type = reduce.shape.tuple_shapes[0], reduce.shape.tuple_shapes[1].element_type
+    zero = make.scalar(reduce, index_type, 0)
+    parts = [
+        make.broadcast(reduce, shape, value, ()),
+        make.broadcast(reduce, shape.with_element_type(index_type), zero, ()),
+    ]
+    c.replace(reduce, make.tuple_of(reduce, parts))
+
+
+def _of_transpose(c: Context, reduce: Instruction) -> bool:
+    arg, init = reduce.operands
+    if arg.opcode != "transpose":
+        return False
+    free = (
+        c.options.unconditional_reduce_of_transpose
+        or reduce.shape.rank < 2
+        or len(arg.users) == 1
+        or all(u.opcode == "reduce" for u in arg.users)
+    )
+    if not free:
+        return False
+    dimensions = [arg.dimensions[d] for d in reduce.dimensions]
+    new = make.reduce(reduce, arg.operands[0], init, dimensions, reduce.called_computations[0])
+    left = [d for d in arg.dimensions if d not in dimensions]
+    if not is_sorted(left):
+        order = [d - sum(gone < d for gone in dimensions) for d in left]
+        new = make.transpose(new, new, order)
+    return c.replace(reduce, new)
+
+
+def _of_reduce(c: Context, reduce: Instruction) -> bool:
+    arg, init = reduce.operands
+    if arg.opcode != "reduce" or arg.shape.is_tuple:
+        return False
+    if not _identical(init, arg.operands[1]):
+        return False
+    if not equivalent(reduce.called_computations[0], arg.called_computations[0]):
+        return False
+    inner, outer = sorted(arg.dimensions), sorted(reduce.dimensions)
+    for d in inner:
+        outer = [k + (k >= d) for k in outer]
+    both = sorted([*inner, *outer])
+    return c.replace(reduce, make.reduce(reduce, arg.operands[0], init, both, reduce.called_computations[0]))
+
+
+def _identical(a: Instruction, b: Instruction) -> bool:
+    if a is b:
+        return True
+    keys = StructuralKeys()
+    if a.operands != b.operands or a.payload != b.payload:
+        return False
+    if a.opcode == "parameter":
+        return False
+    return keys.of_instruction(a) == keys.of_instruction(b)
+
+
+def _of_reshape(c: Context, reduce: Instruction) -> bool:
+    arg, init = reduce.operands
+    if not c.options.reduce_of_reshape or arg.opcode != "reshape":
+        return False
+    source, function = arg.operands[0], reduce.called_computations[0]
+    pairs = unmodified_dimensions(source.shape, arg.shape)
+    back = {b: a for a, b in pairs}
+    kept = [d for d in range(arg.shape.rank) if d not in reduce.dimensions]
+    if all(d in back for d in kept):
+        stay = {back[d] for d in kept}
+        dimensions = [d for d in range(source.shape.rank) if d not in stay]
+        return c.replace(reduce, make.reduce(reduce, source, init, dimensions, function))
+    once = len(arg.users) == 1 or c.options.unconditional_reduce_of_transpose
+    if once and all(d in back for d in reduce.dimensions):
+        new = make.reduce(reduce, source, init, [back[d] for d in reduce.dimensions], function)
+        return c.replace(reduce, make.reshape(new, reduce.shape, new))
+    return False
+
+
+def _of_concatenate(c: Context, reduce: Instruction) -> bool:
+    arg, init = reduce.operands
+    if arg.opcode != "concatenate" or arg.dimensions[0] not in reduce.dimensions:
+        return False
+    first = arg.operands[0].shape.key_ignoring_layout
+    alike = all(o.shape.key_ignoring_layout == first for o in arg.operands)
+    if not (c.options.unconditional_reduce_of_concatenate or alike or not reduce.shape.dimensions):
+        return False
+    function = reduce.called_computations[0]
+    total: Instruction | None = None
+    for operand in arg.operands:
+        part = make.reduce(reduce, operand, init, reduce.dimensions, function)
+        if total is not None:
+            rank = reduce.shape.rank
+            part = make.add(
+                reduce,
+                "map",
+                reduce.shape,
+                [total, part],
+                called=[("to_apply", function)],
+                dimensions=make.numbers(range(rank)),
+            )
+        total = part
+    assert total is not None
+    return c.replace(reduce, total)
+
+
+def _as_element_of_other(c: Context, reduce: Instruction) -> bool:
+    """The greatest element where a reduction beside it finds its place, too."""
+    arg, init = reduce.operands
+    start = scalar_of(init)
+    element_type = init.shape.element_type
+    for opcode, neutral in (("maximum", lowest(element_type)), ("minimum", highest(element_type))):
+        if start is None or start != neutral or not _function(reduce, opcode):
+            continue
+        for user in arg.users:
+            if user is reduce or user.operands[0] is not arg or user.dimensions != reduce.dimensions:
+                continue
+            if is_argument_of_extreme(user, greatest=opcode == "maximum"):
+                return c.replace(reduce, make.get_tuple_element(reduce, user, 0))
+    return False
+
+
+def _of_broadcast(c: Context, reduce: Instruction) -> bool:
+    arg, init = reduce.operands
+    if arg.opcode != "broadcast":
+        return False
+    source, function = arg.operands[0], reduce.called_computations[0]
+    idempotent = next((op for op in ("maximum", "minimum", "and", "or") if _function(reduce, op)), None)
+    if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.shape.rank:
+        return c.replace(reduce, make.binary(reduce, idempotent, source, init))
+    dimensions = list(arg.dimensions)
+    if all(d in dimensions for d in reduce.dimensions):
+        inner = [dimensions.index(d) for d in reduce.dimensions]
+        new = make.reduce(reduce, source, init, inner, function)
+        left = [
+            d - sum(k < d for k in reduce.dimensions) for k_, d in enumerate(dimensions) if k_ not in inner
+        ]
+        return c.replace(reduce, make.broadcast(reduce, reduce.shape, new, left))
+    if not _function(reduce, "add") or any(d in dimensions for d in reduce.dimensions):
+        return False
+    times = 1
+    for d in reduce.dimensions:
+        times *= arg.shape.dimensions[d]
+    product = make.binary(source, "multiply", source, make.scalar_like(source, times))
+    start = make.broadcast(init, product.shape, init, ())
+    total = make.binary(product, "add", start, product)
+    left = [d - sum(k < d for k in reduce.dimensions) for d in dimensions]
+    return c.replace(reduce, make.broadcast(reduce, reduce.shape, total, left))

@@ -1,0 +1,113 @@
+"""Reductions of windows (`HandleReduceWindow`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.cumulative import handle_cumulative
+from hlofuse.passes.algebraic.functions import is_of_parameters
+from hlofuse.passes.common import make
+from hlofuse.passes.common.shapes import array
+
+
+def handle_reduce_window(c: Context, x: Instruction) -> None:
+    """Of one array."""
+    if x.shape.is_tuple or len(x.operands) != 2:
+        return
+    operand, init = x.operands
+    window: Window = x.attributes["window"]
+    if 0 in (operand.shape.element_count, x.shape.element_count):
+        c.replace(x, make.broadcast(x, x.shape, init, ()))
+    elif not operand.shape.dimensions:
+        c.replace(x, operand)
+    elif not (handle_cumulative(c, x, window) or _elementwise(c, x, window) or _as_reduce(c, x, window)):
+        _fold_pad(c, x, window)
+
+
+def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
+    """A window of one element, moved by one."""
+    operand, init = x.operands
+    trivial = all(
+        w.size == w.stride == w.window_dilation == w.base_dilation == 1 and not w.window_reversal
+        for w in window
+    )
+    function = x.called_computations[0]
+    opcode = next((op for op in ("add", "minimum", "maximum") if is_of_parameters(function, op)), None)
+    if not trivial or opcode is None:
+        return False
+    new = make.binary(operand, opcode, operand, make.broadcast(init, operand.shape, init, ()))
+    if any(w.padding_low > 0 or w.padding_high > 0 for w in window):
+        config = PaddingConfig(tuple(PaddingDimension(w.padding_low, w.padding_high) for w in window))
+        new = make.pad(new, array(x.shape.element_type, x.shape.dimensions), new, init, config)
+    return c.replace(x, new)
+
+
+def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
+    """Windows as large as the array."""
+    if not c.options.window_reduce_to_reduce:
+        return False
+    plain = all(
+        w.stride == w.window_dilation == w.base_dilation == 1 and not w.padding_low and not w.padding_high
+        for w in window
+    )
+    reduced = [d for d, w in enumerate(window) if w.size != 1]
+    if not plain or not reduced or any(x.shape.dimensions[d] != 1 for d in reduced):
+        return False
+    new = make.reduce(x, x.operands[0], x.operands[1], reduced, x.called_computations[0])
+    return c.replace(x, make.reshape(x, x.shape, new))
+
+
+def _fold_pad(c: Context, x: Instruction, window: Window) -> None:
+    """The pad ahead becomes the window's own; not through a convert."""
+    pad, init = x.operands
+    if pad.opcode != "pad":
+        return
+    config: PaddingConfig = pad.attributes["padding"]
+    interior = any(p.interior for p in config)
+    if interior and any(w.base_dilation != 1 for w in window):
+        return
+    value = pad.operands[1]
+    if value is not init and not (
+        value.opcode == "constant" == init.opcode
+        and value.shape.key == init.shape.key
+        and value.literal.canonical_text == init.literal.canonical_text
+    ):
+        return
+    source = pad.operands[0]
+    if _reads_one_element(source, config, window):
+        return
+    wider = Window(
+        tuple(
+            replace(
+                w,
+                padding_low=w.padding_low + w.base_dilation * p.low,
+                padding_high=w.padding_high + w.base_dilation * p.high,
+                base_dilation=1 + p.interior if p.interior else w.base_dilation,
+            )
+            for w, p in zip(window, config, strict=True)
+        )
+    )
+    c.replace(
+        x,
+        make.add(
+            x,
+            "reduce-window",
+            x.shape,
+            [source, init],
+            called=[("to_apply", x.called_computations[0])],
+            window=wider,
+        ),
+    )
+
+
+def _reads_one_element(source: Instruction, config: PaddingConfig, window: Window) -> bool:
+    """XLA makes a broadcast of it then."""
+    if any(w.stride != 1 for w in window) or any(p.low != p.high or p.interior for p in config):
+        return False
+    return all(
+        n == 1 if p.low else (n == 1 or w.size == 1)
+        for n, p, w in zip(source.shape.dimensions, config, window, strict=True)
+    )

@@ -1,0 +1,126 @@
+"""Reshapes and transposes move behind elementwise operations
+(`xla/hlo/transforms/simplifiers/reshape_mover.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.common import make
+from hlofuse.passes.common.shapes import is_identity, is_sorted, kept_by_reshape
+
+
+@dataclass(frozen=True)
+class ReshapeMover:
+    """`reshape-mover`."""
+
+    name: ClassVar[str] = "reshape-mover"
+    reshape_of_1d_broadcast_is_cheap: bool = False
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            candidates = {i: None for i in computation if self._is_candidate(i)}
+            _keep_closed(candidates)
+            for i in candidates:
+                self._sink(i)
+            changed |= bool(candidates)
+        return changed
+
+    def _is_candidate(self, i: Instruction) -> bool:
+        if not is_elementwise(i):
+            return False
+        first = self._first_to_move(i)
+        if first is None:
+            return False
+        return all(
+            _alike(o, first) if _is_rearrangement(o) else self._is_trivial(o, first) for o in i.operands
+        )
+
+    def _first_to_move(self, i: Instruction) -> Instruction | None:
+        """`FirstNontrivialRearrange`."""
+        for o in i.operands:
+            if _is_rearrangement(o) and not self._is_trivial(o.operands[0], o):
+                return o
+        return None
+
+    def _is_trivial(self, x: Instruction, rearrangement: Instruction) -> bool:
+        """Can `x` as well have the shape that `rearrangement` starts from? (`CanTriviallyRearrange`)"""
+        source = rearrangement.operands[0].shape
+        reshapes = rearrangement.opcode == "reshape"
+        if reshapes and rearrangement.shape.key == source.key:
+            return True
+        if not reshapes and is_identity(rearrangement.dimensions):
+            return True
+        if x.opcode == "constant" or (x.opcode == "rng" and len(x.users) == 1):
+            return True
+        if x.opcode != "broadcast" or not is_sorted(x.dimensions):
+            return False
+        if not reshapes:
+            return is_sorted([rearrangement.dimensions[d] for d in x.dimensions])
+        inner = x.operands[0].shape
+        if not inner.dimensions:
+            return True
+        return self.reshape_of_1d_broadcast_is_cheap and (
+            inner.true_rank <= 1 or kept_by_reshape(rearrangement.shape, source, x.dimensions) is not None
+        )
+
+    def _sink(self, i: Instruction) -> None:
+        first = self._first_to_move(i)
+        assert first is not None
+        operands = [_undone(first, o) for o in i.operands]
+        small = first.operands[0].shape.with_element_type(i.shape.element_type)
+        new = make.copy_of(i, operands, small)
+        new.attributes = new.attributes.without("sharding")
+        if first.opcode == "reshape":
+            moved = make.reshape(i, i.shape, new)
+        else:
+            moved = make.add(i, "transpose", i.shape, [new], dimensions=make.numbers(first.dimensions))
+        replace_instruction(i, moved, has_side_effect)
+
+
+def _is_rearrangement(x: Instruction) -> bool:
+    return x.opcode in ("reshape", "transpose")
+
+
+def _alike(a: Instruction, b: Instruction) -> bool:
+    """`AreEquivalentRearranges`."""
+    if a.opcode != b.opcode or a.shape.dimensions != b.shape.dimensions:
+        return False
+    if a.opcode == "transpose":
+        return a.dimensions == b.dimensions
+    return a.operands[0].shape.dimensions == b.operands[0].shape.dimensions
+
+
+def _keep_closed(candidates: dict[Instruction, None]) -> None:
+    """A rearrangement moves only if all who read it are candidates (`TryReshapeMoveOnCandidates`)."""
+    removed = True
+    while candidates and removed:
+        removed = False
+        moved = {o: None for i in candidates for o in i.operands if _is_rearrangement(o)}
+        for o in sorted(moved, key=lambda x: x.id):
+            if any(u not in candidates for u in o.users):
+                for u in o.users:
+                    if u in candidates:
+                        del candidates[u]
+                        removed = True
+
+
+def _undone(rearrangement: Instruction, operand: Instruction) -> Instruction:
+    """`operand` as it was ahead of `rearrangement` (`ApplyInverseRearrange`)."""
+    if rearrangement.opcode == "transpose":
+        if is_identity(rearrangement.dimensions):
+            return operand
+        return make.transpose(operand, operand, inverse(rearrangement.dimensions))
+    shape = rearrangement.operands[0].shape.with_element_type(operand.shape.element_type)
+    if operand.shape.key == shape.key:
+        return operand
+    if operand.opcode == "reshape" and operand.operands[0].shape.key == shape.key:
+        return operand.operands[0]
+    return make.reshape(operand, shape, operand)

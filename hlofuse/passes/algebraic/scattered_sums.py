@@ -1,0 +1,101 @@
+"""A sum with the result of a scatter that adds, made one scatter into the sum (end of `HandleAdd`)."""
+
+from __future__ import annotations
+
+from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.functions import is_of_parameters
+from hlofuse.passes.common import make
+from hlofuse.passes.common.reading import numbers_of
+
+_NUMBERS = (
+    "index_vector_dim",
+    "scatter_dims_to_operand_dims",
+    "inserted_window_dims",
+    "update_window_dims",
+    "scatter_indices_batching_dims",
+    "input_batching_dims",
+)
+
+
+def sum_of_scatters(c: Context, add: Instruction) -> None:
+    lhs, rhs = add.operands
+    left, right = _adds_into(lhs), _adds_into(rhs)
+    if left and right:
+        _sum_of_two(c, add, lhs, rhs)
+        return
+    if not left and not right:
+        return
+    scatter, other = (rhs, lhs) if right else (lhs, rhs)
+    base = scatter.operands[0]
+    operands = (other, base) if right else (base, other)
+    scatter.replace_operand(0, make.binary(add, "add", *operands))
+    c.replace(add, scatter)
+
+
+def _adds_into(x: Instruction) -> bool:
+    if x.opcode != "scatter" or len(x.operands) != 3 or len(x.users) != 1:
+        return False
+    if x.users[0].operands.count(x) != 1:
+        return False
+    return is_of_parameters(x.called_computations[0], "add")
+
+
+def _sum_of_two(c: Context, add: Instruction, lhs: Instruction, rhs: Instruction) -> None:
+    """One scatter of both updates where those join, else one into the result of the other."""
+    place = _where_to_join(lhs, rhs)
+    updates = [s.operands[2] for s in (lhs, rhs)]
+    if place is None or sum(u.shape.element_count for u in updates) >= lhs.shape.element_count:
+        return
+    base = make.binary(add, "add", lhs.operands[0], rhs.operands[0])
+    if not _join(lhs, rhs):
+        rhs.replace_operand(0, base)
+        lhs.replace_operand(0, rhs)
+        c.replace(add, lhs)
+        return
+    indices = make.concatenate(add, [lhs.operands[1], rhs.operands[1]], place[0])
+    both = clone_of(lhs, [base, indices, make.concatenate(add, updates, place[1])], "scatter")
+    c.replace(add, computation_of(add).add_instruction(both))
+
+
+def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None:
+    """The one dimension of indices in which the two differ, else the first, and that of the updates."""
+    a, b = lhs.operands[1].shape, rhs.operands[1].shape
+    if a.rank != b.rank:
+        return None
+    window = numbers_of(lhs, "update_window_dims")
+    batching = numbers_of(lhs, "scatter_indices_batching_dims")
+    free = [d for d in range(lhs.operands[2].shape.rank) if d not in window]
+    first: tuple[int, int] | None = None
+    unequal: tuple[int, int] | None = None
+    for d in reversed(range(a.rank)):
+        if d == int(lhs.attributes["index_vector_dim"]):
+            continue
+        pair = (d, free.pop())
+        same = a.dimensions[d] == b.dimensions[d]
+        if d in batching:
+            if not same:
+                return None
+        elif same:
+            first = pair
+        elif unequal is not None:
+            return None
+        else:
+            unequal = pair
+    return unequal or first
+
+
+def _join(lhs: Instruction, rhs: Instruction) -> bool:
+    """Neither says more of its indices, and both are numbered alike."""
+    if any(
+        s.attributes.raw(n) == "true" for s in (lhs, rhs) for n in ("unique_indices", "indices_are_sorted")
+    ):
+        return False
+    if any(lhs.attributes.get(name) != rhs.attributes.get(name) for name in _NUMBERS):
+        return False
+    window = numbers_of(lhs, "update_window_dims")
+    a, b = lhs.operands, rhs.operands
+    return a[1].shape.element_type == b[1].shape.element_type and all(
+        a[2].shape.dimensions[d] == b[2].shape.dimensions[d] for d in window
+    )

@@ -1,0 +1,50 @@
+"""The pass: every computation, again and again until nothing changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.handlers import HANDLERS
+from hlofuse.passes.algebraic.options import Options
+from hlofuse.passes.common.make import NotRepresentable
+from hlofuse.passes.common.rewriting import visit
+
+_MOST_RUNS = 50
+
+
+@dataclass(frozen=True)
+class AlgebraicSimplifier:
+    """`algsimp`."""
+
+    name: ClassVar[str] = "algsimp"
+    options: Options = field(default_factory=Options)
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            for _ in range(_MOST_RUNS):
+                if not self._run_on(computation):
+                    break
+                changed = True
+                if not self.options.to_fixed_point:
+                    break
+        return changed
+
+    def _run_on(self, computation: Computation) -> bool:
+        context = Context(computation, self.options)
+
+        def handle(x: Instruction) -> None:
+            handler = HANDLERS.get(x.opcode)
+            if handler is not None and (x.shape.is_array or x.shape.is_tuple):
+                try:
+                    handler(context, x)
+                except NotRepresentable:
+                    return  # the new value cannot be written down, so nothing is rewritten
+
+        visit(computation, handle)
+        return context.changed

@@ -1,0 +1,193 @@
+"""Slices (`HandleSlice`)."""
+
+from __future__ import annotations
+
+import math
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.common import make
+from hlofuse.passes.common.reading import ranges_of
+
+
+def is_unstrided(slice_: Instruction) -> bool:
+    return slice_.opcode == "slice" and all(r.stride == 1 for r in ranges_of(slice_))
+
+
+def handle_slice(c: Context, x: Instruction) -> None:
+    (operand,) = x.operands
+    if c.replace_if_compatible(x, operand):
+        return
+    ranges = ranges_of(x)
+    if operand.opcode == "pad" and _of_pad(c, x):
+        return
+    if is_unstrided(x) and is_unstrided(operand):
+        inner = ranges_of(operand).starts
+        starts = [r.start + s for r, s in zip(ranges, inner, strict=True)]
+        limits = [r.limit + s for r, s in zip(ranges, inner, strict=True)]
+        c.replace(x, make.slice_of(x, operand.operands[0], starts, limits))
+        return
+    if operand.opcode == "broadcast":
+        _of_broadcast(c, x)
+        return
+    if operand.opcode == "concatenate" and (_scalar_of_concatenate(c, x) or _of_concatenate(c, x)):
+        return
+    if operand.opcode == "reduce-window" and c.options.window_reduce_to_reduce and _of_window(c, x):
+        return
+    if not c.options.layout_sensitive and _of_reshape(c, x):
+        return
+    if operand.opcode == "reverse":
+        starts, limits = list(ranges.starts), list(ranges.limits)
+        for d in operand.dimensions:
+            size = operand.shape.dimensions[d]
+            starts[d], limits[d] = size - ranges[d].limit, size - ranges[d].start
+        new = make.slice_of(x, operand.operands[0], starts, limits, ranges.strides)
+        c.replace(x, make.add(x, "reverse", new.shape, [new], dimensions=make.numbers(operand.dimensions)))
+        return
+    idle = [
+        d
+        for d, r in enumerate(ranges)
+        if r.stride != 1 and (r.stride >= r.limit or r.start + r.stride >= r.limit)
+    ]
+    if idle:
+        limits = [r.start + 1 if d in idle else r.limit for d, r in enumerate(ranges)]
+        strides = [1 if d in idle else r.stride for d, r in enumerate(ranges)]
+        c.replace(x, make.slice_of(x, operand, ranges.starts, limits, strides))
+
+
+def _of_pad(c: Context, x: Instruction) -> bool:
+    pad = x.operands[0]
+    undoes = inside = True
+    starts, limits = [], []
+    for d, r in enumerate(ranges_of(x)):
+        p = pad.attributes["padding"][d]
+        edge = pad.shape.dimensions[d] - p.high
+        if r.limit <= p.low or r.start >= edge:
+            c.replace(x, make.broadcast(x, x.shape, pad.operands[1], ()))
+            return True
+        undoes &= r.start == p.low and r.stride - 1 == p.interior
+        inside &= p.low <= r.start and r.limit <= edge and p.interior == 0 and r.stride == 1
+        starts.append(r.start - p.low)
+        limits.append(r.limit - p.low)
+    if undoes and c.replace_if_compatible(x, pad.operands[0]):
+        return True
+    return inside and c.replace(x, make.slice_of(x, pad.operands[0], starts, limits))
+
+
+def _of_broadcast(c: Context, x: Instruction) -> None:
+    broadcast = x.operands[0]
+    inner = broadcast.operands[0]
+    taken = [ranges_of(x)[d] for d in broadcast.dimensions]
+    if any(
+        r.start or r.stride != 1 or r.limit != n for r, n in zip(taken, inner.shape.dimensions, strict=True)
+    ):
+        starts, limits = [r.start for r in taken], [r.limit for r in taken]
+        inner = make.slice_of(x, inner, starts, limits, [r.stride for r in taken])
+    c.replace(x, make.broadcast(broadcast, x.shape, inner, broadcast.dimensions))
+
+
+def _scalar_of_concatenate(c: Context, x: Instruction) -> bool:
+    """One element (`TrySimplifyScalarSlice`)."""
+    if not x.shape.is_effective_scalar or x.shape.rank != 1:
+        return False
+    start, base = ranges_of(x)[0].start, 0
+    for piece in x.operands[0].operands:
+        size = piece.shape.dimensions[0]
+        if base + size > start:
+            if not c.replace_if_compatible(x, piece):
+                first = start - base
+                new = make.slice_of(x, piece, [first], [first + 1], ranges_of(x).strides)
+                c.replace(x, new)
+            return True
+        base += size
+    return False
+
+
+def _of_concatenate(c: Context, x: Instruction) -> bool:
+    """Only the pieces that are read."""
+    if not is_unstrided(x):
+        return False
+    concatenate = x.operands[0]
+    (dimension,) = concatenate.dimensions
+    ranges = ranges_of(x)
+    pieces, place, base = concatenate.operands, 0, 0
+    first = last = None
+    for k, piece in enumerate(pieces):
+        size = piece.shape.dimensions[dimension]
+        if first is None and place <= ranges[dimension].start < place + size:
+            first, base = k, place
+        place += size
+        if place >= ranges[dimension].limit:
+            last = k + 1
+            break
+    if first is None or last is None:
+        return False
+    if first + 1 == last and c.same_shape(pieces[first].shape, x.shape):
+        return c.replace(x, pieces[first])
+    if last - first == len(pieces):
+        return False
+    starts, limits = list(ranges.starts), list(ranges.limits)
+    starts[dimension] -= base
+    limits[dimension] -= base
+    source = (
+        pieces[first] if first + 1 == last else make.concatenate(concatenate, pieces[first:last], dimension)
+    )
+    return c.replace(x, make.slice_of(x, source, starts, limits))
+
+
+def _of_window(c: Context, x: Instruction) -> bool:
+    """The last element of a running reduction is a reduction."""
+    window_ = x.operands[0]
+    if not is_unstrided(x) or len(window_.users) != 1 or window_.shape.is_tuple:
+        return False
+    window = window_.attributes["window"]
+    plain = all(w.stride == 1 and w.window_dilation == 1 and w.base_dilation == 1 for w in window)
+    if not plain or not any(w.padding_low or w.padding_high for w in window):
+        return False
+    reduced = []
+    for d, (w, r) in enumerate(zip(window, ranges_of(x), strict=True)):
+        size, left = window_.shape.dimensions[d], x.shape.dimensions[d]
+        if size != r.limit or w.padding_low != r.start or w.padding_high != 0:
+            return False
+        if w.size == 1 and size == left and r.start == 0:
+            continue
+        if left != 1 or size != w.size or r.limit - r.start != 1:
+            return False
+        reduced.append(d)
+    if not reduced:
+        return False
+    function = window_.called_computations[0]
+    new = make.reduce(x, window_.operands[0], window_.operands[1], reduced, function)
+    return c.replace(x, make.reshape(x, x.shape, new))
+
+
+def _of_reshape(c: Context, x: Instruction) -> bool:
+    """Slice along the first dimension ahead of the reshape (`TryToReorderSliceAndReshape`)."""
+    reshape = x.operands[0]
+    if reshape.opcode != "reshape" or not is_unstrided(x):
+        return False
+    ranges, sizes = ranges_of(x), reshape.shape.dimensions
+    if [d for d, r in enumerate(ranges) if r.start or r.limit != sizes[d]] != [0]:
+        return False
+    source = reshape.operands[0]
+    before = source.shape.dimensions
+    offset, left = ranges[0].start * math.prod(sizes[1:]), x.shape.element_count
+    step = math.prod(before[1:])
+    if step == 0 or offset % step or left % step:
+        return False
+    starts, limits = [0] * len(before), list(before)
+    for d in range(len(before) - 1, -1, -1):
+        size = before[d]
+        if left >= size:
+            if left % size or offset % size:
+                return False
+            left //= size
+        else:
+            first = offset % size
+            if first + left > size:
+                return False
+            starts[d], limits[d], left = first, first + left, 1
+        offset //= size
+    if offset != 0 or left != 1:
+        return False
+    return c.replace(x, make.reshape(x, x.shape, make.slice_of(x, source, starts, limits)))

@@ -1,0 +1,135 @@
+"""Transposes (`HandleTranspose`)."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.algebraic.bitcasts import as_bitcast
+from hlofuse.passes.algebraic.chains import remove_chain
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.dot import is_parameter_like, swapped
+from hlofuse.passes.algebraic.transposed_broadcasts import simplify_transpose_of_broadcast
+from hlofuse.passes.algebraic.transposed_scatters import fold_transpose_into_scatter
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.shapes import is_sorted, permute
+
+_MOST_CHUNKS = 5
+
+
+def handle_transpose(c: Context, transpose: Instruction) -> None:
+    if fold_transpose_into_scatter(c, transpose):
+        return
+    (operand,) = transpose.operands
+    permutation = transpose.dimensions
+    if is_sorted(permutation):
+        c.replace(transpose, operand)
+        return
+    if operand.opcode == "transpose":
+        through = permute(operand.dimensions, permutation)
+        c.replace(transpose, make.transpose(transpose, operand.operands[0], through, transpose.shape))
+        return
+    if remove_chain(c, transpose) or _of_dot(c, transpose):
+        return
+    if _moves_only_ones(transpose):
+        c.replace(transpose, make.reshape(transpose, transpose.shape, operand))
+        return
+    if operand.opcode == "rng" and len(operand.users) == 1:
+        operand.shape = transpose.shape
+        c.replace(transpose, operand)
+        return
+    if c.options.layout_sensitive and transpose_is_bitcast(transpose):
+        as_bitcast(c, transpose)
+        return
+    if (
+        not c.options.layout_sensitive
+        and c.options.reshape_transpose_as_slice_concatenate
+        and _depth_to_space(c, transpose)
+    ):
+        return
+    simplify_transpose_of_broadcast(c, transpose, permutation)
+
+
+def _moves_only_ones(transpose: Instruction) -> bool:
+    """`OnlyPermutesDegenerateDims`."""
+    sizes = transpose.shape.dimensions
+    rest = [p for p, size in zip(transpose.dimensions, sizes, strict=True) if size != 1]
+    return len(rest) < len(sizes) and is_sorted(rest)
+
+
+def _of_dot(c: Context, transpose: Instruction) -> bool:
+    """transpose(dot(a, b)) is dot(b, a)."""
+    dot = transpose.operands[0]
+    if dot.opcode != "dot" or len(dot.users) != 1:
+        return False
+    lhs, rhs = dot.operands
+    keep_order = c.options.move_dot_param_to_rhs and not is_parameter_like(lhs) and is_parameter_like(rhs)
+    if keep_order:
+        return False
+    dims = DotDimensions.of(dot)
+    lhs_batch, rhs_batch = list(dims.lhs_batch), list(dims.rhs_batch)
+    left, right = dims.lhs_contracting, dims.rhs_contracting
+    permutation = list(transpose.dimensions)
+    batch = len(lhs_batch)
+    if c.options.supports_non_canonical_dots:
+        if any(p >= batch for p in permutation[:batch]):
+            return False
+        outer_left = lhs.shape.rank - len(left) - batch
+        outer_right = rhs.shape.rank - len(right) - batch
+        after = [
+            *range(batch + outer_left, batch + outer_left + outer_right),
+            *range(batch, batch + outer_left),
+        ]
+        if permutation[batch:] != after:
+            return False
+        order = permutation[:batch]
+    else:
+        if lhs_batch != rhs_batch or sorted(lhs_batch) != list(range(batch)):
+            return False
+        if not left or len(left) + batch + 1 != lhs.shape.rank:
+            return False
+        if not right or len(right) + batch + 1 != rhs.shape.rank:
+            return False
+        expected = list(range(dot.shape.rank))
+        expected[-1], expected[-2] = expected[-2], expected[-1]
+        if permutation != expected:
+            return False
+        order = list(range(batch))
+    return c.replace(transpose, swapped(dot, transpose.shape, order))
+
+
+def _depth_to_space(c: Context, transpose: Instruction) -> bool:
+    """A dimension split in two, one half moved elsewhere and joined there: slices put side by side."""
+    inner = transpose.operands[0]
+    if inner.opcode != "reshape" or len(transpose.users) != 1 or transpose.users[0].opcode != "reshape":
+        return False
+    source, outer = inner.operands[0], transpose.users[0]
+    sizes, before, after = inner.shape.dimensions, source.shape.dimensions, outer.shape.dimensions
+    if len(sizes) != len(before) + 1 or len(after) != len(before):
+        return False
+    split = next((d for d in range(len(before)) if sizes[d] != before[d]), None)
+    if split is None or before[split] != sizes[split] * sizes[split + 1]:
+        return False
+    if before[split + 1 :] != sizes[split + 2 :] or sizes[split] > _MOST_CHUNKS:
+        return False
+    place = transpose.dimensions.index(split)
+    if place in (split, split + 1):
+        return False
+    for d, p in enumerate(transpose.dimensions):
+        if d != place and p != d - (d > place) + (d > split):
+            return False
+    chunks, size = sizes[split], sizes[split + 1]
+    for d, was in enumerate(before):
+        wanted = was * chunks if d == place - 1 else was // chunks if d == split else was
+        if after[d] != wanted:
+            return False
+    slices = []
+    for k in range(chunks):
+        starts, limits = [0] * len(before), list(before)
+        starts[split], limits[split] = k * size, (k + 1) * size
+        slices.append(make.slice_of(transpose, source, starts, limits))
+    if place >= len(before):
+        return False
+    outer.replace_operand(0, make.concatenate(transpose, slices, place))
+    c.changed = True
+    return True

@@ -1,0 +1,174 @@
+"""Operations on one value, powers, complex numbers and converts."""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
+from hlofuse.passes.algebraic.add_subtract import spread
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.facts import (
+    broadcast_constant,
+    is_all,
+    is_complex,
+    is_non_negative,
+    scalar_constant,
+)
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import scalar_of
+
+
+def handle_abs(c: Context, x: Instruction) -> None:
+    if is_non_negative(x.operands[0]):
+        c.replace(x, x.operands[0])
+
+
+def handle_negate(c: Context, x: Instruction) -> None:
+    if x.operands[0].opcode == "negate":
+        c.replace_if_compatible(x, x.operands[0].operands[0])
+
+
+def handle_exponential(c: Context, x: Instruction) -> None:
+    operand = x.operands[0]
+    constant = operand if scalar_constant(operand) else broadcast_constant(operand)
+    if constant is not None and scalar_of(constant) == 0:
+        c.replace(x, make.scalar_like(x, 1))
+
+
+def handle_log(c: Context, log: Instruction) -> None:
+    operand = log.operands[0]
+    if operand.opcode == "exponential" and c.options.fast_math:
+        c.replace_if_compatible(log, operand.operands[0])
+    elif operand.opcode == "power":
+        a, b = operand.operands
+        absolute = a if is_complex(a) else make.unary(log, "abs", a, log.shape)
+        product = make.binary(operand, "multiply", make.unary(log, "log", absolute, log.shape), b, log.shape)
+        is_zero = make.compare(b, "EQ", b, make.scalar_like(b, 0))
+        c.replace(log, make.select(log, is_zero, make.scalar_like(log, 0), product))
+    elif operand.opcode in ("sqrt", "rsqrt"):
+        half = 0.5 if operand.opcode == "sqrt" else -0.5
+        new = make.unary(log, "log", operand.operands[0], log.shape)
+        c.replace(log, make.binary(log, "multiply", new, make.scalar_like(log, half)))
+
+
+def handle_sqrt(c: Context, x: Instruction) -> None:
+    operand = x.operands[0]
+    square = operand.opcode == "multiply" and operand.operands[0] is operand.operands[1]
+    if c.options.fast_math and square and not is_complex(x):
+        c.replace(x, make.unary(x, "abs", operand.operands[0]))
+
+
+def handle_rsqrt(c: Context, x: Instruction) -> None:
+    operand = x.operands[0]
+    if operand.opcode == "power" and is_all(operand.operands[1], -2) and is_non_negative(operand.operands[0]):
+        c.replace(x, operand.operands[0])
+    elif (
+        operand.opcode == "divide" and is_all(operand.operands[0], 1) and is_non_negative(operand.operands[1])
+    ):
+        c.replace(x, make.unary(x, "sqrt", operand.operands[1], x.shape))
+
+
+def handle_power(c: Context, power: Instruction) -> None:
+    lhs, rhs = power.operands
+    if is_all(rhs, 0):
+        c.replace(power, make.scalar_like(power, 1))
+        return
+    if is_all(rhs, 1) and c.replace_if_compatible(power, lhs):
+        return
+    if lhs.opcode == "exponential":
+        product = make.binary(power, "multiply", lhs.operands[0], rhs, power.shape)
+        c.replace(power, make.unary(power, "exponential", product))
+    elif is_all(rhs, 2):
+        c.replace(power, make.binary(power, "multiply", lhs, lhs, power.shape))
+    elif is_all(rhs, 3):
+        square = make.binary(power, "multiply", lhs, lhs, power.shape)
+        c.replace(power, make.binary(power, "multiply", lhs, square, power.shape))
+    elif is_all(rhs, -1):
+        c.replace(power, make.binary(power, "divide", make.scalar_like(lhs, 1), lhs, power.shape))
+    elif is_all(rhs, 0.5) and is_non_negative(lhs):
+        c.replace(power, make.unary(power, "sqrt", lhs, power.shape))
+
+
+def handle_complex(c: Context, x: Instruction) -> None:
+    real, imag = x.operands
+    if real.opcode == "real" and imag.opcode == "imag" and real.operands[0] is imag.operands[0]:
+        c.replace(x, real.operands[0])
+
+
+def handle_part(c: Context, x: Instruction) -> None:
+    """The real or imaginary part."""
+    operand = x.operands[0]
+    if operand.opcode == "complex":
+        c.replace(x, operand.operands[0 if x.opcode == "real" else 1])
+    elif not is_complex(operand):
+        if x.opcode == "real":
+            c.replace(x, operand)
+        else:
+            c.replace(x, spread(x, make.scalar(x, x.shape.element_type, 0)))
+
+
+def handle_convert(c: Context, convert: Instruction) -> None:
+    operand = convert.operands[0]
+    result = convert.shape.element_type
+    if operand.shape.element_type == result:
+        c.replace(convert, operand)
+        return
+    if operand.opcode == "convert":
+        source = operand.operands[0].shape.element_type
+        if source == result and keeps_values(source, operand.shape.element_type):
+            c.replace(convert, operand.operands[0])
+            return
+    _narrow_integer_operation(c, convert)
+
+
+# Bits of precision, smallest and greatest exponent of a normal number.
+_FLOATS = {"f16": (11, -13, 16), "bf16": (8, -125, 128), "f32": (24, -125, 128), "f64": (53, -1021, 1024)}
+
+
+def keeps_values(source: str, result: str) -> bool:
+    """Every value of one type is one of the other's (`CastPreservesValues`)."""
+    if source == result:
+        return True
+    if source == "pred":
+        return result in INTEGER_TYPES or result in FLOATING_TYPES
+    if source in INTEGER_TYPES:
+        bits = int(source[1:]) - (source[0] == "s")
+        if result in INTEGER_TYPES:
+            if source[0] == "s" and result[0] == "u":
+                return False
+            return bits <= int(result[1:]) - (result[0] == "s")
+        if result in _FLOATS:
+            return bits <= _FLOATS[result][0] and bits <= _FLOATS[result][2]
+        return False
+    if source in _FLOATS and result in _FLOATS:
+        a, b = _FLOATS[source], _FLOATS[result]
+        return a[0] <= b[0] and a[1] >= b[1] and a[2] <= b[2]
+    return False
+
+
+def _narrow_integer_operation(c: Context, convert: Instruction) -> None:
+    """convert(op(convert(a), convert(b))) of integers is op(a, b) where no digit is lost."""
+    op = convert.operands[0]
+    unsigned = op.opcode in ("divide", "remainder")
+    if op.opcode not in ("add", "subtract", "multiply") and not unsigned:
+        return
+    if len(op.users) != 1 or any(o.opcode != "convert" or len(o.users) != 1 for o in op.operands):
+        return
+    wide, narrow = op.shape.element_type, convert.shape.element_type
+    if wide not in INTEGER_TYPES or narrow not in INTEGER_TYPES or wide[0] != narrow[0]:
+        return
+    if unsigned and wide[0] != "u":
+        return
+    if op.shape.bit_width < 8 or convert.shape.bit_width < 8 or not keeps_values(narrow, wide):
+        return
+    a, b = (o.operands[0] for o in op.operands)
+    if a.shape.element_type == narrow == b.shape.element_type:
+        c.replace(convert, make.copy_of(op, [a, b], op.shape.with_element_type(narrow)))
+
+
+def handle_reduce_precision(c: Context, x: Instruction) -> None:
+    bits = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}.get(
+        x.operands[0].shape.element_type
+    )
+    asked = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
+    if c.options.remove_no_op_reduce_precision and bits == asked:
+        c.replace(x, x.operands[0])

@@ -1,0 +1,87 @@
+"""What a matrix product sums over, and making another of it (`DotDimensionNumbers`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.make import add, numbers
+from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.shapes import array
+
+
+@dataclass(frozen=True)
+class DotDimensions:
+    """Batch and contracting dimensions of both operands."""
+
+    lhs_batch: tuple[int, ...] = ()
+    rhs_batch: tuple[int, ...] = ()
+    lhs_contracting: tuple[int, ...] = ()
+    rhs_contracting: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, dot: Instruction) -> DotDimensions:
+        return cls(
+            lhs_batch=numbers_of(dot, "lhs_batch_dims"),
+            rhs_batch=numbers_of(dot, "rhs_batch_dims"),
+            lhs_contracting=numbers_of(dot, "lhs_contracting_dims"),
+            rhs_contracting=numbers_of(dot, "rhs_contracting_dims"),
+        )
+
+    def batch(self, operand: int) -> tuple[int, ...]:
+        return self.rhs_batch if operand else self.lhs_batch
+
+    def contracting(self, operand: int) -> tuple[int, ...]:
+        return self.rhs_contracting if operand else self.lhs_contracting
+
+    def free(self, operand: int, rank: int) -> tuple[int, ...]:
+        """Dimensions neither batch nor contracting (`GetNonContractingDims`)."""
+        others = {*self.batch(operand), *self.contracting(operand)}
+        return tuple(d for d in range(rank) if d not in others)
+
+    def raw(self) -> dict[str, str]:
+        """As attributes, in the order XLA prints them."""
+        found = {
+            "lhs_batch_dims": self.lhs_batch,
+            "lhs_contracting_dims": self.lhs_contracting,
+            "rhs_batch_dims": self.rhs_batch,
+            "rhs_contracting_dims": self.rhs_contracting,
+        }
+        return {name: numbers(value) for name, value in found.items() if value or "contracting" in name}
+
+
+_DIMENSIONS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
+
+
+def made_dot(
+    old: Instruction, shape: Shape, lhs: Instruction, rhs: Instruction, dimensions: DotDimensions
+) -> Instruction:
+    """A dot like `old` on other operands, added to its computation."""
+    attributes = old.attributes.without(*_DIMENSIONS, "control-predecessors")
+    raw = {**dimensions.raw(), **attributes.raw_items}
+    new = Instruction("dot", shape, "dot", [lhs, rhs], type(attributes)(raw=raw))
+    return computation_of(old).add_instruction(new)
+
+
+def new_dot(
+    at: Instruction,
+    operands: Sequence[Instruction],
+    batch: Sequence[Sequence[int]],
+    contracting: Sequence[Sequence[int]],
+    element_type: str,
+    said: Instruction,
+) -> Instruction:
+    """A dot of these dimension numbers, with the precision that `said` asks for (`MakeDotHlo`)."""
+    sizes = [operands[0].shape.dimensions[d] for d in batch[0]]
+    for side in (0, 1):
+        taken = {*batch[side], *contracting[side]}
+        sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
+    attributes = DotDimensions(*map(tuple, (*batch, *contracting))).raw()
+    for name in ("operand_precision", "algorithm"):
+        value = said.attributes.raw(name)
+        if value is not None:
+            attributes[name] = value
+    return add(at, "dot", array(element_type, sizes), operands, kept=attributes)

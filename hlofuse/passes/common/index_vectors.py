@@ -1,0 +1,104 @@
+"""What gathers and scatters share: index vectors and slices at them, arrays reshaped and transposed.
+
+Mirrors helpers of `xla/service/hlo_creation_utils.cc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.common import make
+from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.shapes import array, is_identity, is_sorted, permute
+
+
+def flat_indices(indices: Instruction, vector: int) -> Instruction:
+    """Index vectors one below the other (`TransformStartIndices`)."""
+    rank = indices.shape.rank
+    if vector == rank:
+        indices = reshaped(indices, [*indices.shape.dimensions, 1])
+        rank += 1
+    else:
+        indices = moved(indices, [*(d for d in range(rank) if d != vector), vector])
+    if rank > 2:
+        size = indices.shape.dimensions[-1]
+        return reshaped(indices, [indices.shape.element_count // size if size else 0, size])
+    return reshaped(indices, [1, *indices.shape.dimensions]) if rank == 1 else indices
+
+
+def with_vectors_last(indices: Instruction, vector: int) -> Instruction:
+    """The dimension of numbers that make a vector comes last (`TransposeIndexVectorDimToLast`)."""
+    rank = indices.shape.rank
+    if vector >= rank - 1:
+        return indices
+    return make.transpose(indices, indices, [*(d for d in range(rank) if d != vector), vector])
+
+
+def index_vector(indices: Instruction, place: Instruction) -> Instruction:
+    """The one at `place`: of a row of numbers the number, of vectors one below the other the vector."""
+    if indices.shape.rank == 1:
+        return slice_at(indices, place, [1])
+    size = indices.shape.dimensions[1]
+    return without_dimensions(slice_at(indices, padded(place, 1), [1, size]), [0])
+
+
+def in_operand_space(index: Instruction, rank: int, where: Sequence[int]) -> Instruction:
+    """A start in each of `rank` dimensions, of which the index says those in `where`
+    (`ExpandIndexVectorIntoOperandSpace`)."""
+    zero = make.constant(index, array(index.shape.element_type, [1]), [0])
+    parts = []
+    for d in range(rank):
+        if d in where:
+            k = where.index(d)
+            parts.append(make.slice_of(index, index, [k], [k + 1]))
+        else:
+            parts.append(zero)
+    return make.concatenate(index, parts, 0)
+
+
+def slice_at(x: Instruction, start: Instruction, sizes: Sequence[int]) -> Instruction:
+    return make.dynamic_slice(x, x, scalars(start), sizes)
+
+
+def scalars(index: Instruction) -> list[Instruction]:
+    return [
+        make.reshape(index, array(index.shape.element_type), make.slice_of(index, index, [k], [k + 1]))
+        for k in range(index.shape.dimensions[0])
+    ]
+
+
+def padded(x: Instruction, zeros: int) -> Instruction:
+    """`PadVectorWithZeros`."""
+    shape = array(x.shape.element_type, [x.shape.dimensions[0] + zeros])
+    zero = make.scalar(x, x.shape.element_type, 0)
+    return make.pad(x, shape, x, zero, PaddingConfig((PaddingDimension(0, zeros),)))
+
+
+def reshaped(x: Instruction, sizes: Sequence[int]) -> Instruction:
+    return make.reshape(x, array(x.shape.element_type, sizes), x)
+
+
+def without_dimensions(x: Instruction, dimensions: Sequence[int]) -> Instruction:
+    return reshaped(x, [n for d, n in enumerate(x.shape.dimensions) if d not in dimensions])
+
+
+def moved(x: Instruction, order: Sequence[int]) -> Instruction:
+    """`MaybeTranspose`: the result lies in memory in the order of its dimensions."""
+    if is_identity(order):
+        return x
+    return make.transpose(x, x, order, array(x.shape.element_type, permute(x.shape.dimensions, order)))
+
+
+def is_simplified_scatter(scatter: Instruction) -> bool:
+    """`IsSimplifiedScatter`."""
+    count = len(scatter.operands) // 2
+    window = numbers_of(scatter, "update_window_dims")
+    return (
+        int(scatter.attributes["index_vector_dim"]) + 1 == scatter.operands[count].shape.rank
+        and scatter.operands[count + 1].shape.rank - len(window) <= 1
+        and 0 not in window
+        and is_sorted(window)
+        and not numbers_of(scatter, "inserted_window_dims")
+    )

@@ -1,0 +1,271 @@
+"""New instructions in the computation of another one (`xla/service/hlo_creation_utils.cc`).
+
+What they say of their origin: `added` nothing but what it is given, `add` the metadata of the instruction it
+stands beside, `derived` that, the sharding and the frontend attributes (`HloInstruction::AddInstruction`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir.attributes.window import PaddingConfig, SliceRange, SliceRanges
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.shape import COMPLEX_TYPES, Shape
+from hlofuse.passes.common import literals
+from hlofuse.passes.common.literals import Value
+from hlofuse.passes.common.shapes import array, permuted, with_dimensions, without
+
+
+class NotRepresentable(Exception):
+    """A value is needed that cannot be written down: the rewrite is not made."""
+
+
+def added(
+    at: Instruction,
+    opcode: str,
+    shape: Shape,
+    operands: Sequence[Instruction],
+    *,
+    like: Instruction | None = None,
+    called: Sequence[tuple[str, Computation]] = (),
+    payload: str | None = None,
+    name: str | None = None,
+    said: Mapping[str, str] | None = None,
+    **attributes: str,
+) -> Instruction:
+    """A new instruction in the computation of `at`, with the metadata of `like`."""
+    raw = {**(said or {}), **attributes, **{name: _named(name, c) for name, c in called}}
+    new = Instruction(
+        name or opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
+    )
+    metadata = like.attributes.raw("metadata") if like is not None else None
+    if metadata:
+        set_attribute(new, "metadata", metadata)
+    return computation_of(at).add_instruction(new)
+
+
+def _named(attribute: str, computation: Computation) -> str:
+    name = f"%{computation.name}"
+    return f"{{{name}}}" if attribute == "called_computations" else name
+
+
+def add(
+    at: Instruction,
+    opcode: str,
+    shape: Shape,
+    operands: Sequence[Instruction] = (),
+    *,
+    called: Sequence[tuple[str, Computation]] = (),
+    payload: str | None = None,
+    kept: Mapping[str, str] | None = None,
+    **attributes: object,
+) -> Instruction:
+    """A new instruction beside `at`, with its metadata and the attributes that are `kept` of another one."""
+    said = {**(kept or {}), **{name: str(value) for name, value in attributes.items()}}
+    return added(at, opcode, shape, operands, like=at, called=called, payload=payload, said=said)
+
+
+def derived(
+    source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: str
+) -> Instruction:
+    """A new instruction that takes over what is said of `source` (`HloInstruction::AddInstruction`)."""
+    new = added(source, opcode, shape, operands, like=source, said=attributes)
+    _say_alike(new, source)
+    return new
+
+
+def _say_alike(new: Instruction, source: Instruction) -> None:
+    """Sharding and frontend attributes (`SetupDerivedInstruction`)."""
+    keeps = source.shape.is_tuple == new.shape.is_tuple and new.opcode not in ("reshape", "transpose")
+    for name in ("sharding", "frontend_attributes"):
+        said = source.attributes.raw(name)
+        if said is not None and (keeps or name != "sharding"):
+            set_attribute(new, name, said)
+
+
+def numbers(values: Iterable[int]) -> str:
+    """A list of numbers as an attribute shows it."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruction:
+    """NotRepresentable for values that cannot be written."""
+    rounded = [literals.rounded(shape.element_type, v) for v in values]
+    kept = [v for v in rounded if v is not None]
+    text = literals.text_of(shape, kept) if len(kept) == len(rounded) else None
+    if text is None:
+        raise NotRepresentable
+    return add(at, "constant", shape, payload=text)
+
+
+def unknown_constant(at: Instruction, shape: Shape) -> Instruction:
+    """A constant whose elements XLA knows and no dump shows; NotRepresentable where one would show them."""
+    if not shape.dimensions:
+        raise NotRepresentable
+    return add(at, "constant", shape, payload="{...}")
+
+
+def scalar(at: Instruction, element_type: str, value: Value) -> Instruction:
+    return constant(at, array(element_type), [value])
+
+
+def scalar_like(base: Instruction, value: Value) -> Instruction:
+    """`value` in the shape of `base`, of which the same is said (`MakeScalarLike`)."""
+    one = scalar(base, base.shape.element_type, value)
+    _say_alike(one, base)
+    if not base.shape.dimensions:
+        return one
+    return derived(base, "broadcast", base.shape, [one], dimensions="{}")
+
+
+def broadcast(at: Instruction, shape: Shape, operand: Instruction, dimensions: Sequence[int]) -> Instruction:
+    return add(at, "broadcast", shape, [operand], dimensions=numbers(dimensions))
+
+
+def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
+    return add(at, "reshape", shape, [operand])
+
+
+def transpose(
+    at: Instruction, operand: Instruction, permutation: Sequence[int], shape: Shape | None = None
+) -> Instruction:
+    shape = shape or permuted(operand.shape, permutation)
+    return add(at, "transpose", shape, [operand], dimensions=numbers(permutation))
+
+
+def unary(at: Instruction, opcode: str, operand: Instruction, shape: Shape | None = None) -> Instruction:
+    return add(at, opcode, shape or operand.shape, [operand])
+
+
+def binary(
+    at: Instruction, opcode: str, a: Instruction, b: Instruction, shape: Shape | None = None
+) -> Instruction:
+    return add(at, opcode, shape or a.shape, [a, b])
+
+
+def select(at: Instruction, pred: Instruction, yes: Instruction, no: Instruction) -> Instruction:
+    return add(at, "select", yes.shape, [pred, yes, no])
+
+
+def compare(at: Instruction, direction: str, a: Instruction, b: Instruction) -> Instruction:
+    return add(at, "compare", a.shape.with_element_type("pred"), [a, b], direction=direction)
+
+
+def convert(at: Instruction, operand: Instruction, element_type: str) -> Instruction:
+    """`operand` itself where it has that type."""
+    if operand.shape.element_type == element_type:
+        return operand
+    return add(at, "convert", operand.shape.with_element_type(element_type), [operand])
+
+
+def iota(at: Instruction, shape: Shape, dimension: int) -> Instruction:
+    return add(at, "iota", shape, iota_dimension=dimension)
+
+
+def slice_of(
+    at: Instruction,
+    operand: Instruction,
+    starts: Sequence[int],
+    limits: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Instruction:
+    strides = strides or [1] * len(starts)
+    ranges = SliceRanges(SliceRange(*r) for r in zip(starts, limits, strides, strict=True))
+    sizes = [(r.limit - r.start + r.stride - 1) // r.stride for r in ranges]
+    return add(at, "slice", with_dimensions(operand.shape, sizes), [operand], slice=ranges)
+
+
+def dynamic_slice(
+    at: Instruction, operand: Instruction, starts: Sequence[Instruction], sizes: Sequence[int]
+) -> Instruction:
+    shape = with_dimensions(operand.shape, sizes)
+    return add(at, "dynamic-slice", shape, [operand, *starts], dynamic_slice_sizes=numbers(sizes))
+
+
+def dynamic_update_slice(
+    at: Instruction, operand: Instruction, update: Instruction, starts: Sequence[Instruction]
+) -> Instruction:
+    return add(at, "dynamic-update-slice", operand.shape, [operand, update, *starts])
+
+
+def pad(
+    at: Instruction, shape: Shape, operand: Instruction, value: Instruction, config: PaddingConfig
+) -> Instruction:
+    return add(at, "pad", shape, [operand, value], padding=config)
+
+
+def concatenate(at: Instruction, operands: Sequence[Instruction], dimension: int) -> Instruction:
+    sizes = list(operands[0].shape.dimensions)
+    sizes[dimension] = sum(o.shape.dimensions[dimension] for o in operands)
+    shape = with_dimensions(operands[0].shape, sizes)
+    return add(at, "concatenate", shape, operands, dimensions=numbers([dimension]))
+
+
+def reduce(
+    at: Instruction,
+    operand: Instruction,
+    init: Instruction,
+    dimensions: Sequence[int],
+    function: Computation,
+) -> Instruction:
+    shape = without(operand.shape, dimensions)
+    return add(
+        at, "reduce", shape, [operand, init], called=[("to_apply", function)], dimensions=numbers(dimensions)
+    )
+
+
+def tuple_of(at: Instruction, elements: Sequence[Instruction]) -> Instruction:
+    return add(at, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
+
+
+def get_tuple_element(at: Instruction, source: Instruction, index: int) -> Instruction:
+    return add(at, "get-tuple-element", source.shape.tuple_shapes[index], [source], index=index)
+
+
+def elements(x: Instruction, indices: Sequence[int]) -> list[Instruction]:
+    """Some elements of a tuple."""
+    return [get_tuple_element(x, x, k) for k in indices]
+
+
+def copy_of(
+    original: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
+) -> Instruction:
+    """A clone with other operands, beside the original (`CloneWithNewOperands`)."""
+    clone = original.clone(operands, shape=shape)
+    clone.attributes = clone.attributes.without("control-predecessors")
+    return computation_of(original).add_instruction(clone)
+
+
+def zero(at: Instruction, element_type: str) -> Instruction:
+    """A scalar constant 0."""
+    payload = "(0, 0)" if element_type in COMPLEX_TYPES else "false" if element_type == "pred" else "0"
+    return added(at, "constant", Shape(element_type), [], payload=payload)
+
+
+def zeros(at: Instruction, shape: Shape) -> Instruction:
+    """A broadcast 0, also where a scalar would do (`BroadcastZeros`)."""
+    return added(at, "broadcast", shape, [zero(at, shape.element_type)], dimensions="{}")
+
+
+def bitcast(operand: Instruction, shape: Shape) -> Instruction:
+    """A bitcast with the operand's metadata (`MakeBitcastHlo`)."""
+    return added(operand, "bitcast", shape, [operand], like=operand)
+
+
+def reshaped(operand: Instruction, shape: Shape) -> Instruction:
+    """`MakeReshapeHlo`."""
+    return derived(operand, "reshape", shape, [operand])
+
+
+def copied(operand: Instruction, shape: Shape) -> Instruction:
+    """`MakeCopyHlo`."""
+    return derived(operand, "copy", shape, [operand])
+
+
+def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -> Instruction:
+    """`MakeTransposeHlo`, with a layout of one's own."""
+    return derived(operand, "transpose", shape, [operand], dimensions=numbers(permutation))

@@ -1,0 +1,68 @@
+"""Conditionals take and give tuples (`xla/hlo/transforms/simplifiers/conditional_canonicalizer.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.cloning import clone_computation, drop, replace_parameter, set_called
+
+
+@dataclass(frozen=True)
+class ConditionalCanonicalizer:
+    """`conditional-canonicalizer`."""
+
+    name: ClassVar[str] = "conditional-canonicalizer"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            for x in computation.post_order():
+                if x.opcode == "conditional":
+                    changed |= _canonicalize(x)
+        return changed
+
+
+def _canonicalize(x: Instruction) -> bool:
+    called = []
+    changed = False
+    for name, branch in x.called:
+        if not _has_tuples(branch) and any(c.opcode != "conditional" for c in branch.callers):
+            branch = clone_computation(branch)
+        changed |= _give_tuples(branch)
+        called.append((name, branch))
+    set_called(x, called)
+    for number, operand in enumerate(x.operands):
+        if number and not operand.shape.is_tuple:
+            x.replace_operand(number, make.tuple_of(x, [operand]))
+            changed = True
+    if not x.shape.is_tuple:
+        assert x.computation is not None
+        new = x.computation.add_instruction(x.clone(shape=Shape.tuple_of([x.shape])))
+        replace_instruction(x, make.get_tuple_element(x, new, 0), has_side_effect)
+        changed = True
+    return changed
+
+
+def _has_tuples(branch: Computation) -> bool:
+    return branch.parameters[0].shape.is_tuple and branch.root.shape.is_tuple
+
+
+def _give_tuples(branch: Computation) -> bool:
+    changed = False
+    if not branch.parameters[0].shape.is_tuple:
+        old, new = replace_parameter(branch, Shape.tuple_of([branch.parameters[0].shape]))
+        old.replace_all_uses_with(make.get_tuple_element(new, new, 0))
+        drop(old)
+        changed = True
+    if not branch.root.shape.is_tuple:
+        branch.root = make.tuple_of(branch.root, [branch.root])
+        changed = True
+    return changed

@@ -1,0 +1,51 @@
+"""On one device nothing is sharded: what says how goes (`xla/service/sharding_remover.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.common import make
+
+_GROUP = "xla.sdy.ShardingGroup"
+_LEFT = {"SPMDShardToFullShape", "SPMDFullToShardShape"}
+_COPIED = {
+    "Sharding",
+    "ShardBarrierFrom",
+    "ShardBarrierTo",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.PropagationBarrier",
+}
+
+
+@dataclass(frozen=True)
+class ShardingRemover:
+    """`sharding-remover`."""
+
+    name: ClassVar[str] = "sharding-remover"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.computations:
+            for x in reversed(computation.post_order()):
+                if x.opcode == "custom-call":
+                    changed |= _removed(x, str(x.attributes.get("custom_call_target")))
+        return changed
+
+
+def _removed(call: Instruction, target: str) -> bool:
+    if target == _GROUP:
+        computation_of(call).remove_instruction(call)
+        return False
+    if target not in _LEFT and target not in _COPIED:
+        return False
+    operand = call.operands[0]
+    call.replace_all_uses_with(operand)
+    if target in _COPIED:  # clean-ups leave such a call and take its copy
+        replace_instruction(call, make.unary(call, "copy", operand, call.shape), has_side_effect)
+    return True

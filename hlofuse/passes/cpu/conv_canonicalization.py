@@ -1,0 +1,66 @@
+"""Convolutions made ones with features last (`xla/service/cpu/conv_canonicalization.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.convolution import dimension_numbers
+from hlofuse.analysis.eigen_convolution import why_not_eigen
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.common import make
+from hlofuse.passes.common.shapes import array
+
+
+@dataclass(frozen=True)
+class ConvCanonicalization:
+    """`convolution-canonicalization`, in the entry only."""
+
+    name: ClassVar[str] = "convolution-canonicalization"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for x in module.entry.post_order():
+            if x.opcode == "convolution" and why_not_eigen(x) is not None:
+                _canonicalize(x)
+                changed = True
+        return changed
+
+
+def _canonicalize(x: Instruction) -> None:
+    numbers = dimension_numbers(x)
+    assert numbers is not None
+    source, kernel = x.operands
+    orders = [
+        [numbers.input_batch_dimension, *numbers.input_spatial_dimensions, numbers.input_feature_dimension],
+        [
+            *numbers.kernel_spatial_dimensions,
+            numbers.kernel_input_feature_dimension,
+            numbers.kernel_output_feature_dimension,
+        ],
+        [
+            numbers.output_batch_dimension,
+            *numbers.output_spatial_dimensions,
+            numbers.output_feature_dimension,
+        ],
+    ]
+    operands = [_transposed(o, order) for o, order in zip((source, kernel), orders, strict=False)]
+    spatial = "".join(str(k) for k in range(len(numbers.output_spatial_dimensions)))
+    kept = {
+        name: value
+        for name in ("window", "feature_group_count", "batch_group_count", "operand_precision")
+        if (value := x.attributes.raw(name)) is not None
+    }
+    result = array(x.shape.element_type, [x.shape.dimensions[d] for d in orders[2]])
+    new = make.add(
+        x, "convolution", result, operands, kept=kept, dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f"
+    )
+    replace_instruction(x, make.transpose(x, new, inverse(tuple(orders[2])), x.shape), has_side_effect)
+
+
+def _transposed(x: Instruction, order: list[int]) -> Instruction:
+    return make.transpose(x, x, order, array(x.shape.element_type, [x.shape.dimensions[d] for d in order]))

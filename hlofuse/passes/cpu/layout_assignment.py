@@ -1,0 +1,83 @@
+"""What XLA:CPU asks of layouts (`xla/service/cpu/cpu_layout_assignment.cc`): row-major operands, mostly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.eigen_convolution import why_not_eigen
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.layout_shapes import relaid
+from hlofuse.passes.common.shapes import descending
+from hlofuse.passes.layout.applying import apply, prepare
+from hlofuse.passes.layout.assignment import LayoutAssignment
+from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
+from hlofuse.passes.layout.rounds import settle
+
+_LEAST_COLUMN_MAJOR_BYTES = 32
+
+
+@dataclass(frozen=True)
+class CpuLayoutAssignment:
+    """`layout-assignment`; it always counts as a change."""
+
+    name: ClassVar[str] = "layout-assignment"
+
+    def run(self, module: Module) -> bool:
+        prepare(module)
+        layouts = _CpuLayouts(module)
+        settle(layouts)
+        apply(layouts)
+        return True
+
+
+class _CpuLayouts(LayoutAssignment):
+    def add_backend_constraints(self, asked: ComputationConstraint) -> None:
+        flipped: dict[Instruction, bool] = {}
+        for i in list(asked.computation):
+            if _is_row_major(i):
+                self.ask_result(i, row_major_everywhere(i.shape))
+                for number, operand in enumerate(i.operands):
+                    self.ask_operand(i, number, row_major_everywhere(operand.shape))
+                continue
+            number_ = _column_major_operand(i)
+            if number_ is not None and i.operands[number_].opcode == "constant":
+                constant = i.operands[number_]
+                if constant not in flipped:
+                    flipped[constant] = all(_reads_columns(u, constant) for u in constant.users)
+                if flipped[constant]:
+                    self.ask_operand(i, number_, relaid(constant.shape, range(constant.shape.rank)))
+                    continue
+            for number, operand in enumerate(i.operands):
+                if (i, number) in asked.operands or not operand.shape.is_array:
+                    continue
+                if not self.buffers.forwards(i, number):
+                    self.ask_operand(i, number, descending(operand.shape))
+
+
+def _is_row_major(i: Instruction) -> bool:
+    """`OperandsAndResultMustHaveRowMajorLayout`."""
+    if i.opcode == "convolution":
+        return why_not_eigen(i) is None
+    if i.opcode == "dot":
+        return bool(DotDimensions.of(i).batch(0)) or dot_strategy(i)[0] == EIGEN
+    return custom_call_target(i) == "TopK"
+
+
+def _column_major_operand(i: Instruction) -> int | None:
+    """`ProfitableToMakeDotOperandColumnMajor` of a vector times a matrix."""
+    if i.opcode != "dot" or i.shape.rank > 1 or i.operands[0].shape.rank != 1:
+        return None
+    if DotDimensions.of(i).contracting(1)[:1] != (0,):
+        return None
+    size = (i.shape.bit_width + 7) // 8 * i.operands[0].shape.element_count
+    return 1 if size >= _LEAST_COLUMN_MAJOR_BYTES else None
+
+
+def _reads_columns(user: Instruction, constant: Instruction) -> bool:
+    number = _column_major_operand(user)
+    return number is not None and user.operands[number] is constant and user.operands.count(constant) == 1

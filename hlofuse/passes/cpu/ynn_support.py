@@ -1,0 +1,190 @@
+"""What YNNPACK computes for XLA:CPU (`xla/backends/cpu/ynn_support.cc`, `transforms/ynn_matcher.h`)."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.algebraic.functions import is_of_parameters
+from hlofuse.passes.common.dots import DotDimensions
+
+_TYPES = frozenset({"s4", "u4", "s8", "u8", "bf16", "f16", "f32", "f64", "s32"})
+_ELEMENTWISE_TYPES = frozenset({"f64", "f32", "bf16", "s8", "u8"})
+_UNARY = frozenset(
+    """
+    abs ceil convert erf exponential exponential-minus-one floor log log-plus-one logistic negate
+    round-nearest-even rsqrt sign sqrt tanh
+    """.split()
+)
+_BINARY = frozenset("add divide maximum minimum multiply power subtract".split())
+_DOT_TYPES = frozenset(
+    {
+        ("f64", "f64", "f64"),
+        ("f32", "f32", "f32"),
+        ("bf16", "bf16", "f32"),
+        ("s8", "s8", "s32"),
+        ("u8", "s8", "s32"),
+    }
+)
+_CONVOLUTION_TYPES = _DOT_TYPES - {("bf16", "bf16", "f32"), ("u8", "s8", "s32")}
+_SUM_TYPES = frozenset(
+    {("f64", "f64"), ("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("s8", "s32"), ("u8", "s32")}
+)
+_EXTREME_TYPES = frozenset({"u8", "s8", "bf16", "f16", "f32", "f64"})
+_MOST_DIMENSIONS = 8
+_LEAST_ELEMENTS = 4096
+_LEAST_DOT_SIDE = 8
+_LEAST_CONVOLUTION_FEATURES = 17
+_DIM_LABELS = "b01f_01io->b01f"
+
+
+def is_preferred(x: Instruction) -> bool:
+    """Worth a call of the library (`IsInstructionPreferredByYnn`)."""
+    if x.opcode in ("dot", "convolution"):
+        return True
+    shapes = [x.shape, *(o.shape for o in x.operands)]
+    return any(s.is_array and s.element_count >= _LEAST_ELEMENTS for s in shapes)
+
+
+def is_supported(x: Instruction) -> bool:
+    """Can it be in a fusion of the library? (`YnnMatcher::IsOpSupported`)"""
+    known = x.shape.element_type in _TYPES
+    match x.opcode:
+        case "constant":
+            return known
+        case "iota":
+            return x.shape.element_type in ("f32", "s32") and _is_row_major(x.shape)
+        case "reshape":
+            return known and _laid_out(x) and reshape_is_bitcast(x.operands[0].shape, x.shape)
+        case "bitcast" | "transpose":
+            return known and _laid_out(x) and x.shape.element_type == x.operands[0].shape.element_type
+        case "broadcast":
+            return known and _laid_out(x) and list(x.dimensions) == sorted(set(x.dimensions))
+        case "pad":
+            return known and _is_pad_supported(x)
+    if not is_preferred(x):
+        return False
+    if x.opcode == "dot":
+        return is_dot_supported(x)
+    if x.opcode in ("reduce", "reduce-window"):
+        return is_reduction_supported(x)
+    if x.opcode == "convolution":
+        return is_convolution_supported(x)
+    return is_elementwise(x) and _is_elementwise_supported(x)
+
+
+def is_computed_by_ynn(x: Instruction) -> bool:
+    """A library call, as the passes ahead of layout assignment see it (`call_library_for_instruction`)."""
+    if not is_preferred(x):
+        return False
+    match x.opcode:
+        case "dot":
+            return len(x.operands) == 2 and dot_strategy(x)[0] == EIGEN and is_dot_supported(x)
+        case "convolution":
+            return is_convolution_supported(x)
+        case "reduce" | "reduce-window":
+            return is_reduction_supported(x)
+    return False
+
+
+def _is_row_major(shape: Shape) -> bool:
+    """`IsLayoutSupportedByYnn`."""
+    return shape.is_array and shape.rank <= _MOST_DIMENSIONS and shape.is_row_major
+
+
+def _laid_out(x: Instruction) -> bool:
+    return _is_row_major(x.shape) and _is_row_major(x.operands[0].shape)
+
+
+def _is_pad_supported(x: Instruction) -> bool:
+    operand, value = x.operands
+    same = x.shape.element_type == operand.shape.element_type == value.shape.element_type
+    if not same or not _laid_out(x):
+        return False
+    return not any(
+        p.interior or (n == 1 and (p.low or p.high))
+        for n, p in zip(operand.shape.dimensions, x.attributes["padding"], strict=True)
+    )
+
+
+def _is_elementwise_supported(x: Instruction) -> bool:
+    if any(s.element_type not in _ELEMENTWISE_TYPES for s in (x.shape, *(o.shape for o in x.operands))):
+        return False
+    return x.opcode in {1: _UNARY, 2: _BINARY}.get(len(x.operands), frozenset())
+
+
+def is_dot_supported(dot: Instruction) -> bool:
+    """`IsDotSupportedByYnn`; a dot with one contracted and at most one free dimension on each side."""
+    if len(dot.operands) != 2:
+        return False
+    shapes = [dot.operands[0].shape, dot.operands[1].shape, dot.shape]
+    if tuple(s.element_type for s in shapes) not in _DOT_TYPES or not all(map(_is_row_major, shapes)):
+        return False
+    batch = tuple(range(len(DotDimensions.of(dot).batch(0))))
+    if DotDimensions.of(dot).batch(0) != batch or DotDimensions.of(dot).batch(1) != batch:
+        return False
+    left, right, result = (s.dimensions[len(batch) :] for s in shapes)
+    contracted = [DotDimensions.of(dot).contracting(side) for side in (0, 1)]
+    if max(len(left), len(right), len(result)) > 2 or any(len(c) != 1 for c in contracted):
+        return False
+    a, b = (c[0] - len(batch) for c in contracted)
+    m = left[1 - a] if len(left) > 1 else 1
+    n = right[1 - b] if len(right) > 1 else 1
+    if m == 1 or n == 1 or max(m, n, left[a]) < _LEAST_DOT_SIDE:
+        return False
+    return len(left) <= 1 or a == 1
+
+
+def is_reduction_supported(x: Instruction) -> bool:
+    """`IsReduceLikeOpSupportedByYnn`."""
+    if len(x.operands) != 2 or x.shape.element_type not in _TYPES or not _laid_out(x):
+        return False
+    source, init = x.operands
+    if x.opcode == "reduce":
+        if not x.dimensions:
+            return False
+    elif not _is_window_supported(x):
+        return False
+    types = (source.shape.element_type, x.shape.element_type)
+    if init.shape.element_type != types[1]:
+        return False
+    function = x.called_computations[0]
+    if is_of_parameters(function, "add"):
+        return types in _SUM_TYPES
+    if is_of_parameters(function, "maximum") or is_of_parameters(function, "minimum"):
+        return types[0] == types[1] and types[0] in _EXTREME_TYPES
+    return False
+
+
+def _is_window_supported(x: Instruction) -> bool:
+    """Windows side by side."""
+    new = 0
+    for w in x.attributes["window"]:
+        if w.size > 1 or w.stride > 1:
+            if w.size > 1 and w.stride != w.size:
+                return False
+            if w.base_dilation != 1 or w.window_dilation != 1 or w.window_reversal:
+                return False
+            new += 1
+    return 0 < new <= _MOST_DIMENSIONS - x.shape.rank
+
+
+def is_convolution_supported(x: Instruction) -> bool:
+    """`IsConvolutionOpSupportedByYnn`: of pictures, features last."""
+    shapes = [x.operands[0].shape, x.operands[1].shape, x.shape]
+    if tuple(s.element_type for s in shapes) not in _CONVOLUTION_TYPES or not all(map(_is_row_major, shapes)):
+        return False
+    if x.attributes.raw("dim_labels") != _DIM_LABELS or x.attributes.get("batch_group_count", 1) not in (
+        1,
+        "1",
+    ):
+        return False
+    window = x.attributes["window"]
+    source, kernel, result = (s.dimensions for s in shapes)
+    if len(window) != 2 or max(source[3], result[3]) < _LEAST_CONVOLUTION_FEATURES:
+        return False
+    if any(result[d + 1] > source[d + 1] or kernel[d] > source[d + 1] for d in (0, 1)):
+        return False
+    return all(w.base_dilation == 1 and not w.window_reversal for w in window)

@@ -1,0 +1,59 @@
+"""Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import highest, lowest
+
+_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+
+
+@dataclass(frozen=True)
+class ComparisonExpander:
+    """`comparison-expander`."""
+
+    widened: Mapping[str, str] = field(default_factory=dict)
+    """Types that are converted first, each to the type whose bits are compared."""
+    name: ClassVar[str] = "comparison-expander"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            for x in computation.post_order():
+                if x.opcode != "compare" or x.attributes.raw("type") != "TOTALORDER":
+                    continue
+                if x.operands[0].shape.element_type in _FLOATS:
+                    changed |= replace_instruction(
+                        x, self._expanded(x), has_side_effect, relay_control_dependencies=True
+                    )
+        return changed
+
+    def _expanded(self, x: Instruction) -> Instruction:
+        element_type = x.operands[0].shape.element_type
+        wide = self.widened.get(element_type, element_type)
+        return _of_integers(x, [make.convert(x, o, wide) for o in x.operands])
+
+
+def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction:
+    shape = operands[0].shape.with_element_type(f"s{operands[0].shape.bit_width}")
+    bounds = []
+    for value in (0, lowest(shape.element_type), highest(shape.element_type)):
+        assert value is not None
+        scalar = make.scalar(x, shape.element_type, value)
+        bounds.append(make.broadcast(x, shape, scalar, ()))
+    zero, _, most = bounds
+    sides = []
+    for operand in operands:
+        bits = make.add(x, "bitcast-convert", shape, [operand])
+        flipped = make.binary(x, "xor", most, bits)
+        negative = make.compare(x, "LT", bits, zero)
+        sides.append(make.select(x, negative, flipped, bits))
+    return make.add(x, "compare", x.shape, sides, direction=x.attributes.raw("direction"))

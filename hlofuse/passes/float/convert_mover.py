@@ -1,0 +1,114 @@
+"""Conversions behind what narrows nothing, and ahead of what widens nothing
+(`xla/hlo/transforms/simplifiers/convert_mover.cc`)."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import clone_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
+from hlofuse.passes.common.literals import Value, rounded, values_of
+from hlofuse.passes.common.make import added, derived
+from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.simplification import NotRepeatedHere
+
+_COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
+
+
+@dataclass(frozen=True)
+class ConvertMover:
+    """`convert-mover`."""
+
+    name: ClassVar[str] = "convert-mover"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            for x in computation.post_order():
+                changed |= _move_down(x)
+            changed |= _move_up(computation)
+        return changed
+
+
+def _move_down(x: Instruction) -> bool:
+    """op(wider(x)) becomes wider(op(x))."""
+    converts = [o for o in x.operands if o.opcode == "convert" and len(o.users) == 1]
+    constants = [o for o in x.operands if o.opcode == "constant"]
+    if x.opcode not in _COMMUTES or not converts or len(converts) + len(constants) != len(x.operands):
+        return False
+    sources = {o.operands[0].shape.element_type for o in converts}
+    narrow = converts[0].operands[0].shape
+    if len(sources) > 1 or narrow.bit_width >= converts[0].shape.bit_width or _is_packed(narrow.element_type):
+        return False
+    of = narrow.element_type
+    if not all(_is_kept(o, of) for o in constants):
+        return False
+    operands = [o.operands[0] if o.opcode == "convert" else _converted(o, of) for o in x.operands]
+    moved = _again(x, operands, of)
+    return replaced(x, added(x, "convert", x.shape, [moved], like=x))
+
+
+def _move_up(computation: Computation) -> bool:
+    """narrower(op(x)) becomes op(narrower(x))."""
+    changed = False
+    work = deque(reversed(computation.post_order()))
+    while work:
+        convert = work.popleft()
+        if convert.opcode != "convert" or convert.computation is None:
+            continue
+        x, of = convert.operands[0], convert.shape.element_type
+        if len(x.users) != 1 or x.opcode not in _COMMUTES:
+            continue
+        if x.shape.bit_width <= convert.shape.bit_width or _is_packed(of):
+            continue
+        operands = []
+        for operand in x.operands:
+            operands.append(_converted(operand, of))
+            work.appendleft(operands[-1])
+        changed |= replaced(convert, _again(x, operands, of))
+    return changed
+
+
+def _again(x: Instruction, operands: list[Instruction], element_type: str) -> Instruction:
+    new = clone_of(x, operands)
+    new.shape = x.shape.with_element_type(element_type)
+    computation = x.computation
+    assert computation is not None
+    return computation.add_instruction(new)
+
+
+def _converted(x: Instruction, element_type: str) -> Instruction:
+    """`MakeConvertToHlo`."""
+    return derived(x, "convert", x.shape.with_element_type(element_type), [x])
+
+
+def _is_packed(element_type: str) -> bool:
+    return element_type in INTEGER_TYPES and element_type[1:] in ("1", "2", "4")
+
+
+def _is_kept(constant: Instruction, element_type: str) -> bool:
+    """`IsLosslesslyConvertibleTo`."""
+    values = values_of(constant)
+    if values is None:
+        raise NotRepeatedHere("a constant whose elements are not known")
+    return all(_fits(v, element_type) for v in values)
+
+
+def _fits(value: Value, element_type: str) -> bool:
+    if isinstance(value, complex) or (isinstance(value, float) and math.isnan(value)):
+        raise NotRepeatedHere("a constant that is complex or not a number")
+    if element_type in FLOATING_TYPES:
+        return rounded(element_type, value) == value
+    if element_type == "pred":
+        return value in (0, 1)
+    if element_type not in INTEGER_TYPES or not math.isfinite(value) or value != int(value):
+        return False
+    width = int(element_type[1:])
+    low, high = (0, 1 << width) if element_type[0] == "u" else (-(1 << (width - 1)), 1 << (width - 1))
+    return low <= value < high

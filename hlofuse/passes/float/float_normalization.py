@@ -1,0 +1,172 @@
+"""Operations on floats too narrow for the target work on wider ones
+(`xla/hlo/transforms/simplifiers/float_normalization.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.cloning import clone_computation, set_called
+from hlofuse.passes.common.rewriting import visit
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.trace import Recorder
+
+_LEFT_ALONE = frozenset(
+    """
+    tuple get-tuple-element constant domain parameter fusion convert call custom-call while conditional
+    bitcast-convert bitcast async-start async-done
+    """.split()
+)
+# As good in the narrow type: nothing is computed, or a wider one would give something else.
+_NARROW = frozenset("opt-barrier count-leading-zeros shift-right-logical shift-right-arithmetic".split())
+_COLLECTIVE = frozenset({"all-reduce", "reduce-scatter"})
+
+
+@dataclass(frozen=True)
+class FloatNormalization:
+    """`float-normalization-…` from `low` to `high`; collectives of several arrays are left alone."""
+
+    low: str
+    high: str
+    is_skipped: Callable[[Instruction], bool]
+    """Instructions that a library computes in the narrow type."""
+    enters_custom_fusions: bool = False
+    """Fusions for Triton or a library, too (`ShouldSkipComputationsOf`)."""
+
+    @property
+    def name(self) -> str:
+        return f"float-normalization-{self.low}"
+
+    def run(self, module: Module) -> bool:
+        if not any(_count(i.shape, self.low) for i in module.instructions()):
+            return False
+        work = _Normalizing(self)
+        for computation in module.computation_post_order():
+            if not any(self.leaves_functions(caller) for caller in computation.callers):
+                visit(computation, work.handle)
+        if work.changed:
+            TupleSimplifier().run(module, Recorder())
+            HloDCE().run(module, Recorder())
+        return work.changed
+
+    def leaves_functions(self, caller: Instruction) -> bool:
+        """What it calls stays as it is (`ShouldAvoidNormalizingComputationsForInstruction`)."""
+        if caller.opcode in _COLLECTIVE:
+            return True
+        if caller.fusion_kind == "kCustom":
+            return not self.enters_custom_fusions
+        return caller.opcode in ("reduce", "reduce-window") and self.is_skipped(caller)
+
+
+def _count(shape: Shape, element_type: str) -> int:
+    return sum(s.element_type == element_type for s in shape.subshapes())
+
+
+class _Normalizing:
+    def __init__(self, options: FloatNormalization) -> None:
+        self._options = options
+        self._low, self._high = options.low, options.high
+        self.changed = False
+
+    def handle(self, x: Instruction) -> None:
+        if x.opcode in _LEFT_ALONE or has_side_effect(x) or self._options.is_skipped(x):
+            return
+        if x.shape.is_tuple and x.opcode in _COLLECTIVE:
+            return
+        shapes = [x.shape, *(o.shape for o in x.operands)]
+        narrow_functions = []
+        if not self._options.leaves_functions(x):
+            for function in x.called_computations:
+                inner = [function.root.shape, *(p.shape for p in function.parameters)]
+                shapes += inner
+                if any(_count(s, self._low) for s in inner):
+                    narrow_functions.append(function)
+        if x.opcode not in _NARROW:
+            for number in range(len(x.operands)):
+                self._widen_operand(x, number)
+            self._widen_result(x)
+        elif x.opcode == "opt-barrier" or not any(_count(s, self._high) for s in shapes):
+            return
+        if narrow_functions:
+            self._widen_functions(x, narrow_functions)
+
+    def _widen_operand(self, x: Instruction, number: int) -> None:
+        """`InsertConvertBeforeOperand`."""
+        operand = x.operands[number]
+        if _count(operand.shape, self._low):
+            x.replace_operand(number, self._converted(operand))
+            self.changed = True
+
+    def _converted(self, x: Instruction) -> Instruction:
+        return _rebuilt(
+            x,
+            lambda leaf: (
+                make.convert(leaf, leaf, self._high) if leaf.shape.element_type == self._low else leaf
+            ),
+        )
+
+    def _widen_result(self, x: Instruction) -> None:
+        """`ChangeOutputTypeThenInsertConvertBack`; users that widen it anyway get it as it is."""
+        if not _count(x.shape, self._low) or x.computation is None:
+            return
+        users, was_root, original = list(x.users), x.is_root, x.shape
+        x.shape = _retyped(x.shape, self._low, self._high)
+        narrow = _narrowed(x, original)
+        converts = [
+            u
+            for u in users
+            if u.opcode == "convert" and u.shape.element_type == self._high and x.shape.is_array
+        ]
+        for user in users:
+            if user not in converts:
+                x.replace_use_with(user, narrow)
+        for user in converts:
+            user.replace_all_uses_with(x)
+        if was_root:
+            x.computation.root = narrow
+        self.changed = True
+
+    def _widen_functions(self, x: Instruction, functions: list[Computation]) -> None:
+        """`ConvertCalledComputations`."""
+        clones = {function: clone_computation(function) for function in functions}
+        set_called(x, [(n, clones.get(c, c)) for n, c in x.called])
+        self.changed = True
+        for clone in clones.values():
+            root = clone.root
+            users = list(root.users)
+            wide = self._converted(root)
+            if wide is not root:
+                for user in users:
+                    root.replace_use_with(user, wide)
+                clone.root = wide
+            for parameter in clone.parameters:
+                self._widen_result(parameter)
+
+
+def _retyped(shape: Shape, low: str, high: str) -> Shape:
+    if shape.is_tuple:
+        return replace(shape, tuple_shapes=tuple(_retyped(s, low, high) for s in shape.tuple_shapes))
+    return shape.with_element_type(high) if shape.element_type == low else shape
+
+
+def _rebuilt(x: Instruction, leaf: Callable[[Instruction], Instruction]) -> Instruction:
+    """`x` with every array in it replaced; `x` itself where none is."""
+    if not x.shape.is_tuple:
+        return leaf(x)
+    elements = [make.get_tuple_element(x, x, k) for k in range(len(x.shape.tuple_shapes))]
+    return make.tuple_of(x, [_rebuilt(e, leaf) for e in elements])
+
+
+def _narrowed(x: Instruction, shape: Shape) -> Instruction:
+    """`x` in the element types of `shape`."""
+    if not x.shape.is_tuple:
+        return make.convert(x, x, shape.element_type)
+    elements = [make.get_tuple_element(x, x, k) for k in range(len(x.shape.tuple_shapes))]
+    return make.tuple_of(x, [_narrowed(e, s) for e, s in zip(elements, shape.tuple_shapes, strict=True)])

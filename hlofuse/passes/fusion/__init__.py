@@ -1,0 +1,1 @@
+"""XLA's fusion passes, one file each."""

@@ -1,0 +1,95 @@
+"""Patterns from outside become custom fusions before XLA's own passes begin.
+
+XLA had a pass of this name (`custom_kernel_fusion_rewriter.cc`) for kernels of its own; here it does
+nothing unless a package with patterns takes part in the replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar
+
+from hlofuse.analysis.kernels import launched_computations
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
+from hlofuse.plugins.active import ActiveRules
+from hlofuse.plugins.calling import call_outside
+from hlofuse.plugins.entries import CustomFusion, Kernel
+from hlofuse.plugins.pattern import Match, Matcher, find_matches, parse_pattern
+from hlofuse.plugins.rewrite import replace_match
+from hlofuse.trace import Recorder
+
+
+def _where(fusion: CustomFusion) -> Callable[[Match], bool] | None:
+    if fusion.where is None:
+        return None
+    return partial(call_outside, fusion.code, "the condition", fusion.where)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomKernelFusionRewriter(Pass):
+    """`custom-kernel-fusion-rewriter`: of matches that overlap the largest, then the one registered first."""
+
+    name: ClassVar[str] = "custom-kernel-fusion-rewriter"
+    kernels: dict[str, tuple[CustomFusion, Kernel]] = field(default_factory=dict, compare=False, repr=False)
+    """The fusions made by this run, by name."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        outside = self.settings.outside
+        if not isinstance(outside, ActiveRules):
+            return False
+        fusions = [f for f in outside.fusions(outside.target) if f.code not in self.settings.disabled]
+        matchers = [
+            (f, Matcher(parse_pattern(text, f.code), f.through)) for f in fusions for text in f.patterns
+        ]
+        made = len(self.kernels)
+        for computation in launched_computations(module):
+            self._run_on(computation, matchers, recorder)
+        return len(self.kernels) > made
+
+    def _run_on(
+        self, computation: Computation, matchers: list[tuple[CustomFusion, Matcher]], recorder: Recorder
+    ) -> None:
+        found = [(f, m) for f, matcher in matchers for m in find_matches(matcher, computation, _where(f))]
+        found.sort(key=lambda pair: -pair[1].size)  # stable: then as registered, then operands first
+        taken: set[Instruction] = set()
+        became: dict[Instruction, Instruction] = {}
+        for fusion, match in found:
+            if taken.isdisjoint(match.inside):
+                taken.update(match.inside)
+                self._replace(fusion, match, became, recorder)
+
+    def _replace(
+        self,
+        fusion: CustomFusion,
+        match: Match,
+        became: dict[Instruction, Instruction],
+        recorder: Recorder,
+    ) -> None:
+        operands = {name: became.get(x, x) for name, x in match.operands.items()}
+        match = replace(match, operands=operands)
+        names = [x.name for x in match.inside]
+        made, copied = replace_match(match, fusion.kernel)
+        became[match.root] = made
+        home = made.computation.name if made.computation is not None else ""
+        shapes = {name: x.shape for name, x in operands.items()}
+        self.kernels[made.name] = (fusion, Kernel(shapes, made.shape, match.sizes))
+        consumer = names.pop()
+        if not names:
+            recorder.rewrite(home, [consumer], [made.name], rule=fusion.code, reason=fusion.title)
+        for producer in reversed(names):
+            recorder.fuse(
+                producer,
+                consumer,
+                made,
+                rule=fusion.code,
+                created=consumer != made.name,
+                figures={"kernel": fusion.kernel},
+            )
+            consumer = made.name
+        if copied:
+            recorder.rewrite(home, copied, [made.name], rule=fusion.code, reason=fusion.title)

@@ -1,0 +1,119 @@
+"""Merges fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`, until 0.4.35)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlofuse.analysis.expensive import is_expensive
+from hlofuse.analysis.processing_order import non_fusion_computations
+from hlofuse.analysis.release import JAXLIB_0_4_35
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.merging import MergingModel
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.fusing import fuse_in_place_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
+from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
+from hlofuse.rules.fusion_merger import (
+    MERGE_RULES,
+    MERGED,
+    PRODUCER_RULES,
+    SLOWER,
+    USER_RULES,
+    Merge,
+    time_figures,
+)
+from hlofuse.rules.gpu_fusible import choose_kind
+from hlofuse.rules.gpu_instruction_fusion import GpuFusionState, GpuPair
+from hlofuse.rules.plugin import pair_refusal
+from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionMerger(Pass):
+    """`fusion_merger`: each fusion, producers first, goes into all of its users or stays."""
+
+    name: ClassVar[str] = "fusion_merger"
+    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if self.device is None:
+            raise HlofuseError("fusion_merger asks for a device")
+        changed = False
+        for computation in non_fusion_computations(module):
+            changed |= _Driver(self, self.device, recorder).run(computation)
+        return changed
+
+
+class _Driver:
+    """One computation (`FusionInstructionMerger`)."""
+
+    def __init__(self, options: FusionMerger, device: DeviceDescription, recorder: Recorder) -> None:
+        self._settings = options.settings
+        self._recorder = recorder
+        self._model = MergingModel(device)
+        self._state = GpuFusionState(True, JAXLIB_0_4_35, self._settings, is_expensive, model=self._model)
+
+    def run(self, computation: Computation) -> bool:
+        changed = False
+        for producer in computation.post_order():
+            if producer.opcode != "fusion" or producer.computation is None:
+                continue
+            verdict, user = self._decide(producer)
+            if verdict.allows:
+                self._merge(producer, verdict)
+                changed = True
+            else:
+                self._recorder.ineligible(
+                    producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+                )
+        return changed
+
+    def _decide(self, producer: Instruction) -> tuple[Verdict, Instruction | None]:
+        """`ShouldFuse`: the answer, and the user that is in the way, if it is a single one."""
+        settings = self._settings
+        merge = Merge(producer, self._state)
+        verdict = first_verdict(PRODUCER_RULES, merge, settings)
+        if verdict is not None:
+            return verdict, None
+        for user in producer.users:
+            pair = GpuPair(producer, user, user.operands.index(producer), self._state)
+            verdict = pair_refusal(USER_RULES, pair, settings, producer, user)
+            if verdict is not None:
+                return verdict, user
+        verdict = first_verdict(MERGE_RULES, merge, settings)
+        if verdict is not None:
+            return verdict, None
+        times = self._model.merge_times(producer, producer.users)
+        if times.fused > times.unfused and SLOWER.code not in settings.disabled:
+            return Verdict(SLOWER, time_figures(times)), None
+        return Verdict(MERGED, time_figures(times)), None
+
+    def _merge(self, producer: Instruction, verdict: Verdict) -> None:
+        """`FuseIntoAllUsers`."""
+        for user in list(producer.users):
+            name, fusion = user.name, user
+            self._model.forget(user)
+            if user.opcode != "fusion":
+                fusion = fuse_in_place_of(user, choose_kind(producer, user, self._model), has_side_effect)
+            merge_fusion(fusion, producer)
+            self._model.forget(fusion)
+            self._recorder.fuse(
+                producer.name,
+                name,
+                fusion,
+                rule=verdict.rule.code,
+                created=fusion is not user,
+                duplicated=bool(producer.users),
+                figures=verdict.figures,
+            )
+        computation = producer.computation
+        assert computation is not None
+        if producer is not computation.root:  # a root with users, all of them dead: XLA gives up there
+            computation.remove_instruction(producer)
+        self._model.forget(producer)

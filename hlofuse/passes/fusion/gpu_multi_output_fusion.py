@@ -1,0 +1,219 @@
+"""GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlofuse.analysis.merged_order import MergedOrder
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.cost.gpu.merging import kernel_model
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import INFINITE, microseconds
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
+from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
+from hlofuse.rules.gpu_multi_output_fusion import (
+    CONSUMER_RULES,
+    PRODUCER_RULES,
+    SIBLING_RULES,
+    LoneProducer,
+    MultiOutputState,
+    ProducerPair,
+    SiblingPair,
+)
+from hlofuse.rules.gpu_multi_output_fusion.producer import ANOTHER_PREFERRED, SAVES_TIME, is_possible_root
+from hlofuse.rules.gpu_multi_output_fusion.siblings import IS_CONSTANT, IS_SCALAR, SHARED_READ
+from hlofuse.rules.plugin import pair_refusal
+from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuMultiOutputFusion(Pass):
+    """`multi_output_fusion` on GPU: siblings first, then a producer with one of its consumers."""
+
+    name: ClassVar[str] = "multi_output_fusion"
+    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
+    known: KnownStructures | None = field(default=None, compare=False, repr=False)
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if self.device is None:
+            raise HlofuseError("multi_output_fusion asks for a device")
+        model = kernel_model(self.device, self.release, self.known)
+        changed = False
+        for computation in fusible_computations(module):
+            changed |= _Driver(computation, model, self, recorder).run()
+        return changed
+
+
+class _Driver:
+    def __init__(
+        self, computation: Computation, model: KernelModel, options: GpuMultiOutputFusion, recorder: Recorder
+    ) -> None:
+        self._computation = computation
+        self._model = model
+        self._settings = options.settings
+        self._recorder = recorder
+        self._reach = MergedOrder(computation)
+        self._state = MultiOutputState(model, options.settings, self._reach.reaches)
+
+    def run(self) -> bool:
+        changed = False
+        for producer in reversed(self._computation.post_order()):
+            if producer.computation is None:
+                continue
+            if producer.opcode == "constant" and IS_CONSTANT.code not in self._settings.disabled:
+                self._refuse(producer, None, Verdict(IS_CONSTANT, words=f"{producer.name} is a constant."))
+                continue
+            if producer.fusion_kind == "kCustom":
+                continue
+            changed |= self._fuse_siblings(producer)
+            consumer = self._best_consumer(producer)
+            if consumer is not None:
+                self._fuse_producer(producer, consumer)
+                changed = True
+        return changed
+
+    # ------------------------------------------------------------ siblings
+
+    def _fuse_siblings(self, parent: Instruction) -> bool:
+        scalar = parent.shape.is_array and parent.shape.is_effective_scalar
+        if scalar and IS_SCALAR.code not in self._settings.disabled:
+            operands = ", ".join(o.name for o in parent.operands)
+            words = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
+            self._refuse(parent, None, Verdict(IS_SCALAR, words=words))
+            return False
+        if len(parent.users) < 2:
+            return False
+        siblings = [x for x in parent.users if self._is_candidate(x)]
+        siblings.sort(key=_preference, reverse=True)
+        changed = False
+        for k, fusion in enumerate(siblings):
+            if fusion.opcode != "fusion":
+                break  # sorted: no fusion comes any more
+            later = k + 1
+            while later < len(siblings):
+                other = siblings[later]
+                pair = SiblingPair(fusion, other, parent, self._state)
+                verdict = pair_refusal(SIBLING_RULES, pair, self._settings, other, fusion)
+                if verdict is not None:
+                    self._refuse(other, fusion, verdict, both_read=parent.name)
+                    later += 1
+                    continue
+                self._join(fusion, other)
+                del siblings[later]
+                changed = True
+        return changed
+
+    def _is_candidate(self, user: Instruction) -> bool:
+        """`IsSiblingFusionCandidate`."""
+        if not user.users or not is_possible_root(user, self._model):
+            return False
+        if is_nested_variadic_reduction(user, self._model):
+            return False
+        return not user.is_multi_output_fusion or all(u.opcode == "get-tuple-element" for u in user.users)
+
+    def _join(self, fusion: Instruction, other: Instruction) -> None:
+        names, is_input = (other.name, fusion.name), other.fusion_kind == "kInput"
+        apart = self._ticks(fusion, other)
+        self._forget(fusion, other)
+        self._merge(fusion, other)
+        if is_input:
+            set_fusion_kind(fusion, "kInput")
+        # XLA does not ask what joining saves; who reads the record does.
+        self._record(*names, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), apart))
+
+    # ------------------------------------------------------------ producer and consumer
+
+    def _best_consumer(self, producer: Instruction) -> Instruction | None:
+        """`GetProducerConsumerMultiOutputFusionCandidates` and the choice among them."""
+        users = producer.users
+        if not users or (len(users) == 1 and not users[0].is_multi_output_fusion):
+            return None
+        verdict = first_verdict(PRODUCER_RULES, LoneProducer(producer, self._state), self._settings)
+        if verdict is not None:
+            self._refuse(producer, None, verdict)
+            return None
+        candidates: list[Instruction] = []
+        for consumer in users:
+            pair = ProducerPair(producer, consumer, self._state)
+            verdict = pair_refusal(CONSUMER_RULES, pair, self._settings, producer, consumer)
+            if verdict is not None:
+                self._refuse(producer, consumer, verdict)
+            else:
+                candidates.append(consumer)
+        best = max(candidates, key=_preference, default=None)
+        for consumer in candidates:
+            if consumer is not best:
+                self._refuse(producer, consumer, Verdict(ANOTHER_PREFERRED))
+        return best
+
+    def _fuse_producer(self, producer: Instruction, consumer: Instruction) -> None:
+        names = producer.name, consumer.name
+        kind = choose_kind(producer, consumer, self._model)
+        times = self._model.multi_output_times(producer, consumer)
+        self._forget(producer, consumer)
+        fusion = consumer
+        if consumer.opcode != "fusion":
+            fusion = fuse_in_place_of(consumer, kind, has_side_effect)
+            self._reach.replace(consumer, fusion)
+        self._merge(fusion, producer)
+        self._record(*names, fusion, "multi-output", SAVES_TIME.code, times, created=fusion is not consumer)
+
+    # ------------------------------------------------------------ both
+
+    def _merge(self, fusion: Instruction, other: Instruction) -> None:
+        self._reach.merge(fusion, other)
+        merge_extra_output(fusion, other)
+        self._model.changed(fusion)
+
+    def _forget(self, *instructions: Instruction) -> None:
+        for instruction in instructions:
+            self._model.forget(instruction)
+
+    def _refuse(
+        self, producer: Instruction, consumer: Instruction | None, verdict: Verdict, **more: str
+    ) -> None:
+        figures = verdict.figures | more
+        self._recorder.ineligible(
+            producer, consumer, rule=verdict.rule.code, reason=verdict.reason, figures=figures
+        )
+
+    def _record(
+        self,
+        producer: str,
+        consumer: str,
+        fusion: Instruction,
+        kind: str,
+        rule: str,
+        times: tuple[int, int],
+        *,
+        created: bool = False,
+    ) -> None:
+        """`times`: ticks of one kernel and of two, launches included."""
+        figures = {}
+        if max(times) < INFINITE:
+            figures = {"us_fused": microseconds(times[0]), "us_unfused": microseconds(times[1])}
+        self._recorder.fuse(
+            producer, consumer, fusion, rule=rule, kind=kind, created=created, figures=figures
+        )
+
+    def _ticks(self, *kernels: Instruction) -> int:
+        """Estimated time of some kernels, launches included."""
+        return sum(self._model.device.launch_ticks + self._model.run_time(k).ticks for k in kernels)
+
+
+def _preference(instruction: Instruction) -> int:
+    """`FusionPriority`."""
+    if instruction.opcode != "fusion":
+        return 0
+    return 2 if instruction.is_multi_output_fusion else 1

@@ -1,0 +1,234 @@
+"""The fusion driver all targets share (`xla/service/instruction_fusion.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hlofuse.analysis.embedded import is_embedded
+from hlofuse.analysis.expensive import is_expensive
+from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.processing_order import non_fusion_computations
+from hlofuse.analysis.reachability import Reachability
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import merge_fusion
+from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
+from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue
+from hlofuse.passes.fusion.globally_unfusible import globally_unfusible
+from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.instruction_fusion.driver import (
+    CANNOT_BE_DUPLICATED,
+    MULTI_OUTPUT_CYCLE,
+    MULTI_OUTPUT_UNSUPPORTED,
+    NOTHING_AGAINST,
+    OPERAND_NOT_FUSIBLE,
+)
+from hlofuse.rules.instruction_fusion.duplication import (
+    expensive_would_be_duplicated,
+    pass_cannot_duplicate,
+    producer_is_root,
+)
+from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
+from hlofuse.rules.instruction_fusion.question import FusionState, Pair
+from hlofuse.rules.plugin import pair_verdict
+from hlofuse.rules.verdict import Verdict
+from hlofuse.trace import Recorder
+
+BASE_RULES: tuple[Callable[[Pair], Verdict | None], ...] = (
+    producer_is_root,
+    expensive_would_be_duplicated,
+    pass_cannot_duplicate,
+    may_fuse_into_in_place,
+)
+"""What `InstructionFusion::ShouldFuse` asks, in its order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionFusion(Pass):
+    """Fuses producers into consumers, last consumer first; a target sets `driver` and the options."""
+
+    name: ClassVar[str] = "fusion"
+    driver: ClassVar[type[FusionDriver]]
+    may_duplicate: bool = True
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return self.driver(self, module, recorder).run()
+
+
+class FusionDriver:
+    """One run of the pass: walks, asks, applies, records. Targets override the hooks."""
+
+    rules: tuple[Callable[[Pair], Verdict | None], ...] = BASE_RULES
+    """Asked in order; the first that settles the pair decides, and if none does it is allowed."""
+    release: Release = JAXLIB_0_11_1
+
+    def __init__(self, options: InstructionFusion, module: Module, recorder: Recorder) -> None:
+        self.module = module
+        self.recorder = recorder
+        self.state = FusionState(options.may_duplicate, self.release, options.settings, self.is_expensive)
+
+    # ------------------------------------------------------------ hooks
+
+    def computations(self) -> list[Computation]:
+        """Those to go through, in order (`GetFusionComputations`)."""
+        return [c for c in non_fusion_computations(self.module) if not is_embedded(c)]
+
+    def prepare(self) -> None:
+        """Called once before the first computation."""
+
+    def is_expensive(self, instruction: Instruction) -> bool:
+        return is_expensive(instruction)
+
+    def choose_kind(self, producer: Instruction, consumer: Instruction) -> str:
+        """The kind of the fusion of the two (`ChooseKind`)."""
+        return "kLoop"
+
+    def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
+        """The rules' answer for one pair (`ShouldFuse`)."""
+        pair = Pair(consumer.operands[operand_index], consumer, operand_index, self.state)
+        verdict = pair_verdict(self.rules, pair, self.state.settings, pair.producer, consumer)
+        return verdict or Verdict(NOTHING_AGAINST)
+
+    def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
+        """Producers refused before any pair is looked at (`ComputeGloballyUnfusible`)."""
+        if CANNOT_BE_DUPLICATED.code in self.state.settings.disabled:
+            return {}
+        may_fuse = lambda consumer, number: self.should_fuse(consumer, number).allows  # noqa: E731
+        found = globally_unfusible(computation, may_fuse)
+        return {x: Verdict(CANNOT_BE_DUPLICATED, figures) for x, figures in found.items()}
+
+    def should_fuse_multi_output(self, consumer: Instruction, operand_index: int) -> Verdict:
+        """May the producer become a further output of the consumer, once refused as a plain fusion?
+
+        Mirrors `IsConsumerSuitableForMultiOutputFusion` and `ShouldFuseOperandIntoMultiOutputFusion`.
+        """
+        return Verdict(MULTI_OUTPUT_UNSUPPORTED)
+
+    def fuse_instruction(self, fusion: Instruction, producer: Instruction) -> None:
+        """Move the producer in (`FuseInstruction`)."""
+        if producer.opcode == "fusion":
+            merge_fusion(fusion, producer)
+        else:
+            append_producer(fusion, producer)
+
+    # ------------------------------------------------------------ the walk
+
+    def run(self) -> bool:
+        self.prepare()
+        changed = False
+        for computation in self.computations():
+            changed |= self._run_on(computation)
+        return changed
+
+    def _run_on(self, computation: Computation) -> bool:
+        changed = False
+        # A snapshot of the computation before anything is fused; only multi-output fusion asks it.
+        reachability = Reachability(computation) if self._offers_multi_output() else None
+        unfusible = self.unfusible(computation) if self.state.may_duplicate else {}
+        queue = ReversePostOrderQueue(computation)
+        while (entry := queue.next()) is not None:
+            consumer, numbers = entry
+            if consumer.opcode != "fusion" and not is_fusible(consumer):
+                continue
+            for number in numbers:
+                producer = consumer.operands[number]
+                fusion = self._consider(consumer, number, unfusible, reachability)
+                if fusion is None:
+                    continue
+                changed = True
+                queue.fused(fusion)
+                if not producer.users and not producer.is_root:
+                    unfusible.pop(producer, None)
+                    queue.remove(producer)
+                    producer.drop_all_control_dependencies()
+                    computation.remove_instruction(producer)
+                if fusion is not consumer:
+                    unfusible.pop(consumer, None)
+                break
+        return changed
+
+    def _consider(
+        self,
+        consumer: Instruction,
+        number: int,
+        unfusible: dict[Instruction, Verdict],
+        reachability: Reachability | None,
+    ) -> Instruction | None:
+        """Decide one pair, record it, and apply it when allowed; the fusion, or None."""
+        producer = consumer.operands[number]
+        if not is_fusible(producer):
+            self._refuse(
+                producer, consumer, OPERAND_NOT_FUSIBLE, f"Operand ({producer.name}) is not fusible", {}
+            )
+            return None
+        verdict = unfusible.get(producer) or self.should_fuse(consumer, number)
+        if verdict.allows:
+            return self._fuse(producer, consumer, verdict)
+        self._refuse(producer, consumer, verdict.rule, verdict.reason, verdict.figures)
+        if reachability is None:
+            return None
+        multi = self.should_fuse_multi_output(consumer, number)
+        if multi.allows and _creates_cycle(producer, consumer, reachability):
+            multi = Verdict(MULTI_OUTPUT_CYCLE)
+        if multi.allows:
+            return self._fuse(producer, consumer, multi, multi_output=True)
+        self._refuse(producer, consumer, multi.rule, multi.reason, multi.figures)
+        return None
+
+    def _offers_multi_output(self) -> bool:
+        return type(self).should_fuse_multi_output is not FusionDriver.should_fuse_multi_output
+
+    def _refuse(
+        self, producer: Instruction, consumer: Instruction, rule: Rule, reason: str, figures: dict[str, Any]
+    ) -> None:
+        self.recorder.ineligible(producer, consumer, rule=rule.code, reason=reason, figures=figures)
+
+    def _fuse(
+        self, producer: Instruction, consumer: Instruction, verdict: Verdict, *, multi_output: bool = False
+    ) -> Instruction:
+        names = producer.name, consumer.name
+        prefix = f"{producer.opcode}_{consumer.opcode}_"
+        fusion = fuse_in_place_of(consumer, self.choose_kind(producer, consumer), has_side_effect, prefix)
+        self.state.reused.fused(producer, fusion)
+        if multi_output:
+            append_producer(fusion, producer, add_output=True)
+        else:
+            self.fuse_instruction(fusion, producer)
+        self.recorder.fuse(
+            *names,
+            fusion,
+            rule=verdict.rule.code,
+            kind="multi-output" if multi_output else "producer-consumer",
+            created=fusion is not consumer,
+            duplicated=bool(producer.users) or producer.is_root,
+            reason=verdict.rule.message or None,
+            figures=verdict.figures,
+        )
+        return fusion
+
+
+def _creates_cycle(producer: Instruction, consumer: Instruction, reachability: Reachability) -> bool:
+    """Something between the two would need the fusion's result (`MultiOutputFusionCreatesCycle`)."""
+    others: set[Instruction] = set()
+    for operand in (*consumer.operands, *consumer.control_predecessors):
+        if operand is producer:
+            continue
+        if producer in reachability and operand in reachability and reachability.reaches(producer, operand):
+            return True
+        others.add(operand)
+    pending = [*producer.users, *producer.control_successors]
+    seen: set[Instruction] = set()
+    while pending:
+        user = pending.pop()
+        if user in others:
+            return True
+        if user not in seen:
+            seen.add(user)
+            pending += [*user.users, *user.control_successors]
+    return False

@@ -1,0 +1,203 @@
+"""Sibling fusion that targets build on (`xla/service/multi_output_fusion.cc`)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.embedded import is_embedded
+from hlofuse.analysis.processing_order import non_fusion_computations
+from hlofuse.analysis.reachability import Reachability
+from hlofuse.analysis.release import JAXLIB_0_11_1, Release
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion_into_multi_output
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
+from hlofuse.passes.dce import HloDCE
+from hlofuse.rules import multi_output_fusion as rules
+from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
+from hlofuse.rules.plugin import pair_refusal
+from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiOutputFusion(Pass):
+    """Joins kernels that read the same array; a target sets `driver`."""
+
+    driver: ClassVar[type[SiblingDriver]]
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in non_fusion_computations(module):
+            first = computation.first_caller
+            if is_embedded(computation) or (first is not None and first.opcode.startswith("async-")):
+                continue
+            changed |= self.driver(self, computation, recorder).run()
+        if changed:
+            HloDCE(settings=self.settings).run(module, recorder)
+        return changed
+
+
+class SiblingDriver:
+    """One computation: a work list of pairs by what they share, best first."""
+
+    candidate_rules: tuple[Callable[[Instruction], Verdict | None], ...] = ()
+    legal_rules: tuple[Callable[[Siblings], Verdict | None], ...] = rules.LEGAL
+    release: Release = JAXLIB_0_11_1
+
+    def __init__(self, options: MultiOutputFusion, computation: Computation, recorder: Recorder) -> None:
+        self.settings = options.settings
+        self.computation = computation
+        self.recorder = recorder
+        order = computation.post_order()
+        self._order = order
+        self._number = {x: k for k, x in enumerate(order)}
+        self._reachability = Reachability(computation)
+        self._partners: dict[Instruction, list[tuple[Instruction, int]]] = {x: [] for x in order}
+        self._consumed: set[Instruction] = set()
+        self._queue: list[tuple[int, int, Instruction, Instruction]] = []
+        self._pushed = 0
+
+    # ------------------------------------------------------------ hooks
+
+    def why_no_candidate(self, instruction: Instruction) -> Verdict | None:
+        """What keeps an instruction out altogether (`IsFusible`)."""
+        return first_verdict(self.candidate_rules, instruction, self.settings)
+
+    def why_illegal(self, fusion: Instruction, other: Instruction) -> Verdict | None:
+        """What keeps the two apart (`LegalToFuse`)."""
+        pair = Siblings(fusion, other, self._reachability, self.release, self.settings)
+        return pair_refusal(self.legal_rules, pair, self.settings, other, fusion)
+
+    def profit(self, a: Instruction, b: Instruction) -> int:
+        """What joining the two saves (`GetProfit`)."""
+        return shared_bytes(a, b)
+
+    # ------------------------------------------------------------ the walk
+
+    def run(self) -> bool:
+        for instruction in self._order:
+            if self.why_no_candidate(instruction) is None:
+                self._enter(instruction)
+        changed = False
+        while self._queue:
+            profit, _, fusion, other = heapq.heappop(self._queue)
+            if fusion in self._consumed or other in self._consumed:
+                continue
+            refusal = self.why_illegal(fusion, other)
+            if refusal is not None:
+                self._refuse(fusion, other, refusal)
+                continue
+            self._join(fusion, other, -profit)
+            changed = True
+        return changed
+
+    def _enter(self, instruction: Instruction) -> None:
+        """Put the pairs of one candidate with the other users of its operands on the work list."""
+        block = int(self.settings.value(rules.USERS_CONSIDERED))
+        found: dict[Instruction, None] = {}
+        for operand in instruction.operands:
+            if not is_profitable_operand(operand):
+                continue
+            users = operand.users
+            start = users.index(instruction) // block * block
+            for user in users[start : start + block]:
+                if user is instruction or user in found:
+                    continue
+                refusal = self._why_not_entered(instruction, user)
+                if refusal is None:
+                    found[user] = None
+                else:
+                    self._refuse(instruction, user, refusal)
+        for user in found:
+            profit = self.profit(instruction, user)
+            if profit > 0:
+                self._partners[instruction].append((user, profit))
+                self._partners[user].append((instruction, profit))
+                self._push(instruction, user, profit)
+            else:
+                self._refuse(instruction, user, Verdict(rules.NOTHING_SHARED))
+
+    def _why_not_entered(self, instruction: Instruction, user: Instruction) -> Verdict | None:
+        no_candidate = self.why_no_candidate(user)
+        if no_candidate is not None:
+            return no_candidate
+        pair = Siblings(instruction, user, self._reachability, self.release, self.settings)
+        joined = rules.connected(pair)
+        if joined is not None:
+            return joined
+        if user.opcode == "fusion" and self._number[instruction] < self._number[user]:
+            return Verdict(rules.LATER_FUSION)
+        return self.why_illegal(instruction, user)
+
+    def _push(self, fusion: Instruction, other: Instruction, profit: int) -> None:
+        # Of equal profits the pair pushed last comes first.
+        heapq.heappush(self._queue, (-profit, -self._pushed, fusion, other))
+        self._pushed += 1
+
+    def _refuse(self, fusion: Instruction, other: Instruction, verdict: Verdict) -> None:
+        self.recorder.ineligible(
+            other, fusion, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+        )
+
+    def _join(self, fusion: Instruction, other: Instruction, profit: int) -> None:
+        self._reachability.merge(other, fusion)
+        partners = self._partners_of_both(fusion, other)
+        names = other.name, fusion.name
+        joined = self._fuse(fusion, other)
+        self._consumed.update({fusion, other} - {joined})
+        if joined is other:
+            names = names[1], names[0]
+        self.recorder.fuse(
+            *names,
+            joined,
+            rule=rules.SAVES_READS.code,
+            kind="sibling",
+            created=joined not in (fusion, other),
+            figures={"shared_bytes": profit},
+        )
+        is_new = joined not in (fusion, other)
+        mine = self._partners.setdefault(joined, [])
+        for partner, old in partners:
+            new = self.profit(partner, joined)
+            if is_new:
+                if new > 0:
+                    mine.append((partner, new))
+                    self._push(joined, partner, new)
+                continue
+            if new > old:
+                self._push(joined, partner, new)
+            if old == 0:
+                mine.append((partner, new))
+
+    def _partners_of_both(self, fusion: Instruction, other: Instruction) -> list[tuple[Instruction, int]]:
+        """Candidates the joined kernel may have, with what each shared so far (`GetNewFusibles`)."""
+        connected, consumed = self._reachability.connected, self._consumed
+        kept = [(x, p) for x, p in self._partners[fusion] if x not in consumed and not connected(fusion, x)]
+        known = {x for x, _ in kept}
+        self._partners[fusion] = list(kept)
+        for x, _ in self._partners[other]:
+            if x is not fusion and x not in consumed and x not in known and not connected(fusion, x):
+                kept.append((x, 0))
+        self._partners[other] = []
+        return kept
+
+    def _fuse(self, fusion: Instruction, other: Instruction) -> Instruction:
+        """Move one into the other, whichever has several results already taking the other in (`Fuse`)."""
+        remaining, going = fusion, other
+        if not remaining.is_multi_output_fusion and going.is_multi_output_fusion:
+            remaining, going = going, remaining
+        if remaining.opcode != "fusion":
+            old = remaining
+            remaining = fuse_in_place_of(old, "kLoop", has_side_effect)
+            self._reachability.replace(old, remaining)
+        if going.opcode == "fusion":
+            merge_fusion_into_multi_output(remaining, going)
+        else:
+            append_producer(remaining, going, add_output=True)
+        return remaining

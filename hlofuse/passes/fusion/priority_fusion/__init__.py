@@ -1,0 +1,47 @@
+"""The producer that saves most is fused first (`xla/backends/gpu/transforms/priority_fusion.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
+from hlofuse.passes.fusion.priority_fusion.driver import Driver
+from hlofuse.passes.fusion.priority_fusion.guide import Guide
+from hlofuse.passes.fusion.priority_fusion.legality import Legality
+from hlofuse.rules.gpu_fusible import fusible_computations
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorityFusion(Pass):
+    """`priority-fusion`, for one device."""
+
+    name: ClassVar[str] = "priority-fusion"
+    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+    guide: Guide | None = field(default=None, compare=False, repr=False)
+    """Settles ties in another way than by unique ids."""
+    known: KnownStructures | None = field(default=None, compare=False, repr=False)
+    triton_multi_output: bool = False
+    """A Triton fusion may take in a producer that others use too (off in XLA unless
+    `xla_gpu_unsupported_enable_triton_multi_output_fusion` is set)."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if self.device is None:
+            raise HlofuseError("priority-fusion asks for a device")
+        model = CombinedModel(self.device, known=self.known)
+        if self.guide is not None:
+            self.guide.begin(model)
+        legality = Legality(module, model, self.settings)
+        changed = False
+        for computation in fusible_computations(module):
+            driver = Driver(
+                computation, model, legality, recorder, self.guide, extra_outputs=self.triton_multi_output
+            )
+            changed |= driver.run()
+        return changed

@@ -1,0 +1,275 @@
+"""One computation: the queue, a step at a time (`PriorityFusionQueue` and `PriorityFusion::RunImpl`)."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from hlofuse.analysis.fusible import ALWAYS_FUSIBLE, is_fusible
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.ticks import INFINITE, microseconds
+from hlofuse.cost.tiling import Tiling, backend_config_text
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import append_producer, merge_extra_output
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.merging import Inside, merge_fusion
+from hlofuse.ir.replacing import set_attribute
+from hlofuse.passes.fusion.priority_fusion.constants import fuse_constants
+from hlofuse.passes.fusion.priority_fusion.guide import Guide
+from hlofuse.passes.fusion.priority_fusion.kinds import kind_of, make_fusion
+from hlofuse.passes.fusion.priority_fusion.legality import Legality
+from hlofuse.passes.fusion.priority_fusion.queue import PriorityQueue
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
+from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, PAYS
+from hlofuse.trace import Recorder
+
+_NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})
+_READ_ACROSS = frozenset({"copy", "transpose"})
+"""What costs more or less by what it reads (`IsReadCoalescedHeuristic`)."""
+_NOT_UPDATED = frozenset({"parameter", "constant", "get-tuple-element"})
+
+
+class Driver:
+    """Fuses within one computation until nothing pays any more."""
+
+    def __init__(
+        self,
+        computation: Computation,
+        model: CombinedModel,
+        legality: Legality,
+        recorder: Recorder,
+        guide: Guide | None = None,
+        *,
+        extra_outputs: bool = False,
+    ) -> None:
+        self._computation = computation
+        self._model = model
+        self._launch = model.device.launch_ticks
+        self._legality = legality
+        self._least = -math.inf if legality.whatever_it_costs else 0.0
+        """What does not save so much is not fused."""
+        self._recorder = recorder
+        self._guide = guide
+        self._extra_outputs = extra_outputs
+        # Of producers refused by some user: the Triton fusion that can also write them out.
+        self._preferred: dict[Instruction, Instruction] = {}
+        self._queue = PriorityQueue(guide.choose if guide is not None else None)
+        # What the step under way has touched, in the order it did.
+        self._marked: dict[Instruction, None] = {}
+        self._new_consumers: dict[Instruction, list[Instruction]] = {}
+        self._removed_times: dict[Instruction, tuple[int, int]] = {}
+
+    def run(self) -> bool:
+        """Fuse; True if anything changed."""
+        candidates = []
+        for instruction in self._computation.post_order():
+            if instruction.opcode in _READ_ACROSS:
+                self._estimate(instruction)
+            if instruction.opcode in _NEVER_CANDIDATES or not instruction.users:
+                continue
+            if instruction.opcode in ALWAYS_FUSIBLE or is_fusible(instruction):
+                candidates.append(instruction)
+        self._set_priorities(candidates)
+        changed = False
+        while (entry := self._queue.pop()) is not None:
+            producer, priority = entry
+            preferred = self._preferred.get(producer)
+            consumers = list(producer.users) if preferred is None else [preferred]
+            if self._guide is not None and preferred is None:
+                consumers = self._guide.order_consumers(producer, consumers)
+            if producer.opcode == "bitcast" and is_fusible_bitcast(producer):
+                consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
+            if consumers:
+                changed |= self._step(producer, consumers, priority)
+        return fuse_constants(self._computation, self._model, self._legality, self._recorder) or changed
+
+    # ------------------------------------------------------------ priorities
+
+    def _estimate(self, instruction: Instruction) -> None:
+        """Have the run time of now at hand (`UpdatePerformanceModelCache`).
+
+        All but a few have the same one whenever somebody asks.
+        """
+        if not self._model.has_run_time(instruction) and may_be_fused(instruction):
+            self._model.run_time(instruction)
+
+    def _set_priorities(self, producers: list[Instruction]) -> None:
+        """`ComputeAndSetPriorities`."""
+        if self._guide is not None:
+            self._guide.order_updates(producers)
+        work_out, queue, least = self._priority, self._queue, self._least
+        waiting = queue.waiting
+        for producer in producers:
+            # XLA enters them when all are worked out; each looks at no other's entry.
+            priority = work_out(producer)
+            if priority is not None and priority >= least:
+                queue.set(producer, priority)
+            elif producer in waiting:
+                queue.discard(producer)
+
+    def _priority(self, producer: Instruction) -> int | None:
+        """Ticks that fusing saves; None if it is not possible (`CalculateProducerPriority`)."""
+        if self._preferred:
+            self._preferred.pop(producer, None)
+        opcode, legality = producer.opcode, self._legality
+        if opcode == "bitcast" and is_fusible_bitcast(producer):
+            return INFINITE
+        if opcode == "constant":
+            return None
+        guide = self._guide
+        if guide is not None:
+            guide.order_users(producer)
+        refusal = legality.refusal(producer)
+        if refusal is not None:
+            preferred = legality.sole_extra_output(producer) if self._extra_outputs else None
+            if preferred is not None:
+                self._preferred[producer] = preferred
+                return self._saved_by(producer, preferred)
+            verdict, user = refusal
+            self._recorder.ineligible(
+                producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+            )
+            if guide is not None:
+                guide.refused(producer, verdict.reason, partial(legality.all_reasons, producer))
+            return None
+        removed = self._removed_times.get(producer)
+        users = producer.users if removed is None else self._new_consumers[producer]
+        fused, unfused = self._model.times(producer, users)
+        launches = self._launch * len(users)
+        fused += launches
+        unfused += launches + self._launch
+        current = 0
+        if removed is not None:
+            # Only what this step changed is added; what it did away with is subtracted.
+            fused -= removed[0]
+            unfused -= removed[1] + self._launch
+            current = self._queue.waiting[producer]
+        us_fused, us_unfused = microseconds(fused), microseconds(unfused)
+        self._recorder.priority(producer, us_fused, us_unfused)
+        if guide is not None:
+            guide.priority(producer, us_fused, us_unfused)
+        return INFINITE if unfused >= INFINITE else current + unfused - fused
+
+    def _saved_by(self, producer: Instruction, user: Instruction) -> int:
+        """Ticks saved where one user computes the producer and writes it out as well."""
+        model = self._model
+        together = model.pair_time(producer, user, self._legality.pair(producer, user)).ticks
+        return self._launch + model.run_time(producer).ticks + model.run_time(user).ticks - together
+
+    def _update_priorities(self) -> None:
+        # XLA's is a hash set in no order of its own. Where it matters which of two twins is worked out
+        # first, most compilations took the later one.
+        marked = list(reversed(self._marked))
+        for instruction in marked:
+            if instruction.opcode in _READ_ACROSS:
+                self._estimate(instruction)
+        self._set_priorities(marked)
+        self._marked, self._new_consumers, self._removed_times = {}, {}, {}
+
+    # ------------------------------------------------------------ one step
+
+    def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
+        """Fuse the producer into the consumers, bitcasts left out.
+
+        A consumer that is no fusion becomes one. As XLA puts a new instruction in its place, what is known of
+        the old one is forgotten.
+        """
+        legality, preferred, marked, new = self._legality, self._preferred, self._marked, self._new_consumers
+        extra = producer in preferred
+        tilings = legality.tilings_of(producer, consumers, extra) if legality.tiles else {}
+        bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer)
+        rule = BITCAST_FIRST if bitcast else PAYS
+        figures = {} if bitcast else {"us_saved": microseconds(priority)}
+        inside = Inside(producer) if producer.opcode == "fusion" and not extra else None
+        changed = False
+        for consumer in consumers:
+            if consumer.opcode == "bitcast" and is_fusible_bitcast(consumer):
+                continue
+            changed = True
+            name = consumer.name
+            pair = legality.pair_id(producer, consumer, extra) if legality.tiles else None
+            allowed = legality.allowed.pop((producer, consumer), None) if legality.allowed else None
+            created = consumer.opcode != "fusion"
+            self._fuse(producer, consumer, inside, tilings.get(consumer), extra)
+            if pair is not None:
+                legality.fused(consumer, pair)
+            if self._guide is not None:
+                self._guide.fused(consumer, producer.name, name)
+            self._recorder.fuse(
+                producer.name,
+                name,
+                consumer,
+                rule=allowed.rule.code if allowed is not None else rule.code,
+                kind="multi-output" if extra else "producer-consumer",
+                created=created,
+                duplicated=bool(producer.users),
+                figures=figures,
+            )
+            if preferred:
+                preferred.pop(consumer, None)
+            if created:
+                marked.pop(consumer, None)
+                self._queue.discard(consumer)
+            for operand in consumer.operands:
+                opcode = operand.opcode
+                if operand is producer or opcode in _NOT_UPDATED:
+                    continue
+                if opcode not in ALWAYS_FUSIBLE and not is_fusible(operand):
+                    continue
+                marked[operand] = None
+                if operand in new:
+                    new[operand].append(consumer)
+                else:
+                    new[operand] = [consumer]
+                if preferred and preferred.get(operand) is consumer:
+                    del preferred[operand]
+            marked[consumer] = None
+        self._note_removed_times(producer, consumers)
+        if not producer.users:
+            marked.pop(producer, None)
+            self._queue.discard(producer)
+            if not extra:
+                self._computation.remove_instruction(producer)
+            self._model.invalidate(producer)
+        for consumer in consumers:
+            self._model.invalidate(consumer)
+        self._update_priorities()
+        return changed
+
+    def _fuse(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        inside: Inside | None,
+        tiling: Tiling | None,
+        extra_outputs: bool,
+    ) -> None:
+        """`PriorityFusion::Fuse`."""
+        model = self._model
+        pair = self._legality.pair(producer, consumer)
+        kind = kind_of(pair.launch or model.pair_launch(producer, consumer, pair))
+        kind = "kCustom" if tiling is not None else kind
+        make_fusion(consumer, kind)
+        if extra_outputs:
+            merge_extra_output(consumer, producer)
+        elif producer.opcode == "fusion":
+            merge_fusion(consumer, producer, inside)
+        else:
+            append_producer(consumer, producer)
+        if tiling is not None:
+            set_attribute(consumer, "backend_config", backend_config_text(tiling.block_level))
+        if extra_outputs:
+            model.changed(consumer)
+        else:
+            model.made(consumer, pair, producer)
+        self._legality.grown(consumer, stays=kind != "kCustom" and not extra_outputs)
+
+    def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
+        """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
+        waiting = self._queue.waiting
+        asked = [
+            operand
+            for operand in self._new_consumers
+            if operand in waiting and not (operand.opcode == "bitcast" and is_fusible_bitcast(operand))
+        ]
+        self._removed_times = self._model.kept_times(asked, (*consumers, producer))

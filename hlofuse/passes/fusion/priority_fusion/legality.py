@@ -1,0 +1,277 @@
+"""May a producer go into a consumer? Asked once for each pair, and worked out once for each structure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from hlofuse.analysis.in_place import in_place_pairs, never_in_place
+from hlofuse.analysis.reachability import depends_on
+from hlofuse.analysis.release import JAXLIB_0_11_1
+from hlofuse.cost.combined import CombinedModel, estimate_of
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.fusion.priority_fusion.structural_ids import PairId, StructuralIds
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
+from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.plugin import pair_refusal, pair_verdict
+from hlofuse.rules.priority_fusion import (
+    IN_PLACE_RULES,
+    OF_CONSUMER,
+    OF_PRODUCER,
+    RULES,
+    SCATTER_RULES,
+    TRITON_RULES,
+    Limits,
+    PairRule,
+    PriorityPair,
+    PriorityState,
+    rules_of_one,
+    structure_rules,
+)
+from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
+from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
+from hlofuse.rules.settings import Settings
+from hlofuse.rules.verdict import Verdict, first_verdict
+
+_NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
+_Edge: TypeAlias = "Verdict | Pair"
+"""What is known of a producer and a consumer: the refusal, or the structure where the pair is allowed."""
+
+
+class _Alone:
+    """What is known of an instruction whatever its neighbours."""
+
+    __slots__ = ("as_consumer", "as_producer", "never_in_place", "summary", "works_in_place")
+
+    as_producer: Verdict | None
+    """None where nothing speaks against it."""
+    as_consumer: Verdict | None
+    summary: Summary | None
+    """None until somebody asks, like the next one."""
+    works_in_place: bool | None
+    never_in_place: bool
+    """Nor will it with something fused in."""
+
+
+class Legality:
+    """Verdicts of one run of the pass; None where a pair is allowed."""
+
+    def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
+        self._model, self._kept = model, model.kept
+        self._find_pair = model.tables.pairs.of
+        self._settings = settings
+        self.whatever_it_costs = DOES_NOT_PAY.code in settings.disabled
+        """A what-if run: what is allowed is fused even where that costs time."""
+        self._state = PriorityState(
+            model,
+            settings,
+            TritonSupport(model.device),
+            self._tile,
+            FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
+        )
+        self._limits = Limits(model.device, settings)
+        self._admits_small = self._limits.admit_small
+        self._alone: dict[Instruction, _Alone] = {}
+        self._by_structure: dict[Pair, _Edge] = {}
+        self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
+        """Pairs that a rule from outside allows."""
+        self._tilings: dict[PairId, Tiling | Refusal] = {}
+        # Nothing becomes a Triton fusion unless a neighbour is one already.
+        self._ids = (
+            StructuralIds(module, may_be_fused)
+            if any(is_generic_triton_fusion(x) for x in module.instructions() if x.opcode == "fusion")
+            else None
+        )
+        self.tiles = self._ids is not None
+        """There are Triton fusions, of which pairs have tilings."""
+        self._only_structure = self._ids is None and settings.outside is None
+
+    # ------------------------------------------------------------ pairs
+
+    def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """The refusal of this pair, kept by the model until one of the two changes (`CanFuseCached`)."""
+        known = self._kept[producer].answers
+        edge = known.get(consumer)
+        if edge is None:
+            edge = known[consumer] = self._ask(producer, consumer)
+        return edge if isinstance(edge, Verdict) else None
+
+    def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
+        """`PriorityFusionQueue::CanFuse`."""
+        alone = self._alone
+        first = alone.get(producer) or self._look_at(producer)
+        if first.as_producer is not None:
+            return first.as_producer
+        second = alone.get(consumer) or self._look_at(consumer)
+        if second.as_consumer is not None:
+            return second.as_consumer
+        a = first.summary
+        if a is None:
+            a = first.summary = self._model.summary(producer)
+        b = second.summary
+        if b is None:
+            b = second.summary = self._model.summary(consumer)
+        pair = self._find_pair(producer, a, consumer, b)
+        if not self._only_structure:
+            triton = self._ids is not None and (
+                is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
+            )
+            if self._settings.outside is not None:  # what it says is about this pair, not its structure
+                return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer) or pair
+            if triton:
+                return self._first(TRITON_RULES, producer, consumer) or pair
+        if not (self._admits_small and a.is_small and b.is_small) or consumer.opcode == "bitcast":
+            found = self._by_structure.get(pair)
+            if found is None:
+                rules = structure_rules(producer, consumer, pair, self._limits)
+                found = pair if not rules else self._first(rules, producer, consumer, pair) or pair
+                self._by_structure[pair] = found
+            if found is not pair:
+                return found
+        in_place = second.works_in_place
+        if in_place is None:
+            second.never_in_place = never_in_place(consumer)
+            in_place = not second.never_in_place and bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+            second.works_in_place = in_place
+        return (self._first(IN_PLACE_RULES, producer, consumer, pair) or pair) if in_place else pair
+
+    def _look_at(self, instruction: Instruction) -> _Alone:
+        alone = self._alone[instruction] = _Alone()
+        alone.as_producer = alone.as_consumer = alone.summary = alone.works_in_place = None
+        alone.never_in_place = False
+        as_producer, as_consumer = rules_of_one(instruction)
+        if as_producer:
+            alone.as_producer = self._first(as_producer, instruction, instruction)
+        if as_consumer:
+            alone.as_consumer = self._first(as_consumer, instruction, instruction)
+        return alone
+
+    def _first(
+        self,
+        rules: Sequence[PairRule],
+        producer: Instruction,
+        consumer: Instruction,
+        pair: Pair | None = None,
+    ) -> Verdict | None:
+        return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
+
+    def _ask_outside(
+        self, rules: Iterable[PairRule], producer: Instruction, consumer: Instruction
+    ) -> Verdict | None:
+        question = PriorityPair(producer, consumer, self._state)
+        verdict = pair_verdict(rules, question, self._settings, producer, consumer)
+        if verdict is None or not verdict.allows:
+            return verdict
+        self.allowed[producer, consumer] = verdict
+        return None
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
+        """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
+        edge = self._kept[producer].answers.get(consumer)
+        return edge if isinstance(edge, Pair) else self._model.pair(producer, consumer)
+
+    def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
+        """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
+        if not producer.users:
+            return _NO_USERS, None
+        known = self._kept[producer].answers
+        only_bitcasts = True
+        for user in producer.users:
+            if user.opcode != "bitcast" or not is_fusible_bitcast(user):
+                only_bitcasts = False
+                edge = known.get(user)
+                if edge is None:
+                    edge = known[user] = self._ask(producer, user)
+                if not isinstance(edge, Pair):
+                    return edge, user
+        return (_ONLY_BITCASTS, None) if only_bitcasts else None
+
+    def all_reasons(self, producer: Instruction) -> list[str]:
+        """Of a refused producer: the reasons of all users that refuse."""
+        users = [u for u in producer.users if not is_fusible_bitcast(u)]
+        if not users:
+            return [(_ONLY_BITCASTS if producer.users else _NO_USERS).reason]
+        verdicts = [self.verdict(producer, user) for user in users]
+        return [v.reason for v in verdicts if v is not None]
+
+    def sole_extra_output(self, producer: Instruction) -> Instruction | None:
+        """The one user that can compute the producer as a further output of its Triton kernel, if there is
+        just one (`FindPossibleConsumersForTritonMultiOutputFusion`)."""
+        users = [u for u in producer.users if not is_fusible_bitcast(u)]
+        possible = [u for u in users if self._extra_output(producer, u)]
+        return possible[0] if len(possible) == 1 else None
+
+    def _extra_output(self, producer: Instruction, user: Instruction) -> bool:
+        if not (is_generic_triton_fusion(producer) or is_generic_triton_fusion(user)):
+            return False
+        # Whether there is a tiling is asked last, and here with the further output.
+        if self._first((*OF_PRODUCER, *OF_CONSUMER), producer, user) is not None:
+            return False
+        pair = PriorityPair(producer, user, self._state)
+        if pair_refusal(TRITON_RULES[:-1], pair, self._settings, producer, user) is not None:
+            return False
+        if isinstance(self._tile(producer, user, extra_outputs=True), Refusal):
+            return False
+        return not any(o is not producer and depends_on(o, producer) for o in user.operands)
+
+    def constant_refused(self, constant: Instruction, user: Instruction) -> bool:
+        """`PriorityFusion::CanFuseConstant`."""
+        if is_scatter_fusion(user) and self._first(SCATTER_RULES, constant, user) is not None:
+            return True
+        if is_generic_triton_fusion(user):
+            return self._state.triton.instruction(constant) is not None
+        return not may_be_fused(user)
+
+    def grown(self, consumer: Instruction, *, stays: bool) -> None:
+        """Something was fused into it. `stays`: it has become, or still is, a kernel of ours with one result,
+        about which the rules say what they said."""
+        alone = self._alone
+        if not stays:
+            alone.pop(consumer, None)
+        elif (known := alone.get(consumer)) is not None:
+            known.summary = None
+            if not known.never_in_place:
+                known.works_in_place = None
+
+    # ------------------------------------------------------------ tilings
+
+    def _tile(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> Tiling | Refusal:
+        """`GetTiledRunTimeDataCached`; the cost becomes the pair's time."""
+        pair = self.pair_id(producer, consumer, extra_outputs)
+        tiling = self._tilings.get(pair) if pair is not None else None
+        if tiling is None:
+            tiling = self._model.tiling.best_tiling(producer, consumer, extra_outputs=extra_outputs)
+            if pair is not None:
+                self._tilings[pair] = tiling
+        if isinstance(tiling, Tiling):
+            self._model.set_pair_time(producer, consumer, estimate_of(tiling))
+        return tiling
+
+    def tilings_of(
+        self, producer: Instruction, consumers: Sequence[Instruction], extra_outputs: bool
+    ) -> dict[Instruction, Tiling]:
+        """The tilings that pairs will get as Triton fusions (`GetCurrentBlockLevelParametersMap`)."""
+        found: dict[Instruction, Tiling] = {}
+        if self._ids is not None:
+            for consumer in consumers:
+                pair = self.pair_id(producer, consumer, extra_outputs)
+                tiling = self._tilings.get(pair) if pair is not None else None
+                if isinstance(tiling, Tiling):
+                    found[consumer] = tiling
+        return found
+
+    def pair_id(self, producer: Instruction, consumer: Instruction, extra_outputs: bool) -> PairId | None:
+        """To be asked before fusing, for `fused` afterwards."""
+        ids = self._ids
+        return None if ids is None else ids.pair(producer, consumer, extra_outputs=extra_outputs)
+
+    def fused(self, fusion: Instruction, pair: PairId | None) -> None:
+        if self._ids is not None:
+            self._ids.fused(fusion, pair)

@@ -1,0 +1,207 @@
+"""What cuDNN does with a convolution: a factor, sums, an activation
+(`xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.cost.gpu.backend_config import printed_number
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.algebraic.facts import broadcast_effective_constant
+from hlofuse.passes.common.literals import scalar_of
+from hlofuse.passes.common.make import added, derived, zero
+from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.shapes import array
+from hlofuse.passes.gpu.convolutions.calls import (
+    BIAS_ACTIVATION,
+    FORWARD,
+    config_of,
+    configure,
+    made_again,
+)
+from hlofuse.passes.simplification import NotRepeatedHere
+
+_NARROWER = frozenset({"f16", "s8"})
+
+
+@dataclass(frozen=True)
+class CudnnFusedConvRewriter:
+    """`cudnn-fused-convolution-rewriter`, of convolutions of floats, whose results are not narrowed."""
+
+    name: ClassVar[str] = "cudnn-fused-convolution-rewriter"
+
+    def run(self, module: Module) -> bool:
+        steps: tuple[Callable[[Instruction], bool], ...] = (_scale, _sum, _sum, _scale_side_input, _relu)
+        changed = False
+        for computation in module.non_fusion_computations():
+            for step in (*steps, *steps[1:]):
+                for x in computation.post_order():
+                    if x.computation is not None:
+                        changed |= step(x)
+        return changed
+
+
+class _Result(NamedTuple):
+    """One operand reads a convolution's result; the other is something else."""
+
+    call: Instruction
+    element: Instruction
+    other: Instruction
+
+
+def _is_call(x: Instruction) -> bool:
+    target = custom_call_target(x)
+    return target in (FORWARD, BIAS_ACTIVATION)
+
+
+def _results(x: Instruction, *, call_read_once: bool) -> list[_Result]:
+    found = []
+    for element, other in (tuple(x.operands), tuple(reversed(x.operands))):
+        if element.opcode != "get-tuple-element" or element.tuple_index or not _read_once(element):
+            continue
+        call = element.operands[0]
+        if not _is_call(call) or _is_depthwise(call) or (call_read_once and not _read_once(call)):
+            continue
+        found.append(_Result(call, element, other))
+    return found
+
+
+def _read_once(x: Instruction) -> bool:
+    return sum(o is x for user in x.users for o in user.operands) == 1
+
+
+def _is_depthwise(call: Instruction) -> bool:
+    groups = int(call.attributes.raw("feature_group_count") or 1)
+    dimension = call.attributes["dim_labels"].input_feature_dimension
+    return groups != 1 and call.operands[0].shape.dimensions[dimension] == groups
+
+
+def _scale(multiply: Instruction) -> bool:
+    """`FuseConvAlpha`."""
+    if multiply.opcode != "multiply":
+        return _check(multiply)
+    for call, element, other in _results(multiply, call_read_once=False):
+        factor = broadcast_effective_constant(other)
+        config = config_of(call)
+        if factor is None or config["conv_result_scale"] != 1:
+            continue
+        config["conv_result_scale"] = _number(factor)
+        configure(_with_bias(call), config)
+        return replaced(multiply, element)
+    return False
+
+
+def _check(x: Instruction) -> bool:
+    """NotRepeatedHere if a result is narrowed, which cuDNN might do."""
+    if x.opcode == "convert" and x.shape.element_type in _NARROWER:
+        source = x.operands[0]
+        if source.opcode == "get-tuple-element" and _is_call(source.operands[0]):
+            raise NotRepeatedHere("a convolution whose result is narrowed")
+    return False
+
+
+def _sum(add: Instruction) -> bool:
+    """`FuseBiasOrSideInput`."""
+    if add.opcode != "add":
+        return False
+    for call, element, addend in _results(add, call_read_once=True)[:1]:
+        config = config_of(call)
+        if config["activation_mode"] != "kNone":
+            return False
+        takes_bias = len(call.operands) < 3 or _is_zero(call.operands[2])
+        takes_side_input = len(call.operands) < 4
+        feature = call.attributes["dim_labels"].output_feature_dimension
+        places = tuple(addend.dimensions) if addend.opcode == "broadcast" else None
+        call = _with_bias(call)
+        operands = list(call.operands)
+        if takes_bias and places == (feature,):
+            operands[2] = addend.operands[0]
+        elif takes_bias and places == ():
+            shape = array(element.shape.element_type, [element.shape.dimensions[feature]])
+            operands[2] = added(add, "broadcast", shape, [addend.operands[0]], dimensions="{}")
+        elif takes_side_input:
+            operands.append(addend)
+            config["side_input_scale"] = 1
+        else:
+            return False
+        new = _again(call, operands, config)
+        return replaced(add, derived(new, "get-tuple-element", add.shape, [new], index="0"))
+    return False
+
+
+def _scale_side_input(call: Instruction) -> bool:
+    """`FuseSideInputAlpha`."""
+    if not _is_call(call) or len(call.operands) < 4:
+        return False
+    config = config_of(call)
+    if config["side_input_scale"] != 1:
+        return False
+    chain: list[Instruction] = []
+    source = call.operands[3]
+    while source.opcode in ("reshape", "transpose"):
+        chain.append(source)
+        source = source.operands[0]
+    if source.opcode != "multiply":
+        return False
+    for base, other in (tuple(source.operands), tuple(reversed(source.operands))):
+        factor = broadcast_effective_constant(other)
+        if factor is None:
+            continue
+        new = base
+        for link in reversed(chain):
+            said = (
+                {"dimensions": link.attributes.raw("dimensions") or ""} if link.opcode == "transpose" else {}
+            )
+            new = added(link, link.opcode, link.shape, [new], like=link, said=said)
+        config["side_input_scale"] = _number(factor)
+        return replaced(call, _again(call, [*call.operands[:3], new], config))
+    return False
+
+
+def _relu(maximum: Instruction) -> bool:
+    """`FuseRelu`."""
+    if maximum.opcode != "maximum":
+        return False
+    for call, element, other in _results(maximum, call_read_once=True):
+        config = config_of(call)
+        if not _is_zero(other) or config["activation_mode"] != "kNone":
+            continue
+        config["activation_mode"] = "kRelu"
+        configure(_with_bias(call), config)
+        return replaced(maximum, element)
+    return False
+
+
+def _with_bias(call: Instruction) -> Instruction:
+    """`EnsureIsConvBiasActivation`."""
+    if call.attributes.get("custom_call_target") == BIAS_ACTIVATION:
+        return call
+    result = call.shape.tuple_shapes[0]
+    features = result.dimensions[call.attributes["dim_labels"].output_feature_dimension]
+    shape = array(result.element_type, [features])
+    none = added(call, "broadcast", shape, [zero(call, result.element_type)], dimensions="{}")
+    new = made_again(call, [*call.operands, none], BIAS_ACTIVATION)
+    replaced(call, new)
+    return new
+
+
+def _again(call: Instruction, operands: list[Instruction], config: dict[str, Any]) -> Instruction:
+    new = made_again(call, operands, BIAS_ACTIVATION)
+    configure(new, config)
+    return new
+
+
+def _is_zero(x: Instruction) -> bool:
+    constant = broadcast_effective_constant(x)
+    return constant is not None and scalar_of(constant) == 0
+
+
+def _number(constant: Instruction) -> float:
+    value = scalar_of(constant)
+    if value is None or isinstance(value, complex):
+        raise NotRepeatedHere("a factor of unknown value")
+    return printed_number(float(value))

@@ -1,0 +1,141 @@
+"""Writes into slices of one stretch of memory where they are at each turn of a loop
+(`xla/backends/gpu/transforms/dynamic_slice_annotator.cc`, `dynamic_slice_analysis.cc`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+from hlofuse.analysis.slice_copies import has_byte_strides, is_contiguous_slice
+from hlofuse.cost.gpu.backend_config import gpu_config_text
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import evaluate
+from hlofuse.passes.common.literals import Value, integer_of
+
+_MOST_TURNS = 10_000
+"""A loop that turns more often is left alone: every turn is worked out."""
+
+
+class _Place(NamedTuple):
+    offset: int
+    """Bytes, at the first turn."""
+    stride: int
+    in_loop: bool
+
+
+@dataclass(frozen=True)
+class DynamicSliceAnnotator:
+    """`dynamic-slice-annotator`: constant offsets, and those that grow evenly with the loop's counter.
+
+    Offsets worked out in another computation than the loop's body are not followed.
+    """
+
+    name: ClassVar[str] = "dynamic-slice-annotator"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.computation_post_order():
+            for i in computation:
+                place = _place(i) if i.opcode in ("dynamic-slice", "dynamic-update-slice") else None
+                if place is not None:
+                    _annotate(i, place)
+                    changed = True
+        return changed
+
+
+def _annotate(i: Instruction, place: _Place) -> None:
+    found = {"loop_index": "0"} if place.in_loop else {}
+    found |= {"byte_offset": str(place.offset), "byte_stride": str(place.stride)}
+    i.attributes = i.attributes.updated(backend_config=gpu_config_text("dynamic_slice_config", found))
+
+
+def _place(i: Instruction) -> _Place | None:
+    """`AnalyzeDynamicSlice`."""
+    whole = i.operands[0].shape
+    is_slice = i.opcode == "dynamic-slice"
+    sizes = i.shape.dimensions if is_slice else i.operands[1].shape.dimensions
+    if not is_contiguous_slice(i) or not has_byte_strides(whole):
+        return None
+    offsets = i.operands[1:] if is_slice else i.operands[2:]
+    strides = _byte_strides(whole)
+    moving = [(o, s) for o, s, a, b in zip(offsets, strides, sizes, whole.dimensions, strict=True) if a != b]
+    constants = [(integer_of(o), s) for o, s in moving if o.opcode == "constant"]
+    fixed = sum((value or 0) * s for value, s in constants)
+    if any(value is None for value, _ in constants):
+        return None
+    moving = [(o, s) for o, s in moving if o.opcode != "constant"]
+    if not moving:
+        return _Place(fixed, 0, in_loop=False)
+    return _in_loop(i, moving, fixed)
+
+
+def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: int) -> _Place | None:
+    body = i.computation
+    assert body is not None
+    callers = list(body.callers)
+    if len(callers) != 1 or callers[0].opcode != "while" or dict(callers[0].called)["body"] is not body:
+        return None
+    text = callers[0].attributes.raw("backend_config")
+    config: dict[str, Any] = json.loads(text) if text else {}
+    if "known_init_step" not in config or "known_trip_count" not in config:
+        return None
+    start, step = (int(config["known_init_step"].get(k, 0)) for k in ("init", "step"))
+    count = int(config["known_trip_count"].get("n", 0))
+    index = int(config.get("known_induction_variable", {}).get("tuple_index", 0))
+    counters = {
+        x for x in body.parameters[0].users if x.opcode == "get-tuple-element" and x.tuple_index == index
+    }
+    if not 1 <= count <= _MOST_TURNS or not all(_counts_only(o, counters) for o, _ in moving):
+        return None
+    try:
+        places = [fixed + _moved(moving, counters, start + k * step) for k in range(count)]
+    except CannotEvaluate:
+        return None
+    stride = places[1] - places[0] if count > 1 else 0
+    if any(b - a != stride for a, b in pairwise(places)):
+        return None
+    return _Place(places[0], stride, in_loop=True)
+
+
+def _moved(moving: Sequence[tuple[Instruction, int]], counters: set[Instruction], number: int) -> int:
+    """How far, in bytes, the offsets are when the counter has this number."""
+    known: dict[Instruction, list[Value]] = {counter: [number] for counter in counters}
+    total = 0
+    for offset, stride in moving:
+        value = evaluate(offset, known)[0]
+        if not isinstance(value, int):
+            raise CannotEvaluate(offset.name)
+        total += value * stride
+    return total
+
+
+def _counts_only(x: Instruction, counters: set[Instruction]) -> bool:
+    """Is it worked out from the counter and constants, the counter being read?"""
+    reads = False
+    work, seen = [x], set()
+    while work:
+        current = work.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if current in counters:
+            reads = True
+        elif current.opcode in ("parameter", "get-tuple-element") or current.called:
+            return False
+        else:
+            work += current.operands
+    return reads
+
+
+def _byte_strides(shape: Shape) -> list[int]:
+    strides, step = [0] * shape.rank, (shape.bit_width + 7) // 8
+    for d in shape.minor_to_major:
+        strides[d] = step
+        step *= shape.dimensions[d]
+    return strides

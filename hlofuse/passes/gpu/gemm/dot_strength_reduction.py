@@ -1,0 +1,100 @@
+"""Products with a vector become elementwise products and sums
+(`xla/backends/gpu/transforms/dot_strength_reduction.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.make import added, numbers, zero
+from hlofuse.passes.common.reducers import reducer
+from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.shapes import inserted, permuted, without
+from hlofuse.passes.gpu.gemm.legacy_support import can_handle_gemm
+from hlofuse.passes.gpu.gemm.splitk import sum_type
+from hlofuse.passes.gpu.matrix_layout import is_tiny
+
+_SMALL = 10_000_000
+
+
+@dataclass(frozen=True)
+class DotStrengthReduction:
+    """`dot-strength-reduction`; products by another algorithm than the usual one are left as they are."""
+
+    name: ClassVar[str] = "dot-strength-reduction"
+    device: DeviceDescription
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            dots = [i for i in computation.post_order() if i.opcode == "dot" and self._matches(i)]
+            for dot in dots:
+                changed |= replaced(dot, _expanded(dot))
+        return changed
+
+    def _matches(self, dot: Instruction) -> bool:
+        if len(dot.operands) != 2 or "algorithm" in dot.attributes:
+            return False
+        dims = DotDimensions.of(dot)
+        vectors = [not dims.free(k, o.shape.rank) for k, o in enumerate(dot.operands)]
+        types = {dot.shape.element_type, *(o.shape.element_type for o in dot.operands)}
+        if not any(vectors) and not (types == {"s32"} and dims.rhs_contracting == (1,)):
+            return False
+        return all(vectors) or is_tiny(dot, _SMALL) or not can_handle_gemm(dot, self.device)
+
+
+def _expanded(dot: Instruction) -> Instruction:
+    """`ExpandInstruction`."""
+    dims = DotDimensions.of(dot)
+    free = [dims.free(k, o.shape.rank) for k, o in enumerate(dot.operands)]
+    sizes = [[o.shape.dimensions[d] for d in f] for o, f in zip(dot.operands, free, strict=True)]
+    sides = []
+    for k, operand in enumerate(dot.operands):
+        side = _converted(operand, dot.shape.element_type, dot)
+        order = (*dims.batch(k), *free[k], *dims.contracting(k))
+        if list(order) != sorted(order):
+            shape = permuted(side.shape, order)
+            side = added(dot, "transpose", shape, [side], like=dot, dimensions=numbers(order))
+        before = len(dims.lhs_batch) + (len(free[0]) if k == 0 else 0)
+        sides.append(_spread(side, before, sizes[1 - k], dot))
+    product = added(dot, "multiply", sides[0].shape, sides, like=dot)
+    return _converted(_summed(product, len(dims.lhs_contracting), dot), dot.shape.element_type, dot)
+
+
+def _converted(x: Instruction, element_type: str, dot: Instruction) -> Instruction:
+    if x.shape.element_type == element_type:
+        return x
+    return added(dot, "convert", x.shape.with_element_type(element_type), [x], like=dot)
+
+
+def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction) -> Instruction:
+    """Further dimensions put in (`BroadcastDimensions`)."""
+    if not sizes:
+        return x
+    kept = [d if d < before else d + len(sizes) for d in range(x.shape.rank)]
+    shape = inserted(x.shape, before, sizes)
+    return added(dot, "broadcast", shape, [x], like=dot, dimensions=numbers(kept))
+
+
+def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
+    """Over the last dimensions (`ReduceDimensions`)."""
+    if not count:
+        return x
+    kind = sum_type(dot)
+    rank = x.shape.rank
+    start = zero(dot, kind)
+    body = reducer(dot, "scalar_add_computation", "add", kind, ("scalar_lhs", "scalar_rhs"))
+    return added(
+        dot,
+        "reduce",
+        without(x.shape, range(rank - count, rank)).with_element_type(kind),
+        [_converted(x, kind, dot), start],
+        like=dot,
+        dimensions=numbers(range(rank - count, rank)),
+        called=[("to_apply", body)],
+    )

@@ -1,0 +1,212 @@
+"""Fuses a matrix product with what is around it (`xla/backends/gpu/transforms/gemm_fusion.cc`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.cost.gpu.backend_config import gpu_config_text
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import clone_of, computation_of, module_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
+from hlofuse.passes.gpu.gemm.propagation import Side, carried, carried_if_worth
+from hlofuse.passes.gpu.matrix_layout import is_tiny
+
+_MOST_PARAMETERS = 4
+"""Of one operand of the dot."""
+_CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
+
+
+@dataclass(frozen=True)
+class GemmFusion:
+    """`triton-gemm-rewriter`."""
+
+    name: ClassVar[str] = "triton-gemm-rewriter"
+    device: DeviceDescription
+
+    def run(self, module: Module) -> bool:
+        support = TritonSupport(self.device)
+
+        def handle(dot: Instruction) -> bool:
+            if is_tiny(dot) and dot.shape.element_type in ("f16", "f32", "bf16"):
+                return False
+            return support.instruction(dot) is None and _Growing(dot, self.device).fuse()
+
+        return visit_module(module, ["dot"], handle)
+
+
+class _Growing:
+    """A fusion that grows from one dot, to its operands and then to its users."""
+
+    def __init__(self, dot: Instruction, device: DeviceDescription) -> None:
+        self._dot, self._device = dot, device
+        self._body = Computation(f"gemm_fusion_{dot.name}_computation")
+        self._inputs: list[Instruction] = []
+
+    def fuse(self) -> bool:
+        """`CreateDotFusion`, and the fusion in the place of what it computes."""
+        dot = self._dot
+        dims = DotDimensions.of(dot)
+        operands, split = [], NO_SPLIT
+        for number, operand in enumerate(dot.operands):
+            free = dims.free(number, operand.shape.rank)
+            if len(free) != 1 or len(dims.contracting(number)) != 1:
+                return False
+            splittable = free[0] if number == 0 and not dims.lhs_batch else -1
+            side = Side(self._device, free[0], splittable)
+            fused, needed = self._toward_operands(
+                operand, DimensionOrder.of(operand.shape), side, NO_SPLIT, _MOST_PARAMETERS
+            )
+            operands.append(fused)
+            if number == 0:
+                split = needed
+        inner = self._add(clone_of(dot, operands))
+        side = Side(self._device, -1, 0 if split > NO_SPLIT else -1)
+        output, root = self._toward_users(dot, inner, DimensionOrder.of(dot.shape), side, split)
+        self._body.root = root
+        return replaced(output, self._made_fusion(root.shape))
+
+    def _made_fusion(self, shape: Shape) -> Instruction:
+        computation = computation_of(self._dot)
+        module_of(computation).add_computation(self._body)
+        raw = {"kind": "kCustom", "calls": f"%{self._body.name}", "backend_config": _CONFIG}
+        fusion = Instruction(
+            f"gemm_fusion_{self._dot.name}",
+            shape,
+            "fusion",
+            self._inputs,
+            Attributes(raw=raw),
+            called=[("calls", self._body)],
+        )
+        metadata = self._dot.attributes.raw("metadata")
+        if metadata is not None:
+            set_attribute(fusion, "metadata", metadata)
+        return computation.add_instruction(fusion)
+
+    def _add(self, instruction: Instruction) -> Instruction:
+        self._body.append_parsed(instruction)
+        return instruction
+
+    def _parameter(self, outer: Instruction) -> Instruction:
+        number = len(self._inputs)
+        self._inputs.append(outer)
+        return self._add(Instruction(f"parameter_{number}", outer.shape, "parameter", payload=str(number)))
+
+    # ------------------------------------------------------------ toward operands
+
+    def _toward_operands(
+        self, root: Instruction, order: DimensionOrder, side: Side, split: int, most: int | None
+    ) -> tuple[Instruction, int]:
+        """What stands for `root` inside, and the split needed so far (`FuseTowardOperands`)."""
+        nodes: list[tuple[Instruction, DimensionOrder]] = []
+        known: dict[object, int] = {}
+        below: dict[int, list[int]] = {}
+
+        def node(hlo: Instruction, at: DimensionOrder) -> tuple[int, bool]:
+            key = (hlo, at.key())
+            if key in known:
+                return known[key], False
+            known[key] = len(nodes)
+            nodes.append((hlo, at))
+            return known[key], True
+
+        queue = deque([node(root, order)[0]])
+        edge = {0}
+        again = 0
+        while len(queue) > again:
+            number = queue.popleft()
+            hlo, at = nodes[number]
+            if most is not None and len(edge) + _added_parameters(hlo) > most:
+                queue.append(number)
+                again += 1
+                continue
+            again = 0
+            if hlo.opcode in ("parameter", "dynamic-slice"):
+                continue
+            found = carried_if_worth(hlo, at, side)
+            together = combined(split, found[1]) if found is not None else None
+            if found is None or together is None:
+                continue
+            split = together
+            edge.discard(number)
+            below[number] = []
+            for operand in hlo.operands:
+                inner, is_new = node(operand, found[0].get(operand, DimensionOrder()))
+                below[number].append(inner)
+                if is_new:
+                    edge.add(inner)
+                    queue.append(inner)
+        return self._built(0, [hlo for hlo, _ in nodes], below, {}), split
+
+    def _built(
+        self,
+        number: int,
+        nodes: Sequence[Instruction],
+        below: dict[int, list[int]],
+        done: dict[int, Instruction],
+    ) -> Instruction:
+        """`BuildFusionTowardOperandsImpl`, without recursion: long chains are no fault of a program."""
+        stack = [number]
+        while stack:
+            current = stack[-1]
+            if current in done:
+                stack.pop()
+                continue
+            hlo = nodes[current]
+            if current not in below:
+                done[current] = self._parameter(hlo)
+                continue
+            missing = next((k for k in below[current] if k not in done), None)
+            if missing is not None:
+                stack.append(missing)
+                continue
+            done[current] = self._add(clone_of(hlo, [done[k] for k in below[current]]))
+        return done[number]
+
+    # ------------------------------------------------------------ toward users
+
+    def _toward_users(
+        self, hlo: Instruction, fused: Instruction, order: DimensionOrder, side: Side, split: int
+    ) -> tuple[Instruction, Instruction]:
+        """The last operation fused, outside and inside (`FuseTowardUsers`)."""
+        while len(hlo.users) == 1:
+            user = hlo.users[0]
+            found = carried_if_worth(user, order, side, operand=user.operands.index(hlo))
+            together = combined(split, found[1]) if found is not None else None
+            if found is None or together is None:
+                break
+            split, user_order = together, found[0][user]
+            operands = [fused]
+            if len(user.operands) > 1:
+                back = carried(user, user_order, side, to_operands=True)
+                together = combined(split, back[1]) if back is not None else None
+                if back is None or together is None:
+                    break
+                split, operands = together, []
+                for operand in user.operands:
+                    if operand is hlo:
+                        operands.append(fused)
+                        continue
+                    inner, split = self._toward_operands(operand, back[0][operand], side, split, None)
+                    operands.append(inner)
+            hlo, order = user, user_order
+            fused = self._add(clone_of(user, operands))
+        return hlo, fused
+
+
+def _added_parameters(hlo: Instruction) -> int:
+    """`NumAddedParameters`."""
+    if hlo.opcode == "parameter" or (hlo.opcode == "constant" and hlo.shape.rank):
+        return 0
+    return len(hlo.operands) - 1

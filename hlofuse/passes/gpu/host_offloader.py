@@ -1,0 +1,20 @@
+"""What moves to the host's memory (`xla/hlo/transforms/host_offloader.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir.module import Module
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.simplification import Unrecorded
+
+
+@dataclass(frozen=True)
+class HostOffloader:
+    """`host-offloader`, of which only the last step does anything to a module that stays on its device."""
+
+    name: ClassVar[str] = "host-offloader"
+
+    def run(self, module: Module) -> bool:
+        return Unrecorded(HloCSE(only_fusion_computations=False)).run(module)

@@ -1,0 +1,204 @@
+"""What XLA:GPU asks of layouts (`xla/backends/gpu/transforms/layout_assignment.cc`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.layout_shapes import aligned, relaid
+from hlofuse.passes.common.shapes import descending, without_ones
+from hlofuse.passes.gpu.convolutions.layouts import ask_convolution, is_convolution_call
+from hlofuse.passes.gpu.matrix_layout import is_matrix, is_matrix_of_dot
+from hlofuse.passes.layout.applying import apply, prepare
+from hlofuse.passes.layout.assignment import LayoutAssignment
+from hlofuse.passes.layout.constraints import ComputationConstraint, Order
+from hlofuse.passes.layout.rounds import settle
+
+# What is not laid out here: several devices, hosts, calls and fusions, arrays that a library packs.
+_LEFT_OUT = frozenset(
+    """
+    bitcast fusion call async-start async-update async-done infeed outfeed send recv send-done recv-done
+    all-gather all-reduce all-to-all reduce-scatter collective-permute collective-broadcast
+    ragged-all-to-all copy-start copy-done ragged-dot scaled-dot scan
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class GpuLayoutAssignment:
+    """`layout-assignment`; a module with operations or layouts of other kinds is left as it is."""
+
+    name: ClassVar[str] = "layout-assignment"
+    device: DeviceDescription
+
+    def run(self, module: Module) -> bool:
+        if any(_is_left_out(i) for i in module.instructions()):
+            return False
+        prepare(module)
+        layouts = _GpuLayouts(module, self.device)
+        settle(layouts)
+        apply(layouts)
+        return True
+
+
+def _is_left_out(instruction: Instruction) -> bool:
+    if instruction.opcode in _LEFT_OUT:
+        return True
+    if (
+        instruction.opcode == "bitcast-convert"
+        and instruction.shape.rank != instruction.operands[0].shape.rank
+    ):
+        return True
+    special = any(s.layout is not None and s.layout.suffix for s in instruction.shape.subshapes())
+    return special or (instruction.opcode == "conditional" and _shares_a_branch(instruction))
+
+
+def _shares_a_branch(conditional: Instruction) -> bool:
+    return any(sum(c.callers.values()) > 1 for c in conditional.called_computations)
+
+
+class _GpuLayouts(LayoutAssignment):
+    def __init__(self, module: Module, device: DeviceDescription) -> None:
+        super().__init__(module)
+        self._device = device
+
+    def aligned_order(self, source: Shape, result: Shape) -> Order | None:
+        """Dimensions of size one stay behind the same neighbours (`AlignLayoutsGPU`)."""
+        simple = aligned(without_ones(source), without_ones(result))
+        if simple is None:
+            return None
+        kept = [d for d in range(result.rank) if result.dimensions[d] != 1]
+        followers: dict[int, list[int]] = {}
+        last = -1
+        for d in result.minor_to_major:
+            if result.dimensions[d] == 1:
+                followers.setdefault(last, []).append(d)
+            else:
+                last = d
+        order = list(followers.get(-1, ()))
+        for k in simple.minor_to_major:
+            order += [kept[k], *followers.get(kept[k], ())]
+        return tuple(order)
+
+    def makes_rows(self, reduce: Instruction) -> bool:
+        """Another layout is worth it only if the rows are long."""
+        sizes = reduce.operands[0].shape.dimensions
+        return math.prod(sizes[d] for d in reduce.dimensions) >= _LEAST_ROW
+
+    def add_backend_constraints(self, asked: ComputationConstraint) -> None:
+        for instruction in reversed(asked.computation.post_order()):
+            opcode = instruction.opcode
+            if is_convolution_call(instruction):
+                ask_convolution(self, instruction, self._device)
+            elif opcode == "dot":
+                self._ask_dot(asked, instruction)
+            elif opcode == "transpose":
+                self._ask_transpose(instruction)
+            elif opcode == "fft":
+                self.ask_operand(instruction, 0, descending(instruction.operands[0].shape))
+                self.ask_result(instruction, descending(instruction.shape))
+            elif (
+                opcode == "sort"
+                or custom_call_target(instruction) == "__cub$DeviceRadixSortUnassignedScratchSize"
+            ):
+                self._ask_sort(instruction)
+            elif custom_call_target(instruction) == "__gpu$TopK":
+                order = tuple(range(instruction.operands[0].shape.rank - 1, -1, -1))
+                for k in (0, 1):
+                    self.ask_buffer(self.buffers.made_by(instruction)[(k,)], order)
+            elif opcode == "triangular-solve":
+                for number in (0, 1):
+                    self.ask_operand(instruction, number, _fortran(instruction.operands[number].shape))
+                self.ask_result(instruction, _fortran(instruction.shape))
+
+    def _ask_sort(self, sort: Instruction) -> None:
+        rank = sort.operands[0].shape.rank
+        if rank <= 1:
+            return
+        order = tuple(range(rank - 1, -1, -1))
+        made = self.buffers.made_by(sort)
+        for number in range(len(sort.operands)):
+            self.ask_operand_order(sort, number, order)
+            self.ask_buffer(made[()] if sort.shape.is_array else made[(number,)], order)
+
+    def _ask_transpose(self, transpose: Instruction) -> None:
+        """If a dot can, it writes so that its transpose is a row-major bitcast."""
+        dot = transpose.operands[0]
+        if dot.opcode != "dot" or len(dot.users) > 1:
+            return
+        shape = relaid(dot.shape, reversed(transpose.dimensions))
+        if is_matrix_of_dot(shape, dot):
+            self.ask_operand(transpose, 0, shape)
+
+    def _ask_dot(self, asked: ComputationConstraint, dot: Instruction) -> None:
+        """`AddDotBackendConstraints`."""
+        dims = DotDimensions.of(dot)
+        types = [o.shape.element_type for o in dot.operands]
+        minor = dot.shape.element_type == "s32" and types == ["s8", "s8"]
+        minor |= self._device.compute_capability[0] != 10 and all(t in _FP8 for t in types)
+        needs_result = bool(dims.lhs_batch)
+        for number, operand in enumerate(dot.operands):
+            batch, contracting = dims.batch(number), dims.contracting(number)
+            free = dims.free(number, operand.shape.rank)
+            needs_result |= len(free) > 1
+            if minor:
+                self._ask_minor_contracting(dot, number, batch, contracting, free)
+            elif batch or len(contracting) > 1 or len(free) > 1:
+                self._ask_dot_operand(dot, number, batch, contracting, free)
+        if needs_result:
+            self._ask_dot_result(asked, dot)
+
+    def _ask_dot_operand(
+        self, dot: Instruction, number: int, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
+    ) -> None:
+        """`SetDotOperandLayout`: as it is, else row-major, else group by group."""
+        shape = dot.operands[number].shape
+        for choice in (shape, descending(shape)):
+            if is_matrix(choice, batch, rows, columns):
+                self.ask_operand(dot, number, choice)
+                return
+        self.ask_operand(dot, number, relaid(shape, reversed([*batch, *rows, *columns])))
+
+    def _ask_minor_contracting(
+        self,
+        dot: Instruction,
+        number: int,
+        batch: Sequence[int],
+        contracting: Sequence[int],
+        free: Sequence[int],
+    ) -> None:
+        """`SetDotOperandLayoutToMinorContracting`."""
+        shape = dot.operands[number].shape
+        are_minor = set(shape.minor_to_major[: len(contracting)]) <= set(contracting)
+        if not are_minor or not is_matrix(shape, batch, free, contracting):
+            shape = relaid(shape, reversed([*batch, *free, *contracting]))
+        self.ask_operand(dot, number, shape)
+
+    def _ask_dot_result(self, asked: ComputationConstraint, dot: Instruction) -> None:
+        """`SetDotLayout`: what a user wants if that is possible, else row-major."""
+        for user in dot.users:
+            for number, operand in enumerate(user.operands):
+                wanted = asked.operand_shape(user, number) if operand is dot else None
+                if wanted is not None and is_matrix_of_dot(wanted, dot):
+                    self.ask_result(dot, wanted)
+                    return
+        self.ask_result(dot, descending(dot.shape))
+
+
+_LEAST_ROW = 32
+_FP8 = frozenset({"f8e4m3fn", "f8e5m2fnuz"})
+
+
+def _fortran(shape: Shape) -> Shape:
+    """Row-major but for the two most minor dimensions (`SetFortranLayout`)."""
+    order = list(range(shape.rank - 1, -1, -1))
+    order[0], order[1] = order[1], order[0]
+    return relaid(shape, order)

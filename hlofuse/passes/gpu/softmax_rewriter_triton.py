@@ -1,0 +1,242 @@
+"""Fuses a reduction with what spreads its result again
+(`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, is_elementwise
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.tiling.block_level import backend_config_text
+from hlofuse.cost.tiling.model import TilingModel
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import clone_of, computation_of, module_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.removing import remove_with_unused_operands
+from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.gpu.fusion_passes import fused
+from hlofuse.passes.gpu.reductions.reduction_dimension_grouper import ReductionDimensionGrouper
+from hlofuse.passes.gpu.reductions.reduction_splitter import ReductionSplitter
+from hlofuse.passes.gpu.reductions.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.passes.simplification import FixedPoint
+
+_FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
+"""Costs nothing to run."""
+
+
+@dataclass(frozen=True)
+class SoftmaxRewriterTriton:
+    """`triton-softmax-rewriter`: only where the cost model finds the one kernel no slower than without it."""
+
+    name: ClassVar[str] = "triton-softmax-rewriter"
+    device: DeviceDescription
+
+    def run(self, module: Module) -> bool:
+        matcher = _Matcher(TritonSupport(self.device))
+        found: list[tuple[Instruction, Instruction]] = []
+        for computation in module.non_fusion_computations():
+            if any(caller.opcode == "custom-call" for caller in computation.callers):
+                continue
+            for root in computation.post_order():
+                producer = matcher.producer_of(root)
+                if producer is not None:
+                    found.append((root, producer))
+        tilings = TilingModel(self.device)
+        changed = False
+        for root, producer in reversed(found):
+            if root.computation is not None:
+                changed |= self._fuse(root, producer, tilings)
+        return changed
+
+    def _fuse(self, root: Instruction, producer: Instruction, tilings: TilingModel) -> bool:
+        """`MaybeFuseDiamondImpl`."""
+        fusion = _made_fusion(root, producer)
+        tiling = tilings.best_tiling(fusion)
+        if not isinstance(tiling, Tiling) or self._time_without(fusion) < tiling.exec_time:
+            body = fusion.fused_computation
+            remove_with_unused_operands(fusion, has_side_effect)
+            module_of(computation_of(root)).remove_computation(body)
+            return False
+        config = backend_config_text(tiling.block_level)
+        fusion.attributes = fusion.attributes.updated(backend_config=config)
+        return replaced(root, fusion)
+
+    def _time_without(self, fusion: Instruction) -> int:
+        """In ticks: what its operations take as the passes behind this one would fuse them
+        (`EstimateOptimizedHloRunTimeWithoutSoftMaxRewriterTriton`)."""
+        alone = _extracted(fusion.fused_computation)
+        for step in (
+            ReductionDimensionGrouper(),
+            FixedPoint(ReductionSplitter(self.device)),
+            FixedPoint(TreeReductionRewriter(self.device)),
+        ):
+            step.run(alone)
+        fused(alone, self.device)
+        model = KernelModel(self.device)
+        return sum(model.run_time(i).ticks for i in alone.entry if i.opcode not in _FREE)
+
+
+class _Matcher:
+    """The diamond: a producer read by a reduction and, beside its spread result, by the root."""
+
+    def __init__(self, support: TritonSupport) -> None:
+        self._support = support
+
+    def producer_of(self, root: Instruction) -> Instruction | None:
+        """`MatchesTritonCompatibleClosedReductionDiamondImpl`."""
+        if root.opcode not in ELEMENTWISE_BINARY or not self._supported(root):
+            return None
+        broadcast = self._trivially_reached(root.operands[1], "broadcast")
+        reduce = self._trivially_reached(broadcast.operands[0], "reduce") if broadcast is not None else None
+        if broadcast is None or reduce is None or not reduce.shape.is_array:
+            return None
+        if not broadcast.shape.is_row_major or not reduce.shape.is_row_major:
+            return None
+        if not self._is_fusible_reduction(reduce) or len(broadcast.users) != 1 or len(reduce.users) != 1:
+            return None
+        if broadcast.shape.rank - 1 in broadcast.dimensions:
+            return None
+        producer = reduce.operands[0]
+        while self._trivial(producer):
+            producer = _followed(producer)
+        left = root.operands[0]
+        if not producer.shape.is_array or not producer.shape.is_row_major:
+            return None
+        if not self._leads_to(producer, left) or (producer is not left and len(left.users) != 1):
+            return None
+        return producer
+
+    def _supported(self, instruction: Instruction) -> bool:
+        return self._support.instruction(instruction) is None
+
+    def _trivial(self, instruction: Instruction) -> bool:
+        """`IsTriviallyFusible`."""
+        if len(instruction.users) > 1 or not instruction.shape.is_array or not instruction.shape.is_row_major:
+            return False
+        if instruction.opcode == "bitcast":
+            return True
+        operands = instruction.operands
+        if is_elementwise(instruction) and len(operands) == 1:
+            return self._supported(instruction)
+        if instruction.opcode in ELEMENTWISE_BINARY:
+            one_is_splat = _is_splat(operands[0]) != _is_splat(operands[1])
+            return (operands[0] is operands[1] or one_is_splat) and self._supported(instruction)
+        return False
+
+    def _trivially_reached(self, start: Instruction, opcode: str) -> Instruction | None:
+        """`TrivialEdge`."""
+        while start.opcode != opcode:
+            if not self._trivial(start):
+                return None
+            start = _followed(start)
+        return start
+
+    def _leads_to(self, producer: Instruction, consumer: Instruction) -> bool:
+        """`IsTriviallyConnectedProducerOf`."""
+        while consumer is not producer:
+            found = self._trivially_reached(consumer, producer.opcode)
+            if found is None:
+                return False
+            if found is producer:
+                return True
+            if not self._trivial(found):
+                return False
+            consumer = found.operands[0]
+        return True
+
+    def _is_fusible_reduction(self, reduce: Instruction) -> bool:
+        """`ShouldFuseReduction`: over the last dimension, from a constant."""
+        if not self._supported(reduce) or reduce.dimensions != (reduce.operands[0].shape.rank - 1,):
+            return False
+        start = reduce.operands[1]
+        if start.opcode == "convert":
+            return start.operands[0].opcode == "constant" and self._supported(start)
+        return start.opcode == "constant"
+
+
+def _is_splat(instruction: Instruction) -> bool:
+    """A broadcast of a scalar constant or of a parameter."""
+    if instruction.opcode != "broadcast":
+        return False
+    source = instruction.operands[0]
+    return source.opcode == "parameter" or (source.opcode == "constant" and source.shape.is_effective_scalar)
+
+
+def _followed(instruction: Instruction) -> Instruction:
+    """`ChooseOperandForFusionProcessing`."""
+    operands = instruction.operands
+    return operands[1] if len(operands) > 1 and _is_splat(operands[0]) else operands[0]
+
+
+def _made_fusion(root: Instruction, producer: Instruction) -> Instruction:
+    """A fusion of everything from producer to root, beside the root (`MakeFusionForDiamond`)."""
+    computation = computation_of(root)
+    body = Computation("triton_softmax_computation")
+    inner: dict[Instruction, Instruction] = {}
+    operands: list[Instruction] = []
+
+    def parameter(outer: Instruction) -> None:
+        number = len(operands)
+        inner[outer] = Instruction(f"parameter_{number}", outer.shape, "parameter", payload=str(number))
+        body.append_parsed(inner[outer])
+        operands.append(outer)
+
+    parameter(producer)
+    stack = [root]
+    while stack:
+        current = stack[-1]
+        missing = next((o for o in current.operands if o not in inner), None)
+        if current in inner:
+            stack.pop()
+        elif missing is not None:
+            stack.append(missing)
+        elif current.opcode == "parameter":
+            parameter(current)
+        else:
+            clone = inner[current] = clone_of(current, [inner[o] for o in current.operands])
+            body.append_parsed(clone)
+    body.root = inner[root]
+    module_of(computation).add_computation(body)
+    raw = {"kind": "kCustom", "calls": f"%{body.name}", "backend_config": _TRITON}
+    fusion = Instruction(
+        "triton_softmax", root.shape, "fusion", operands, Attributes(raw=raw), called=[("calls", body)]
+    )
+    return computation.add_instruction(fusion)
+
+
+_TRITON = '{"fusion_backend_config":{"kind":"__triton"}}'
+
+
+def _extracted(body: Computation) -> Module:
+    """The computation as a module of its own (`ExtractComputationIntoNewModule`)."""
+    alone = Module("extracted")
+    entry = Computation("entry")
+    twins: dict[Instruction, Instruction] = {}
+    called: dict[Computation, Computation] = {}
+    for i in body.post_order():
+        twin = twins[i] = clone_of(i, [twins[o] for o in i.operands])
+        twin.called = [(name, _copied(c, alone, called)) for name, c in i.called]
+        entry.append_parsed(twin)
+    entry.root = twins[body.root]
+    alone.entry = alone.add_computation(entry)
+    return alone
+
+
+def _copied(callee: Computation, module: Module, known: dict[Computation, Computation]) -> Computation:
+    """A called computation of scalars, copied once."""
+    if callee not in known:
+        copy = Computation(callee.name)
+        twins: dict[Instruction, Instruction] = {}
+        for i in callee.post_order():
+            twins[i] = clone_of(i, [twins[o] for o in i.operands])
+            copy.append_parsed(twins[i])
+        copy.root = twins[callee.root]
+        known[callee] = module.add_computation(copy)
+    return known[callee]

@@ -1,0 +1,65 @@
+"""Calls for the greatest elements that a kernel of XLA's computes
+(`xla/backends/gpu/transforms/topk_specializer.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.make import added
+from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.sort.topk import is_stable, is_topk_call
+
+_MOST_OF_ALL = 0.85
+
+
+@dataclass(frozen=True)
+class TopkSpecializer:
+    """`topk-specializer`, of a CUDA device."""
+
+    name: ClassVar[str] = "topk-specializer"
+
+    def run(self, module: Module) -> bool:
+        def handle(x: Instruction) -> bool:
+            return is_topk_call(x) and _is_computed(x) and replaced(x, _specialized(x))
+
+        return visit_module(module, ["custom-call"], handle)
+
+
+def _is_computed(call: Instruction) -> bool:
+    """`SmallBufferOptimization`: few of many, in rows of at most one batch dimension."""
+    shape = call.operands[0].shape
+    if shape.element_type not in ("f32", "bf16") or not 1 <= shape.rank <= 2:
+        return False
+    size, wanted = shape.dimensions[-1], call.shape.tuple_shapes[0].dimensions[-1]
+    if wanted >= _MOST_OF_ALL * size:
+        return False
+    rows = shape.dimensions[0] if shape.rank == 2 else 0
+    least, most = (1024, 16) if is_stable(call) else (1, _most_unstable(shape, rows, size))
+    return wanted <= most and size >= least
+
+
+def _most_unstable(shape: Shape, rows: int, size: int) -> int:
+    """How many are selected by RAFT at best."""
+    if shape.element_type == "f32":
+        return 256 if rows >= 64 and size >= 16384 else 128
+    if 64 <= rows <= 128 and 8192 <= size <= 32768:
+        return 64
+    return 256 if rows >= 16 and size >= 65536 else 128
+
+
+def _specialized(call: Instruction) -> Instruction:
+    said = {"custom_call_target": '"__gpu$TopK"', "api_version": "API_VERSION_TYPED_FFI"}
+    config = call.attributes.raw("backend_config")
+    if config is not None:
+        said["backend_config"] = config
+    called = [("called_computations", c) for c in call.called_computations]
+    new = added(call, "custom-call", call.shape, call.operands, called=called, said=said)
+    elements = [
+        added(call, "get-tuple-element", part, [new], index=str(k))
+        for k, part in enumerate(call.shape.tuple_shapes)
+    ]
+    return added(call, "tuple", call.shape, elements)

@@ -1,0 +1,85 @@
+"""Copies ahead of layout assignment, and those between arrays that were laid out differently."""
+
+from __future__ import annotations
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.make import derived
+from hlofuse.passes.layout.asking import output_aliases
+from hlofuse.passes.layout.assignment import LayoutAssignment
+from hlofuse.passes.layout.constraints import ComputationConstraint, same_layouts
+from hlofuse.passes.layout.rounds import found_layouts
+
+
+def prepare(module: Module) -> None:
+    """Calls that say their layouts and write into an operand get a copy of it
+    (`PrepareHloForLayoutAssignment`)."""
+    for computation in module.computations:
+        for call in list(computation):
+            if "operand_layout_constraints" in call.attributes:
+                for number in dict.fromkeys(number for _, number, _ in output_aliases(call)):
+                    operand = call.operands[number]
+                    if operand.opcode != "copy" or len(operand.users) > 1:
+                        call.replace_operand(number, copied(operand, operand.shape))
+
+
+def apply(layouts: LayoutAssignment) -> None:
+    """Give every instruction the layout found for it (`AssignLayouts`)."""
+    for computation in layouts.module.non_fusion_computations():
+        asked = layouts.constraint_of(computation)
+        for instruction in computation.post_order():
+            instruction.shape = found_layouts(layouts, instruction)
+            for number in range(len(instruction.operands)):
+                shape = asked.operand_shape(instruction, number)
+                if shape is not None and not same_layouts(shape, instruction.operands[number].shape):
+                    _copy_operand(layouts, instruction, number, shape)
+        if asked.result_set and not same_layouts(asked.result, computation.root.shape):
+            computation.root = copied(computation.root, asked.result)
+
+
+def _copy_operand(layouts: LayoutAssignment, user: Instruction, number: int, shape: Shape) -> None:
+    """`CopyOperandIfLayoutsDiffer`; in a branch that alone reads it, the copy is made there."""
+    operand = user.operands[number]
+    if user.opcode == "conditional" and number > 0 and len(operand.users) == 1:
+        _copy_in_branch(layouts.constraint_of(user.called_computations[number - 1]), operand.shape, shape)
+        return
+    user.replace_operand(number, copied(operand, shape))
+
+
+def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) -> None:
+    computation: Computation = branch.computation
+    parameter = computation.parameters[0]
+    parameter.shape = given
+    users = list(parameter.users)
+    copy = copied(parameter, wanted)
+    for user in users:
+        parameter.replace_use_with(user, copy)
+    if computation.root is parameter:
+        computation.root = copy
+    branch.parameters[0] = given
+
+
+def copied(instruction: Instruction, shape: Shape) -> Instruction:
+    """A copy in another layout; of a tuple, of the elements that differ (`CreateCopyWithNewLayout`)."""
+    if not instruction.shape.is_tuple:
+        return _said_like(instruction, derived(instruction, "copy", shape, [instruction]))
+    parts = []
+    for k, (has, wanted) in enumerate(zip(instruction.shape.tuple_shapes, shape.tuple_shapes, strict=True)):
+        part = derived(instruction, "get-tuple-element", has, [instruction], index=str(k))
+        parts.append(part if same_layouts(has, wanted) else copied(part, wanted))
+    return derived(instruction, "tuple", shape, parts)
+
+
+def _said_like(element: Instruction, copy: Instruction) -> Instruction:
+    """JAX gives the elements of what a custom call makes the call's attributes, though the text, which writes
+    `call#0`, does not show them."""
+    source = element.operands[0] if element.opcode == "get-tuple-element" else element
+    if source.opcode == "custom-call":
+        for name in ("sharding", "frontend_attributes"):
+            said = source.attributes.raw(name)
+            if said is not None:
+                set_attribute(copy, name, said)
+    return copy

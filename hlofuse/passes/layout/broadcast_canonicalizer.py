@@ -1,0 +1,44 @@
+"""Broadcasts whose dimensions are in order (`xla/hlo/transforms/simplifiers/broadcast_canonicalizer.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.passes.common.make import added, numbers, transposed
+from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.shapes import array, with_layout
+
+
+@dataclass(frozen=True)
+class BroadcastCanonicalizer:
+    """`broadcast_canonicalizer`: what is broadcast is transposed first."""
+
+    name: ClassVar[str] = "broadcast_canonicalizer"
+
+    def run(self, module: Module) -> bool:
+        found = [
+            x
+            for computation in module.non_fusion_computations()
+            for x in computation.post_order()
+            if x.opcode == "broadcast" and list(x.dimensions) != sorted(x.dimensions)
+        ]
+        for broadcast in found:
+            _canonicalize(broadcast)
+        return bool(found)
+
+
+def _canonicalize(broadcast: Instruction) -> None:
+    (operand,) = broadcast.operands
+    places = list(broadcast.dimensions)
+    permutation = [places.index(d) for d in sorted(places)]
+    shape = operand.shape
+    sizes = [shape.dimensions[d] for d in permutation]
+    moved = transposed(operand, permutation, with_layout(shape.element_type, sizes, shape.minor_to_major))
+    result = array(shape.element_type, broadcast.shape.dimensions)
+    replaced(
+        broadcast,
+        added(moved, "broadcast", result, [moved], like=operand, dimensions=numbers(sorted(places))),
+    )

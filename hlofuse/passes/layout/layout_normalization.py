@@ -1,0 +1,277 @@
+"""Makes every array row-major, dimensions renumbered as they lie (`xla/service/layout_normalization.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
+from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.layout_shapes import physical
+from hlofuse.passes.common.literals import values_of
+from hlofuse.passes.common.make import added, bitcast, copy_of, derived, numbers
+from hlofuse.passes.common.memory_order import reinterpreted
+from hlofuse.passes.common.reading import labels_of
+from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.common.shapes import permute
+from hlofuse.passes.layout.layout_normalization_scatter import normalized_scatter
+
+CallTransformer = Callable[[Instruction], Instruction | None]
+
+
+class NotNormal(Exception):
+    """An operation that does not keep its layout, where XLA stops with an error."""
+
+
+@dataclass(frozen=True)
+class LayoutNormalization:
+    """`layout_normalization`; `transform_call` is what a target does with its own custom calls."""
+
+    name: ClassVar[str] = "layout_normalization"
+    transform_call: CallTransformer | None = None
+
+    def run(self, module: Module) -> bool:
+        visitor = _Visitor(self.transform_call)
+        return visit_module(module, None, visitor.visit, visitor.visited)
+
+
+def is_default(instruction: Instruction) -> bool:
+    return instruction.shape.is_array and instruction.shape.is_row_major
+
+
+def normal_input(operand: Instruction) -> Instruction:
+    """The row-major array that `operand` is, or is a bitcast of (`GetNormalizedInput`)."""
+    if is_default(operand):
+        return operand
+    if operand.opcode != "bitcast" or not is_default(operand.operands[0]):
+        raise NotNormal(f"{operand.name} is neither row-major nor a bitcast of what is")
+    return operand.operands[0]
+
+
+def maybe_bitcast(instruction: Instruction, shape: Shape) -> Instruction:
+    return instruction if instruction.shape.key == shape.key else bitcast(instruction, shape)
+
+
+def to_memory(shape: Shape) -> tuple[int, ...]:
+    """Dimensions from major to minor: the transpose that makes it row-major (`ToTransposeDimensions`)."""
+    return shape.minor_to_major[::-1]
+
+
+class _Visitor:
+    def __init__(self, transform_call: CallTransformer | None) -> None:
+        self.visited: set[Instruction] = set()
+        self._transform_call = transform_call
+        self._handlers: dict[str, Callable[[Instruction], bool]] = {
+            **dict.fromkeys(ELEMENTWISE_UNARY, self._elementwise),
+            **dict.fromkeys(ELEMENTWISE_BINARY, self._elementwise),
+            "select": self._ternary,
+            "clamp": self._ternary,
+            "constant": self._constant,
+            "slice": self._slice,
+            "dynamic-slice": self._dynamic_slice,
+            "dynamic-update-slice": self._dynamic_update_slice,
+            "concatenate": self._concatenate,
+            "reduce-window": self._reduce_window,
+            "broadcast": self._broadcast,
+            "iota": self._iota,
+            "reshape": self._reshape,
+            "scatter": self._scatter,
+            "transpose": self._transpose,
+            "copy": self._copy,
+            "reverse": self._reverse,
+            "pad": self._pad,
+            "convolution": self._convolution,
+            "custom-call": self._custom_call,
+        }
+
+    def visit(self, hlo: Instruction) -> bool:
+        if is_default(hlo) and all(map(is_default, hlo.operands)):
+            return False
+        return self._handlers.get(hlo.opcode, self._default)(hlo)
+
+    def _done(self, hlo: Instruction, new: Instruction) -> bool:
+        self.visited.add(new)
+        return replaced(hlo, maybe_bitcast(new, hlo.shape))
+
+    def _default(self, hlo: Instruction) -> bool:
+        """To row-major and back, so that users find a bitcast of a row-major array."""
+        if not hlo.users or not hlo.shape.is_array:
+            return False
+        users, shape = list(hlo.users), hlo.shape
+        normal = maybe_bitcast(hlo, physical(shape))
+        self.visited.add(normal)
+        back = maybe_bitcast(normal, shape)
+        if back is hlo:
+            return False
+        for user in users:
+            hlo.replace_use_with(user, back)
+        return True
+
+    def _constant(self, hlo: Instruction) -> bool:
+        if hlo.shape.is_tuple or 0 in hlo.shape.dimensions:
+            return False
+        if hlo.shape.rank > 1:
+            return self._done(hlo, _reordered(hlo))
+        shape = hlo.shape
+        hlo.shape = physical(shape)
+        hlo.replace_all_uses_with(maybe_bitcast(hlo, shape))
+        return True
+
+    def _elementwise(self, hlo: Instruction) -> bool:
+        if hlo.opcode == "bitcast-convert" and hlo.shape.rank != hlo.operands[0].shape.rank:
+            return self._default(hlo)
+        if any(o.shape.minor_to_major != hlo.shape.minor_to_major for o in hlo.operands):
+            raise NotNormal(f"{hlo.name} has another layout than its operands")
+        inputs = [normal_input(o) for o in hlo.operands]
+        raw = hlo.attributes.raw_items
+        kept: dict[str, str] = {
+            name: raw[name] for name in ("direction", "exponent_bits", "mantissa_bits") if name in raw
+        }
+        return self._done(hlo, added(hlo, hlo.opcode, physical(hlo.shape), inputs, like=hlo, said=kept))
+
+    def _ternary(self, hlo: Instruction) -> bool:
+        if hlo.operands[1].shape.minor_to_major != hlo.shape.minor_to_major:
+            raise NotNormal(f"{hlo.name} has another layout than its operands")
+        inputs = [normal_input(o) for o in hlo.operands]
+        return self._done(hlo, derived(hlo, hlo.opcode, physical(hlo.shape), inputs))
+
+    def _slice(self, hlo: Instruction) -> bool:
+        ranges = [str(r) for r in _split(hlo.attributes.raw("slice") or "")]
+        text = "{" + ", ".join(ranges[d] for d in to_memory(hlo.shape)) + "}"
+        inputs = [normal_input(hlo.operands[0])]
+        return self._done(hlo, added(hlo, "slice", physical(hlo.shape), inputs, like=hlo, slice=text))
+
+    def _dynamic_slice(self, hlo: Instruction) -> bool:
+        order = to_memory(hlo.shape)
+        source, *starts = hlo.operands
+        sizes = numbers(hlo.attributes["dynamic_slice_sizes"][d] for d in order)
+        inputs = [normal_input(source), *(starts[d] for d in order)]
+        new = added(hlo, "dynamic-slice", physical(hlo.shape), inputs, like=hlo, dynamic_slice_sizes=sizes)
+        return self._done(hlo, new)
+
+    def _dynamic_update_slice(self, hlo: Instruction) -> bool:
+        source, update, *starts = hlo.operands
+        inputs = [normal_input(source), normal_input(update), *(starts[d] for d in to_memory(hlo.shape))]
+        new = added(hlo, "dynamic-update-slice", physical(hlo.shape), inputs, like=hlo)
+        return self._done(hlo, new)
+
+    def _concatenate(self, hlo: Instruction) -> bool:
+        inputs = [normal_input(o) for o in hlo.operands]
+        at = to_memory(hlo.shape).index(hlo.dimensions[0])
+        new = derived(hlo, "concatenate", physical(hlo.shape), inputs, dimensions=numbers([at]))
+        return self._done(hlo, new)
+
+    def _reduce_window(self, hlo: Instruction) -> bool:
+        if hlo.shape.is_tuple:
+            return False
+        operand, start = hlo.operands
+        new = added(
+            hlo,
+            "reduce-window",
+            physical(hlo.shape),
+            [normal_input(operand), start],
+            like=hlo,
+            called=list(hlo.called),
+            window=_permuted_window(hlo.attributes.raw("window") or "", to_memory(hlo.shape)),
+        )
+        return self._done(hlo, new)
+
+    def _broadcast(self, hlo: Instruction) -> bool:
+        operand = hlo.operands[0]
+        place = inverse(to_memory(hlo.shape))
+        dims = [place[d] for d in permute(hlo.dimensions, to_memory(operand.shape))]
+        new = added(
+            hlo, "broadcast", physical(hlo.shape), [normal_input(operand)], like=hlo, dimensions=numbers(dims)
+        )
+        return self._done(hlo, new)
+
+    def _iota(self, hlo: Instruction) -> bool:
+        at = to_memory(hlo.shape).index(int(hlo.attributes["iota_dimension"]))
+        return self._done(hlo, derived(hlo, "iota", physical(hlo.shape), [], iota_dimension=str(at)))
+
+    def _reshape(self, hlo: Instruction) -> bool:
+        source = normal_input(hlo.operands[0])
+        return self._done(hlo, derived(source, "reshape", physical(hlo.shape), [source]))
+
+    def _scatter(self, hlo: Instruction) -> bool:
+        inputs = [normal_input(o) for o in hlo.operands]
+        return self._done(hlo, normalized_scatter(hlo, inputs))
+
+    def _transpose(self, hlo: Instruction) -> bool:
+        operand = hlo.operands[0]
+        source = normal_input(operand)
+        back = inverse(to_memory(operand.shape))
+        dims = permute(permute(back, hlo.dimensions), to_memory(hlo.shape))
+        if list(dims) == sorted(dims):
+            return replaced(hlo, maybe_bitcast(source, hlo.shape))
+        shape = physical(hlo.shape)
+        return self._done(hlo, derived(hlo, "transpose", shape, [source], dimensions=numbers(dims)))
+
+    def _copy(self, hlo: Instruction) -> bool:
+        if not hlo.shape.is_array:
+            return self._default(hlo)
+        operand = hlo.operands[0]
+        source = normal_input(operand)
+        dims = permute(inverse(to_memory(operand.shape)), to_memory(hlo.shape))
+        shape = physical(hlo.shape)
+        return self._done(hlo, derived(hlo, "transpose", shape, [source], dimensions=numbers(dims)))
+
+    def _reverse(self, hlo: Instruction) -> bool:
+        source = normal_input(hlo.operands[0])
+        place = inverse(to_memory(hlo.shape))
+        dims = sorted(place[d] for d in hlo.dimensions)
+        return self._done(hlo, derived(hlo, "reverse", source.shape, [source], dimensions=numbers(dims)))
+
+    def _pad(self, hlo: Instruction) -> bool:
+        operand, value = hlo.operands
+        each = (hlo.attributes.raw("padding") or "").split("x")
+        padding = "x".join(each[d] for d in to_memory(hlo.shape))
+        new = derived(hlo, "pad", physical(hlo.shape), [normal_input(operand), value], padding=padding)
+        return self._done(hlo, new)
+
+    def _convolution(self, hlo: Instruction) -> bool:
+        new = copy_of(hlo, [normal_input(o) for o in hlo.operands], physical(hlo.shape))
+        labels = labels_of(hlo)
+        arrays = zip((labels.lhs, labels.rhs, labels.output), (*hlo.operands, hlo), strict=True)
+        moved = ["".join(text[d] for d in to_memory(x.shape)) for text, x in arrays]
+        set_attribute(new, "dim_labels", str(ConvolutionDimensionNumbers(*moved)))
+        return self._done(hlo, new)
+
+    def _custom_call(self, hlo: Instruction) -> bool:
+        new = self._transform_call(hlo) if self._transform_call is not None else None
+        if new is None:
+            return self._default(hlo)
+        self.visited.add(new.operands[0])
+        return replaced(hlo, new)
+
+
+def _reordered(constant: Instruction) -> Instruction:
+    """Its elements in the order of memory."""
+    shape, values = constant.shape, values_of(constant)
+    if values is None and constant.literal.is_elided:  # no less known in another order
+        return make.add(constant, "constant", physical(shape), payload=constant.payload)
+    if values is None:
+        raise NotNormal(f"{constant.name} is a constant whose elements are not known")
+    return make.constant(constant, physical(shape), reinterpreted(values, shape, physical(shape)))
+
+
+def _split(text: str) -> list[str]:
+    """The ranges of `{[0:2], [1:3]}`."""
+    return [f"[{part.strip(' {}[],')}]" for part in text.split("]") if part.strip(" {}[],")]
+
+
+def _permuted_window(text: str, order: tuple[int, ...]) -> str:
+    """`{size=1x3 stride=1x2}` with its dimensions reordered."""
+    fields = []
+    for item in text.strip("{}").split():
+        name, _, value = item.partition("=")
+        each = value.split("x")
+        fields.append(f"{name}={'x'.join(each[d] for d in order)}")
+    return "{" + " ".join(fields) + "}"

@@ -1,0 +1,162 @@
+"""Simpler loops (`xla/service/while_loop_simplifier.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.cloning import clone_computation, drop, replace_parameter
+from hlofuse.passes.common.inlining import inline
+from hlofuse.passes.common.make import elements
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.loop.dead_values import remove_dead, remove_repeated
+from hlofuse.passes.loop.induction import merge_induction_variables
+from hlofuse.passes.loop.parts import (
+    all_loops,
+    body_of,
+    condition_of,
+    is_element,
+    is_removable,
+    new_loop,
+    replace_loop,
+)
+from hlofuse.passes.loop.trip_count import trip_count
+from hlofuse.trace import Recorder
+
+_MESSAGES = frozenset({"send", "send-done", "recv", "recv-done"})
+_COUNTED = ("s8", "u8", "s32", "u32", "s64", "u64")
+
+
+@dataclass(frozen=True)
+class WhileLoopSimplifier:
+    """`simplify-while-loops`; nested tuples stay as they are."""
+
+    name: ClassVar[str] = "simplify-while-loops"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for loop in all_loops(module):
+            if len(body_of(loop).callers) <= 1 and len(condition_of(loop).callers) <= 1:
+                changed |= _simplify(loop)
+        if changed:
+            HloDCE().run(module, Recorder())
+        return changed
+
+
+def _simplify(loop: Instruction) -> bool:
+    if remove_repeated(loop) or remove_dead(loop) or _remove_constants(loop):
+        return True
+    opcodes = {i.opcode for part in (body_of(loop), condition_of(loop)) for i in part}
+    if opcodes & _MESSAGES:
+        return False
+    changed = _propagate_constants(loop)
+    if _remove_loop(loop):
+        return True
+    if "domain" in opcodes:
+        return changed
+    for element_type in _COUNTED:
+        new = merge_induction_variables(loop, element_type)
+        if new is not None:
+            loop, changed = new, True
+    return changed
+
+
+def _remove_constants(loop: Instruction) -> bool:
+    """`TryRemoveConstantParams`: the same constant from beginning to end."""
+    init, body = loop.operands[0], body_of(loop)
+    if init.opcode != "tuple" or body.root.opcode != "tuple":
+        return False
+    shapes = loop.shape.tuple_shapes
+    gone = {k for k in range(len(shapes)) if _same_constant(init.operands[k], body.root.operands[k])}
+    if not gone:
+        return False
+    kept = [k for k in range(len(shapes)) if k not in gone]
+    if not kept:
+        replace_loop(loop, init)
+        return True
+    shape = Shape.tuple_of([shapes[k] for k in kept])
+    parts = [clone_computation(c) for c in (condition_of(loop), body)]
+    for part in parts:
+        old, new = replace_parameter(part, shape)
+        old.replace_all_uses_with(_with_constants(new, init, gone, new))
+        drop(old)
+    new_body = parts[1]
+    new_body.root = make.tuple_of(new_body.root, elements(new_body.root, kept))
+    new_while = new_loop(loop, make.tuple_of(loop, elements(init, kept)), parts[0], new_body)
+    replace_loop(loop, _with_constants(new_while, init, gone, None))
+    return True
+
+
+def _same_constant(a: Instruction, b: Instruction) -> bool:
+    if a.opcode != "constant" or b.opcode != "constant" or a.literal.is_elided:
+        return False
+    return a.shape.key_ignoring_layout == b.shape.key_ignoring_layout and (
+        a.literal.canonical_text == b.literal.canonical_text
+    )
+
+
+def _with_constants(
+    x: Instruction, init: Instruction, gone: set[int], copy_at: Instruction | None
+) -> Instruction:
+    """The old tuple from the new one; constants are copied to another computation."""
+    parts = []
+    index = 0
+    for k, value in enumerate(init.operands):
+        if k in gone:
+            parts.append(
+                make.add(copy_at, "constant", value.shape, payload=value.payload) if copy_at else value
+            )
+        else:
+            parts.append(make.get_tuple_element(x, x, index))
+            index += 1
+    return make.tuple_of(x, parts)
+
+
+def _propagate_constants(loop: Instruction) -> bool:
+    """`TryPropagateConstant`: scalars that never change."""
+    init, body = loop.operands[0], body_of(loop)
+    if init.opcode != "tuple" or body.root.opcode != "tuple":
+        return False
+    parameter = body.parameters[0]
+    constants = {
+        k: init.operands[k]
+        for k, o in enumerate(body.root.operands)
+        if is_element(o, parameter, k)
+        and o.shape.is_array
+        and not o.shape.dimensions
+        and init.operands[k].opcode == "constant"
+    }
+    changed = False
+    for part in (condition_of(loop), body):
+        for reader in list(part.parameters[0].users):
+            if reader.opcode == "get-tuple-element" and reader.tuple_index in constants:
+                value = constants[reader.tuple_index]
+                reader.replace_all_uses_with(make.add(reader, "constant", value.shape, payload=value.payload))
+                changed = True
+    return changed
+
+
+def _remove_loop(loop: Instruction) -> bool:
+    """`TryRemoveWhileLoop`: no iteration, or one."""
+    if not is_removable(loop) or any(has_side_effect(i) for i in condition_of(loop)):
+        return False
+    trips = trip_count(loop)
+    if trips == 0:
+        replace_loop(loop, loop.operands[0])
+        return True
+    said = loop.attributes.get("frontend_attributes") or {}
+    if trips != 1 or said.get("inlineable") in ("false", "xla_late"):
+        return False
+    if said.get("skip-simplify-while-loops_trip-count-one") == "true":
+        return False
+    if any(has_side_effect(i) for i in body_of(loop)):
+        return False
+    call = make.add(loop, "call", loop.shape, loop.operands, called=[("to_apply", body_of(loop))])
+    replace_loop(loop, call)
+    inline(call)
+    return True

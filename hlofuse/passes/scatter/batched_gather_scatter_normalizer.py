@@ -1,0 +1,110 @@
+"""Batch dimensions become indices (`xla/service/batched_gather_scatter_normalizer.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.common import make
+from hlofuse.passes.common.index_vectors import reshaped
+from hlofuse.passes.common.literals import highest
+from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.shapes import is_sorted, with_dimensions
+
+
+@dataclass(frozen=True)
+class BatchedGatherScatterNormalizer:
+    """`batched_gather_scatter_normalizer`."""
+
+    name: ClassVar[str] = "batched_gather_scatter_normalizer"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            for x in computation.post_order():
+                new = None
+                if x.opcode == "gather" and numbers_of(x, "operand_batching_dims"):
+                    if not set(numbers_of(x, "operand_batching_dims")) & set(
+                        numbers_of(x, "start_index_map")
+                    ):
+                        new = _gather(x)
+                elif x.opcode == "scatter" and numbers_of(x, "input_batching_dims"):
+                    new = _scatter(x)
+                if new is not None:
+                    changed |= replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+        return changed
+
+
+def _gather(gather: Instruction) -> Instruction:
+    batch, of_indices = (
+        numbers_of(gather, "operand_batching_dims"),
+        numbers_of(gather, "start_indices_batching_dims"),
+    )
+    index_map = (*batch, *numbers_of(gather, "start_index_map"))
+    collapsed = sorted((*numbers_of(gather, "collapsed_slice_dims"), *batch))
+    indices = _with_batch(gather, gather.operands[1], of_indices)
+    return make.add(
+        gather,
+        "gather",
+        gather.shape,
+        [gather.operands[0], indices],
+        offset_dims=make.numbers(numbers_of(gather, "offset_dims")),
+        collapsed_slice_dims=make.numbers(collapsed),
+        start_index_map=make.numbers(index_map),
+        index_vector_dim=gather.attributes["index_vector_dim"],
+        slice_sizes=make.numbers(numbers_of(gather, "slice_sizes")),
+        kept=_still_sorted(gather, of_indices, index_map),
+    )
+
+
+def _scatter(scatter: Instruction) -> Instruction:
+    count = len(scatter.operands) // 2
+    batch, of_indices = (
+        numbers_of(scatter, "input_batching_dims"),
+        numbers_of(scatter, "scatter_indices_batching_dims"),
+    )
+    index_map = (*batch, *numbers_of(scatter, "scatter_dims_to_operand_dims"))
+    inserted = sorted((*numbers_of(scatter, "inserted_window_dims"), *batch))
+    indices = _with_batch(scatter, scatter.operands[count], of_indices)
+    unique = {"unique_indices": "true"} if scatter.attributes.raw("unique_indices") == "true" else {}
+    return make.add(
+        scatter,
+        "scatter",
+        scatter.shape,
+        [*scatter.operands[:count], indices, *scatter.operands[count + 1 :]],
+        called=[("to_apply", scatter.called_computations[0])],
+        update_window_dims=make.numbers(numbers_of(scatter, "update_window_dims")),
+        inserted_window_dims=make.numbers(inserted),
+        scatter_dims_to_operand_dims=make.numbers(index_map),
+        index_vector_dim=scatter.attributes["index_vector_dim"],
+        kept=_still_sorted(scatter, of_indices, index_map),
+        **unique,
+    )
+
+
+def _still_sorted(x: Instruction, of_indices: Sequence[int], index_map: Sequence[int]) -> dict[str, str]:
+    """`GetUpdatedIndicesAreSorted`."""
+    kept = x.attributes.raw("indices_are_sorted") == "true" and is_sorted(of_indices) and is_sorted(index_map)
+    return {"indices_are_sorted": "true"} if kept else {}
+
+
+def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int]) -> Instruction:
+    """The indices with a counter for each batch dimension in front (`CreateConcatIndices`)."""
+    vector = int(x.attributes["index_vector_dim"])
+    element_type = indices.shape.element_type
+    for d in of_indices:
+        most = highest(element_type)
+        if most is not None and indices.shape.dimensions[d] > most:
+            element_type = "s32" if indices.shape.dimensions[d] < 1 << 31 else "s64"
+    indices = make.convert(indices, indices, element_type)
+    if vector == indices.shape.rank:
+        indices = reshaped(indices, [*indices.shape.dimensions, 1])
+    sizes = list(indices.shape.dimensions)
+    sizes[vector] = 1
+    shape = with_dimensions(indices.shape, sizes)
+    return make.concatenate(x, [*(make.iota(x, shape, d) for d in of_indices), indices], vector)

@@ -1,0 +1,98 @@
+"""Stable sorts compare places where values are equal
+(`xla/hlo/transforms/expanders/stable_sort_expander.cc`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.cloning import clone_computation, set_called
+from hlofuse.passes.common.make import added
+from hlofuse.passes.common.rewriting import replaced
+
+
+@dataclass(frozen=True)
+class StableSortExpander:
+    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be."""
+
+    name: ClassVar[str] = "stable-sort-expander"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            sorts = [i for i in computation.post_order() if i.opcode == "sort" and _is_stable(i)]
+            for sort in sorts:
+                _expand(sort)
+                changed = True
+        return changed
+
+
+def _is_stable(sort: Instruction) -> bool:
+    return sort.attributes.raw("is_stable") == "true"
+
+
+def _expand(sort: Instruction) -> None:
+    dimension = sort.dimensions[0]
+    place = next((k for k, o in enumerate(sort.operands) if _counts(o, dimension)), None)
+    compare = sort.called_computations[0]
+    if place is not None:
+        if len(compare.callers) > 1:
+            compare = clone_computation(compare)
+            set_called(sort, [("to_apply", compare)])
+        sort.attributes = sort.attributes.without("is_stable")
+        _break_ties(compare, place)
+        return
+    place = len(sort.operands)
+    compare = _with_parameters(compare, place)
+    shape = replace(sort.operands[0].shape, element_type="s32")
+    counter = added(sort, "iota", shape, [], iota_dimension=str(dimension))
+    shapes = sort.shape.tuple_shapes if sort.shape.is_tuple else (sort.shape,)
+    new = clone_of(sort, [*sort.operands, counter])
+    new.shape = Shape.tuple_of([*shapes, shape])
+    new.called = [("to_apply", compare)]
+    new.attributes = new.attributes.without("is_stable", "sharding", "to_apply").updated(
+        to_apply=f"%{compare.name}"
+    )
+    computation_of(sort).add_instruction(new)
+    elements = [
+        added(sort, "get-tuple-element", o.shape, [new], index=str(k)) for k, o in enumerate(sort.operands)
+    ]
+    result = elements[0] if len(elements) == 1 else added(sort, "tuple", sort.shape, elements)
+    replaced(sort, result)
+    _break_ties(compare, place)
+
+
+def _counts(operand: Instruction, dimension: int) -> bool:
+    if operand.opcode != "iota" or operand.shape.element_type != "s32":
+        return False
+    return int(operand.attributes["iota_dimension"]) == dimension
+
+
+def _with_parameters(compare: Computation, place: int) -> Computation:
+    """A clone that takes two places more."""
+    clone = clone_computation(compare)
+    for k, side in enumerate(("lhs", "rhs")):
+        parameter = Instruction(f"p.{place}.{side}", Shape("s32"), "parameter", payload=str(2 * place + k))
+        clone.add_instruction(parameter)
+    return clone
+
+
+def _break_ties(compare: Computation, place: int) -> None:
+    """Where the comparison says the same both ways round, the smaller place is first."""
+    root = compare.root
+    other: dict[Instruction, Instruction] = {}
+    for k, parameter in enumerate(compare.parameters):
+        other[parameter] = compare.parameters[k ^ 1]
+    for i in compare.post_order():
+        if i.operands:
+            twin = clone_of(i, [other.get(o, o) for o in i.operands])
+            other[i] = compare.add_instruction(twin)
+    same = added(root, "compare", root.shape, [root, other[root]], direction="EQ")
+    sides = [compare.parameters[2 * place], compare.parameters[2 * place + 1]]
+    tie = added(root, "compare", root.shape, sides, direction="LT")
+    compare.root = added(root, "select", root.shape, [same, tie, root])

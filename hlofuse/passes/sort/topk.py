@@ -1,0 +1,261 @@
+"""Top-k as a sort and back to a library call (`xla/service/topk_rewriter.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import scalar_of
+from hlofuse.passes.common.reading import ranges_of
+from hlofuse.passes.common.rewriting import visit
+from hlofuse.passes.common.shapes import array
+from hlofuse.passes.sort.packed_topk import decompose_packed, is_packed
+
+_TOTAL = frozenset({"f16", "bf16", "f32", "f64"})
+_COMPARED = frozenset({"bf16", "f32", "s32", "u32"})
+# Floats compared as integers of their width.
+_AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
+
+
+@dataclass(frozen=True)
+class TopkDecomposer:
+    """`topk-decomposer`."""
+
+    name: ClassVar[str] = "topk-decomposer"
+    of_calls: bool = True
+    of_instructions: bool = True
+
+    def run(self, module: Module) -> bool:
+        found: list[Instruction] = []
+        for computation in module.non_fusion_computations():
+            visit(computation, lambda x: found.append(x) if self._is_handled(x) else None)
+        for topk in found:
+            if is_packed(topk):
+                decompose_packed(topk, _comparator(computation_of(topk), ["s32"], "GT"))
+            else:
+                _decompose(topk)
+        return bool(found)
+
+    def _is_handled(self, x: Instruction) -> bool:
+        if x.opcode == "topk":
+            return self.of_instructions
+        return self.of_calls and is_topk_call(x)
+
+
+def is_topk_call(x: Instruction) -> bool:
+    return custom_call_target(x) == "TopK"
+
+
+def is_stable(topk: Instruction) -> bool:
+    """`IsTopKStable`."""
+    if topk.opcode == "topk":
+        return topk.attributes.raw("is_stable", "true") == "true"
+    return "is_stable = false" not in (topk.attributes.raw("backend_config") or "")
+
+
+def _decompose(topk: Instruction) -> None:
+    """`DecomposeTopKFallback`."""
+    data = topk.operands[0]
+    last = data.shape.rank - 1
+    values_only = (
+        len(topk.users) == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
+    )
+    if topk.opcode == "topk":
+        types = [data.shape.element_type] + ([] if values_only else ["s32"])
+        greatest = topk.attributes.raw("largest", "true") == "true"
+        function = _comparator(computation_of(topk), types, "GT" if greatest else "LT")
+    else:
+        function = topk.called_computations[0]
+        values_only = values_only and len(function.parameters) == 2
+    said = {"is_stable": "true"} if is_stable(topk) else {}
+
+    def sort(shape: Shape, operands: list[Instruction]) -> Instruction:
+        called = [("to_apply", function)]
+        place = make.numbers([last])
+        return make.add(topk, "sort", shape, operands, called=called, kept=said, dimensions=place)
+
+    def first(x: Instruction, index: int) -> Instruction:
+        sizes = topk.shape.tuple_shapes[index].dimensions
+        return make.slice_of(topk, x, [0] * len(sizes), sizes)
+
+    if values_only:
+        new = first(sort(data.shape, [data]), 0)
+        replace_instruction(topk.users[0], new, has_side_effect, relay_control_dependencies=True)
+        return
+    places = data.shape.with_element_type("s32")
+    sorted_ = sort(Shape.tuple_of([data.shape, places]), [data, make.iota(topk, places, last)])
+    elements = [first(make.get_tuple_element(topk, sorted_, k), k) for k in (0, 1)]
+    replace_instruction(topk, make.tuple_of(topk, elements), has_side_effect, relay_control_dependencies=True)
+
+
+def _comparator(computation: Computation, types: list[str], direction: str) -> Computation:
+    """Compares the first of the sorted arrays, floats in total order (`CreateScalarGtComputation`)."""
+    body = Computation("compare-greater-than" if direction == "GT" else "compare-less-than")
+    sides = []
+    for k, element_type in enumerate(types):
+        for number, side in ((2 * k, "lhs"), (2 * k + 1, "rhs")):
+            parameter = Instruction(f"p.{k}.{side}", array(element_type), "parameter", payload=str(number))
+            body.append_parsed(parameter)
+            sides.append(parameter)
+    root = Instruction("compare", array("pred"), "compare", sides[:2])
+    root.attributes = root.attributes.updated(direction=direction)
+    if types[0] in _TOTAL:
+        root.attributes = root.attributes.updated(type="TOTALORDER")
+    body.append_parsed(root)
+    body.root = root
+    return module_of(computation).add_computation(body)
+
+
+@dataclass(frozen=True)
+class TopkRewriter:
+    """`topk-rewriter`: sorts of which only the first are read become calls."""
+
+    name: ClassVar[str] = "topk-rewriter"
+    is_profitable: Callable[[Instruction], bool]
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for computation in list(module.computations):
+            for x in computation.post_order():
+                if x.opcode == "sort" and x.computation is not None:
+                    k = _wanted(x)
+                    if k is not None and self._is_called(x):
+                        _call(x, k)
+                        changed = True
+        return changed
+
+    def _is_called(self, sort: Instruction) -> bool:
+        shape = sort.operands[0].shape
+        (dimension,) = sort.dimensions
+        ends = dimension in (0, shape.rank - 1)
+        return shape.element_type in ("f32", "bf16") and ends and self.is_profitable(sort)
+
+
+def _wanted(sort: Instruction) -> int | None:
+    """How many of the sorted are read (`SortIsInTopK`)."""
+    count = len(sort.operands)
+    if count > 2 or (count == 2 and not _counts(sort)) or not _is_greater(sort.called_computations[0].root):
+        return None
+    (dimension,) = sort.dimensions
+    wanted: int | None = None
+    for user in sort.users:
+        x = user
+        if count == 2:
+            if user.opcode != "get-tuple-element" or len(user.users) != 1:
+                return None
+            x = user.users[0]
+        if x.opcode != "slice":
+            return None
+        sizes = x.operands[0].shape.dimensions
+        for d, r in enumerate(ranges_of(x)):
+            if r.stride != 1 or (d != dimension and (r.start or r.limit != sizes[d])):
+                return None
+        limit = ranges_of(x)[dimension].limit
+        if wanted not in (None, limit):
+            return None
+        wanted = limit
+    return wanted
+
+
+def _counts(sort: Instruction) -> bool:
+    """`HasIota`: the second operand tells places."""
+    data, other = sort.operands
+    if other.opcode == "iota" and other.shape.element_type == "s32":
+        return other.shape.dimensions == data.shape.dimensions
+    inner = other.operands[0] if other.opcode == "broadcast" else other
+    size = data.shape.dimensions[sort.dimensions[0]]
+    return inner.opcode == "iota" and inner.shape.element_type == "s32" and inner.shape.dimensions == (size,)
+
+
+def _is_greater(root: Instruction) -> bool:
+    """Compares the first two parameters, floats perhaps in total order (`IsNanSafeGt`)."""
+    if root.opcode != "compare" or root.attributes.raw("direction") != "GT":
+        return False
+    a, b = root.operands
+    if a.opcode == "parameter" == b.opcode:
+        numbers = (a.parameter_number, b.parameter_number)
+        return numbers == (0, 1) and a.shape.element_type in _COMPARED
+    return _in_total_order(a, 0) and _in_total_order(b, 1)
+
+
+def _in_total_order(x: Instruction, number: int) -> bool:
+    """select(bits < 0, bits xor greatest, bits), as `comparison_expander` writes it."""
+    if x.opcode != "select":
+        return False
+    negative, flipped, bits = x.operands
+    if bits.opcode != "bitcast-convert" or flipped.opcode != "xor" or bits not in flipped.operands:
+        return False
+    source = bits.operands[0]
+    types = (source.shape.element_type, bits.shape.element_type)
+    if source.opcode == "convert" and types == ("f32", "s32"):
+        source = source.operands[0]
+    if source.opcode != "parameter" or source.parameter_number != number or types not in _AS_INTEGERS:
+        return False
+    most = flipped.operands[1] if flipped.operands[0] is bits else flipped.operands[0]
+    if scalar_of(most) != (1 << (bits.shape.bit_width - 1)) - 1 or negative.opcode != "compare":
+        return False
+    zero = negative.operands[1]
+    return (
+        negative.attributes.raw("direction") == "LT" and negative.operands[0] is bits and scalar_of(zero) == 0
+    )
+
+
+def _call(sort: Instruction, k: int) -> None:
+    """`TransformPatternToCustomCall`."""
+    data = sort.operands[0]
+    shape, (dimension,) = data.shape, sort.dimensions
+    element_type, size = shape.element_type, shape.dimensions[sort.dimensions[0]]
+    rows = shape.element_count // size
+    several = shape.rank >= 2
+    if shape.rank > 2:
+        sizes = [size, rows] if dimension == 0 else [rows, size]
+        data = make.reshape(sort, array(element_type, sizes), data)
+    if several and dimension == 0:
+        data = make.transpose(sort, data, [1, 0], array(element_type, [rows, size]))
+    result = [rows, k] if several else [k]
+    stable = "true" if sort.attributes.raw("is_stable") == "true" else "false"
+    call = make.add(
+        sort,
+        "custom-call",
+        Shape.tuple_of([array(element_type, result), array("s32", result)]),
+        [data],
+        called=[("called_computations", sort.called_computations[0])],
+        custom_call_target='"TopK"',
+    )
+    call.attributes = call.attributes.updated(
+        called_computations=f"{{{sort.called_computations[0].name}}}",
+        backend_config=f"{{is_stable = {stable}}}",
+    )
+    elements = []
+    for index in (0, 1):
+        element = make.get_tuple_element(sort, call, index)
+        of = element.shape.element_type
+        if several and dimension == 0:
+            element = make.transpose(sort, element, [1, 0], array(of, [k, rows]))
+        if shape.rank > 2:
+            back = [k if d == dimension else n for d, n in enumerate(shape.dimensions)]
+            element = make.reshape(sort, array(of, back), element)
+        elements.append(element)
+    for user in list(sort.users):
+        if len(sort.operands) == 2:
+            for reader in list(user.users):
+                _read(reader, elements[user.tuple_index])
+        else:
+            _read(user, elements[0])
+
+
+def _read(reader: Instruction, element: Instruction) -> None:
+    if reader.shape.dimensions == element.shape.dimensions:
+        reader.replace_all_uses_with(element)
+    else:
+        reader.replace_operand(0, element)

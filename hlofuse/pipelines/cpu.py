@@ -1,0 +1,162 @@
+"""What XLA:CPU runs ahead of its fusion passes, in order (`xla/service/cpu/cpu_compiler.cc`).
+
+`RunHloPassesThroughLayoutAssn`, `CreateSimplificationPipeline` and the beginning of
+`RunHloPassesAfterLayoutAssn`, with the options that are on by default. Passes that concern several
+partitions, oneDNN or element types smaller than a byte are left out: by default they change nothing.
+"""
+
+from __future__ import annotations
+
+from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.algebraic import AlgebraicSimplifier
+from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.algebraic.options import Options
+from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
+from hlofuse.passes.control_flow.call_inliner import CallInliner
+from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
+from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.passes.control_flow.flatten_call_graph import FlattenCallGraph
+from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
+from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
+from hlofuse.passes.cpu.layout_assignment import CpuLayoutAssignment
+from hlofuse.passes.cpu.library_rewriter import LibraryRewriter
+from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.dot.dot_decomposer import DotDecomposer
+from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.passes.dot.gemv_rewriter import GemvRewriter
+from hlofuse.passes.dot.transpose_folding import TransposeFolding
+from hlofuse.passes.float.bitcast_dtypes_expander import BitcastDtypesExpander
+from hlofuse.passes.float.change_op_data_type import ChangeOpDataType
+from hlofuse.passes.float.comparison_expander import ComparisonExpander
+from hlofuse.passes.float.float_normalization import FloatNormalization
+from hlofuse.passes.layout.broadcast_canonicalizer import BroadcastCanonicalizer
+from hlofuse.passes.layout.reshape_decomposer import ReshapeDecomposer
+from hlofuse.passes.loop.annotator import WhileLoopTripCountAnnotator
+from hlofuse.passes.loop.constant_sinking import WhileLoopConstantSinking
+from hlofuse.passes.loop.invariant_code_motion import WhileLoopInvariantCodeMotion
+from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
+from hlofuse.passes.reduction.reduce_window_rewriter import ReduceWindowRewriter
+from hlofuse.passes.reduction.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.passes.scatter.gather_expander import GatherExpander
+from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
+from hlofuse.passes.scatter.scatter_expander import ScatterExpander
+from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
+from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+
+_ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
+_DCE = Unrecorded(HloDCE())
+_TUPLES = Unrecorded(TupleSimplifier())
+
+
+def _is_of_f32(sort: Instruction) -> bool:
+    return sort.operands[0].shape.element_type == "f32"
+
+
+def _simplification(name: str) -> FixedPoint:
+    """`CreateSimplificationPipeline`."""
+    steps: tuple[Simplification, ...] = (
+        AlgebraicSimplifier(_ALGEBRAIC),
+        NotRepeated("simplify-sorts"),
+        _DCE,
+        GatherExpander(),
+        GatherSimplifier(),
+        TreeReductionRewriter(_is_of_library),
+        NotRepeated("zero_sized_hlo_elimination"),
+        WhileLoopInvariantCodeMotion(),
+        _TUPLES,
+        WhileLoopConstantSinking(),
+        WhileLoopSimplifier(),
+        _DCE,
+        ReshapeMover(),
+        HloConstantFolding(),
+        ConditionalSimplifier(),
+    )
+    return FixedPoint(Pipeline(name, steps))
+
+
+CPU: tuple[Pipeline, ...] = (
+    Pipeline(
+        "sharding-removal",
+        (
+            FlattenCallGraph(),
+            ShardingRemover(),
+            NotRepeated("control-dep-rewriter"),
+            _DCE,
+        ),
+    ),
+    Pipeline(
+        "HLO_passes_through_layout_assignment",
+        (
+            BatchedGatherScatterNormalizer(),
+            NotRepeated("result_caster"),
+            DotDecomposer(),
+            NotRepeated("operand_upcaster"),
+            NotRepeated("rng-expander"),
+            NotRepeated("rng-bit-generator-expander"),
+            NotRepeated("zero_sized_hlo_elimination"),
+            NotRepeated("dynamic-index-splitter"),
+            NotRepeated("conditional-to-select"),
+            NotRepeated("map-inline"),
+            TopkDecomposer(),
+            NotRepeated("permutation_sort_expander"),
+            ComparisonExpander(),
+            NotRepeated("cholesky_expander"),
+            NotRepeated("qr_expander"),
+            NotRepeated("eigh_expander"),
+            NotRepeated("triangular_solve_expander"),
+            NotRepeated("all_to_all_decomposer"),
+            NotRepeated("stochastic_convert_decomposer"),
+            CallInliner(single_call_site=True),
+            NotRepeated("batch-dot-simplification"),
+            DotDecomposer(),
+            FloatNormalization("bf16", "f32", _is_of_library),
+            NotRepeated("batch-dot-simplification"),
+            NotRepeated("convolution-group-converter"),
+            NotRepeated("batchnorm_expander"),
+            NotRepeated("logistic-expander"),
+            ConditionalCanonicalizer(),
+            DynamicDimensionSimplifier(),
+            NotRepeated("associative-scan-rewriter"),
+            FixedPoint(ReduceWindowRewriter()),
+            NotRepeated("reduce-window-resizer"),
+            NotRepeated("scan_expander"),
+            NotRepeated("dynamic_padder"),
+            ConvCanonicalization(),
+            ChangeOpDataType("f16", "f32", _is_of_library),
+            _simplification("simplification"),
+            SelectAndScatterExpander(),
+            ScatterExpander(),
+            ScatterSimplifier(),
+            _simplification("post_scatter_expansion_simplification"),
+            GemvRewriter(layout_sensitive=False),
+            BitcastDtypesExpander(),
+            TopkRewriter(_is_of_f32),
+            TransposeFolding(),
+            Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+            WhileLoopTripCountAnnotator(),
+            FlattenCallGraph(),
+            CpuLayoutAssignment(),
+        ),
+    ),
+    Pipeline(
+        "hlo_normalization",
+        (
+            ReshapeDecomposer(),
+            NotRepeated("reduce-decomposer"),
+            BroadcastCanonicalizer(),
+        ),
+    ),
+    Pipeline(
+        "dot-library-passes",
+        (
+            DotDecomposer(),
+            LibraryRewriter(),
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""What XLA:GPU runs before its fusion passes, as data."""

@@ -1,0 +1,133 @@
+"""What XLA:GPU runs between layout assignment and fusion (`xla/service/gpu/gpu_compiler.cc`)."""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.dot.gemv_rewriter import GemvRewriter
+from hlofuse.passes.float.bitcast_dtypes_expander import BitcastDtypesExpander
+from hlofuse.passes.float.float_normalization import FloatNormalization
+from hlofuse.passes.float.simplify_fp_conversions import SimplifyFPConversions
+from hlofuse.passes.gpu.cublas.broadcast_folding import GemmBroadcastFoldingRewriter
+from hlofuse.passes.gpu.cublas.padding import paddings
+from hlofuse.passes.gpu.cublas.rewriter import CublasGemmRewriter, CublasGemmRewriterF8
+from hlofuse.passes.gpu.float_support import computes_bf16
+from hlofuse.passes.gpu.gemm.gemm_fusion import GemmFusion
+from hlofuse.passes.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
+from hlofuse.passes.gpu.gemm.splitk import SplitkRewriter
+from hlofuse.passes.gpu.gemm.swap_operands import GemmFusionSwapOperands
+from hlofuse.passes.gpu.host_offloader import HostOffloader
+from hlofuse.passes.gpu.move_copy_to_users import MoveCopyToUsers
+from hlofuse.passes.gpu.reductions.reduce_decomposer import ReduceDecomposer
+from hlofuse.passes.gpu.reductions.reduction_degenerate_dim_remover import (
+    ReductionDegenerateDimRemover,
+)
+from hlofuse.passes.gpu.reductions.reduction_dimension_grouper import ReductionDimensionGrouper
+from hlofuse.passes.gpu.reductions.reduction_layout_normalizer import ReductionLayoutNormalizer
+from hlofuse.passes.gpu.reductions.reduction_splitter import ReductionSplitter
+from hlofuse.passes.gpu.reductions.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
+from hlofuse.passes.layout.broadcast_canonicalizer import BroadcastCanonicalizer
+from hlofuse.passes.layout.reshape_decomposer import ReshapeDecomposer
+from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
+from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification
+from hlofuse.passes.sort.scratch_size import EstimateCubSortScratchSize
+from hlofuse.pipelines.gpu.steps import (
+    ALGSIMP_LAST,
+    ALGSIMP_LAYOUTS,
+    CSE,
+    DCE,
+    FOLDING,
+    NORMALIZATION,
+    TUPLES,
+)
+
+LAYOUT_NORMALIZATION = Pipeline(
+    "layout_normalization",
+    (
+        ReshapeDecomposer(),
+        FixedPoint(MoveCopyToUsers()),
+        NORMALIZATION,
+        ALGSIMP_LAYOUTS,
+        BroadcastCanonicalizer(),
+        ScatterSimplifier(),
+    ),
+)
+
+
+def normalization(device: DeviceDescription) -> Pipeline:
+    """`OptimizeHloPostLayoutAssignment`, its first pipeline."""
+    triton = _has_triton(device)
+    steps: list[Simplification] = [
+        ALGSIMP_LAYOUTS,
+        BitcastDtypesExpander(),
+        FOLDING,
+        ReshapeDecomposer(),
+        ReduceDecomposer(device),
+        NotRepeated("dot_normalizer"),
+    ]
+    if triton:
+        steps += [
+            NotRepeated("dot_dimension_normalizer"),
+            GemvRewriter(),
+            SplitkRewriter(device),
+            GemmFusion(device),
+            HoistFusedBitcasts(),
+            GemmFusionSwapOperands(),
+        ]
+    steps += [
+        *paddings(device),
+        HloConstantFolding(),
+        NotRepeated("dot-algorithm-rewriter"),
+        CublasGemmRewriterF8(),
+        CublasGemmRewriter(device),
+        GemmBroadcastFoldingRewriter(),
+        ReshapeDecomposer(),
+        NORMALIZATION,
+        ALGSIMP_LAYOUTS,
+        ScatterSimplifier(),
+        BroadcastCanonicalizer(),
+        ReductionDegenerateDimRemover(),
+        ReductionLayoutNormalizer(),
+    ]
+    if triton:
+        steps += [
+            ALGSIMP_LAYOUTS,
+            CSE,
+            HloConstantFolding(),
+            DCE,
+            SoftmaxRewriterTriton(device),
+        ]
+    steps += [
+        ReductionDimensionGrouper(),
+        FixedPoint(ReductionSplitter(device)),
+        FixedPoint(TreeReductionRewriter(device)),
+        EstimateCubSortScratchSize(),
+    ]
+    return Pipeline("hlo_normalization", tuple(steps))
+
+
+def _has_triton(device: DeviceDescription) -> bool:
+    """`IsTritonEnabled`: not before Ampere."""
+    return device.compute_capability[0] >= 8
+
+
+def post_layout_assignment(device: DeviceDescription) -> Pipeline:
+    """`OptimizeHloPostLayoutAssignment`, its second pipeline."""
+    wide = FloatNormalization("bf16", "f32", computes_bf16(device), enters_custom_fusions=True)
+    floats = Pipeline("float_normalization", (wide, SimplifyFPConversions()))
+    steps: tuple[Simplification, ...] = (
+        floats,
+        GemmBroadcastFoldingRewriter(),
+        ReshapeDecomposer(),
+        NORMALIZATION,
+        ScatterSimplifier(),
+        HostOffloader(),
+        floats,
+        TUPLES,
+        ALGSIMP_LAYOUTS,
+        SimplifyFPConversions(),
+        Pipeline("remove-no-op-reduce-precision-algebraic-simplifier", (ALGSIMP_LAST,)),
+        CSE,
+    )
+    return Pipeline("post-layout_assignment", steps)

@@ -1,0 +1,179 @@
+"""What XLA:GPU runs ahead of layout assignment (`xla/service/gpu/gpu_compiler.cc`)."""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.algebraic.slice_sinker import SliceSinker
+from hlofuse.passes.control_flow.call_inliner import CallInliner
+from hlofuse.passes.control_flow.computation_deduplicator import HloComputationDeduplicator
+from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
+from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.passes.control_flow.flatten_call_graph import FlattenCallGraph
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dot.dot_decomposer import DotDecomposer
+from hlofuse.passes.dot.dot_dimension_normalizer import DotDimensionNormalizer
+from hlofuse.passes.dot.dot_merger import DotMerger
+from hlofuse.passes.dot.dot_operand_converter import DotOperandConverter
+from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
+from hlofuse.passes.float.comparison_expander import ComparisonExpander
+from hlofuse.passes.float.convert_mover import ConvertMover
+from hlofuse.passes.float.float_normalization import FloatNormalization
+from hlofuse.passes.gpu.convolutions.epilogues import CudnnFusedConvRewriter
+from hlofuse.passes.gpu.convolutions.padding_features import CudnnPadForConvolutions
+from hlofuse.passes.gpu.convolutions.padding_legalization import ConvPaddingLegalization
+from hlofuse.passes.gpu.convolutions.rewriter import ConvRewriter
+from hlofuse.passes.gpu.float_support import library_takes_bf16
+from hlofuse.passes.gpu.gemm.dot_dimension_sorter import DotDimensionSorter
+from hlofuse.passes.gpu.gemm.dot_strength_reduction import DotStrengthReduction
+from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
+from hlofuse.passes.gpu.topk_specializer import TopkSpecializer
+from hlofuse.passes.loop.constant_sinking import WhileLoopConstantSinking
+from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
+from hlofuse.passes.reduction.reduce_window_rewriter import ReduceWindowRewriter
+from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.passes.scatter.gather_expander import GatherExpander
+from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
+from hlofuse.passes.scatter.scatter_expander import ScatterExpander
+from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
+from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Unrecorded
+from hlofuse.passes.sort.sort_rewriter import SortRewriter
+from hlofuse.passes.sort.stable_sort_expander import StableSortExpander
+from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
+from hlofuse.pipelines.gpu.steps import (
+    ALGSIMP,
+    ALGSIMP_CONVOLUTIONS,
+    DCE,
+    FOLDING_ALL,
+    FOLDING_CONVOLUTIONS,
+    RESHAPES,
+    TUPLES,
+)
+
+_DOT_MERGER_THRESHOLD = 64 << 20
+"""`xla_gpu_dot_merger_threshold_mb`."""
+
+
+PRE_SPMD = Pipeline(
+    "pre-spmd-partitioner",
+    (
+        FlattenCallGraph(),
+        CallInliner(),
+        NotRepeated("zero_sized_hlo_elimination"),
+        ConditionalCanonicalizer(),
+        TopkDecomposer(of_calls=False),
+        TopkRewriter(lambda sort: True),
+    ),
+)
+
+
+def _simplification(device: DeviceDescription) -> FixedPoint:
+    """The passes that run until nothing changes."""
+    return FixedPoint(
+        Pipeline(
+            "simplification",
+            (
+                NotRepeated("zero_sized_hlo_elimination"),
+                GatherSimplifier(),
+                GatherExpander(),
+                ScatterSimplifier(),
+                ScatterExpander(),
+                ScatterSliceSimplifier(),
+                DotStrengthReduction(device),
+                ALGSIMP,
+                NotRepeated("simplify-sorts"),
+                TUPLES,
+                WhileLoopConstantSinking(),
+                WhileLoopSimplifier(),
+                SliceSinker(),
+                RESHAPES,
+                HloConstantFolding(),
+                ConditionalSimplifier(),
+                FOLDING_CONVOLUTIONS,
+                Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+                DCE,
+            ),
+        )
+    )
+
+
+def optimization(device: DeviceDescription) -> Pipeline:
+    """`RunOptimizationPasses`."""
+    return Pipeline(
+        "optimization",
+        (
+            RaggedDotRewriter(),
+            BatchedGatherScatterNormalizer(),
+            NotRepeated("topk-splitter"),
+            TopkSpecializer(),
+            TopkDecomposer(),
+            DotDimensionSorter(),
+            DotDecomposer(),
+            NotRepeated("result_caster"),
+            NotRepeated("operand_upcaster"),
+            DotOperandConverter(),
+            NotRepeated("rng-expander"),
+            NotRepeated("rng-bit-generator-expander"),
+            NotRepeated("permutation_sort_expander"),
+            SortRewriter(device),
+            ComparisonExpander({"bf16": "f32"}),
+            NotRepeated("zero_sized_hlo_elimination"),
+            SelectAndScatterExpander(),
+            NotRepeated("cholesky_expander"),
+            NotRepeated("scatter_expander"),
+            NotRepeated("qr_expander"),
+            NotRepeated("eigh_expander"),
+            NotRepeated("dynamic-index-splitter"),
+            CallInliner(),
+            NotRepeated("batchnorm_expander"),
+            NotRepeated("logistic-expander"),
+            ConditionalCanonicalizer(),
+            DynamicDimensionSimplifier(),
+            FixedPoint(ReduceWindowRewriter()),
+            NotRepeated("reduce-window-resizer"),
+            NotRepeated("scan_expander"),
+            NotRepeated("dynamic_padder"),
+            StableSortExpander(),
+            _simplification(device),
+            DotMerger(_DOT_MERGER_THRESHOLD),
+            DotDimensionNormalizer(),
+            FOLDING_ALL,
+            FixedPoint(Pipeline("simplification-2", (ConvertMover(), ALGSIMP))),
+            HloComputationDeduplicator(),
+        ),
+    )
+
+
+def convolutions(device: DeviceDescription) -> Pipeline:
+    """`OptimizeHloConvolutionCanonicalization`."""
+    return Pipeline(
+        "conv_canonicalization",
+        (
+            FloatNormalization(
+                "bf16", "f32", library_takes_bf16(device, "convolution"), enters_custom_fusions=True
+            ),
+            FloatNormalization("bf16", "f32", library_takes_bf16(device, "dot"), enters_custom_fusions=True),
+            ConvRewriter(),
+            CudnnFusedConvRewriter(),
+            ConvPaddingLegalization(),
+            CudnnPadForConvolutions(),
+            CallInliner(),
+            TUPLES,
+            FixedPoint(ALGSIMP_CONVOLUTIONS),
+            FixedPoint(
+                Pipeline(
+                    "reshape_mover_after_conv_canonicalization",
+                    (RESHAPES, ALGSIMP_CONVOLUTIONS),
+                )
+            ),
+            FixedPoint(
+                Pipeline(
+                    "simplify_after_conv_canonicalization",
+                    (ConvertMover(), ALGSIMP_CONVOLUTIONS),
+                )
+            ),
+            HloConstantFolding(),
+        ),
+    )

@@ -1,0 +1,45 @@
+"""What XLA:GPU runs ahead of its fusion passes, in order (`xla/service/gpu/gpu_compiler.cc`).
+
+`RunPreSPMDPartitionerPasses` to `OptimizeHloPostLayoutAssignment`, and what `nvptx_compiler.cc` puts before,
+between and behind, with the options that are on by default, for one partition and compiled ahead of time.
+Passes that concern several partitions, host memory or element types smaller than a byte are left out: here
+they change nothing.
+"""
+
+from __future__ import annotations
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.passes.control_flow.flatten_call_graph import FlattenCallGraph
+from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
+from hlofuse.passes.dot.dot_dimension_merger import DotDimensionMerger
+from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
+from hlofuse.passes.gpu.dynamic_slice_fusion_rewriter import DynamicSliceFusionRewriter
+from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment
+from hlofuse.passes.gpu.triangular_solve_rewriter import TriangularSolveRewriter
+from hlofuse.passes.loop.annotator import WhileLoopTripCountAnnotator
+from hlofuse.passes.simplification import Pipeline
+from hlofuse.pipelines.gpu.after_layouts import (
+    LAYOUT_NORMALIZATION,
+    normalization,
+    post_layout_assignment,
+)
+from hlofuse.pipelines.gpu.before_layouts import PRE_SPMD, convolutions, optimization
+from hlofuse.pipelines.gpu.steps import DCE
+
+
+def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
+    """The pipelines for one device."""
+    return (
+        PRE_SPMD,
+        Pipeline("sharding-removal", (ShardingRemover(), DCE)),
+        optimization(device),
+        Pipeline("collective-optimizations", (DCE, DCE, WhileLoopTripCountAnnotator())),
+        convolutions(device),
+        Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
+        LAYOUT_NORMALIZATION,
+        Pipeline("nvptx_post-layout_assignment_part_1", (DotDimensionMerger(),)),
+        normalization(device),
+        post_layout_assignment(device),
+        Pipeline("nvptx_post-layout_assignment_part_2", (TriangularSolveRewriter(),)),
+        Pipeline("dynamic-slice", (DynamicSliceAnnotator(), DynamicSliceFusionRewriter())),
+    )

@@ -1,0 +1,52 @@
+"""Passes with the options that XLA:GPU gives them, where it runs them more than once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hlofuse.passes.algebraic import AlgebraicSimplifier
+from hlofuse.passes.algebraic.options import Options
+from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.dot.transpose_folding import TransposeFolding, never
+from hlofuse.passes.gpu.convolutions.normalization import normalized_call
+from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable
+from hlofuse.passes.gpu.matrix_layout import can_fold_transpose
+from hlofuse.passes.layout.layout_normalization import LayoutNormalization
+from hlofuse.passes.simplification import FixedPoint, Unrecorded
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+
+_COMMON = Options(
+    dot_strength_reduction=False,
+    supports_non_canonical_dots=False,
+    unconditional_reduce_of_concatenate=False,
+    conditional_simplification=True,
+    fold_transpose_into_scatter=True,
+    bitcast_convert_as_bitcast=True,
+    to_fixed_point=False,
+)
+# `GetAlgebraicSimplifierOptions`, by mode.
+ALGSIMP = AlgebraicSimplifier(
+    replace(
+        _COMMON,
+        unconditional_reduce_of_transpose=True,
+        reshape_transpose_as_slice_concatenate=False,
+        hoist_transpose_of_reshape=True,
+        conv_is_lowerable=is_lowerable,
+    )
+)
+ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
+    replace(_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
+)
+_LAYOUT_SENSITIVE = replace(_COMMON, conv_operand_swap=False, layout_sensitive=True)
+ALGSIMP_LAYOUTS = FixedPoint(AlgebraicSimplifier(_LAYOUT_SENSITIVE))
+ALGSIMP_LAST = FixedPoint(AlgebraicSimplifier(replace(_LAYOUT_SENSITIVE, remove_no_op_reduce_precision=True)))
+RESHAPES = ReshapeMover(reshape_of_1d_broadcast_is_cheap=True)
+NORMALIZATION = LayoutNormalization(normalized_call)
+FOLDING = TransposeFolding(can_fold_transpose)
+FOLDING_ALL = TransposeFolding(can_fold_transpose, into_convolutions=True)
+FOLDING_CONVOLUTIONS = TransposeFolding(never, into_convolutions=True)
+TUPLES = Unrecorded(TupleSimplifier())
+DCE = Unrecorded(HloDCE())
+CSE = Unrecorded(HloCSE(only_fusion_computations=False))

@@ -1,0 +1,228 @@
+"""Does a pattern stand here? Root first, operands after it, commutative ones both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.plugins.pattern.attributes import attribute_fits
+from hlofuse.plugins.pattern.nodes import Alias, Definition, Graph, Hole, Operation, Pattern
+from hlofuse.plugins.pattern.shapes import Sizes, fit
+from hlofuse.plugins.pattern.values import Value, origin, ways
+
+COMMUTATIVE = frozenset("add multiply maximum minimum and or xor".split())
+"""Operations whose two operands may be exchanged (`HloOpcodeIsBinaryCommutative`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the names of a pattern stand for."""
+
+    names: Mapping[str, Value] = field(default_factory=dict)
+    holes: Mapping[str, Instruction] = field(default_factory=dict)
+    sizes: Sizes = field(default_factory=dict)
+    matched: tuple[Value, ...] = ()
+    """Every operation that is part of it, those passed over included."""
+
+
+class Matcher:
+    """One pattern; `through` are operations of one operand that may stand between any two of its own."""
+
+    def __init__(self, pattern: Pattern, through: Collection[str] = ()) -> None:
+        self.pattern = pattern
+        self.through = frozenset(through)
+        self._roots = _opcodes(pattern.graph, pattern.graph.root)
+
+    def at(self, root: Instruction) -> Iterator[Found]:
+        """All ways in which the pattern stands with its root here."""
+        return self.search()(root)
+
+    def search(self) -> Callable[[Instruction], Iterator[Found]]:
+        """`at` for many roots of a graph that stays as it is: what is learnt at one serves the others."""
+        walk = _Walk(self.pattern.graph, self.pattern.called, self.through)
+
+        def at(root: Instruction) -> Iterator[Found]:
+            # An operation that is passed over is no root: the same match stands without it.
+            if root.opcode in self._roots or root.opcode == "fusion":
+                yield from walk.named(self.pattern.graph.root, Value(root), Found())
+
+        return at
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    graph: Graph
+    called: Mapping[str, Graph]
+    through: frozenset[str]
+    applied: bool = False
+    """The computation is called by an instruction: its parameters are what they are."""
+    impossible: dict[tuple[str, Value], bool] = field(default_factory=dict)
+
+    def named(self, name: str, value: Value, found: Found) -> Iterator[Found]:
+        known = found.names.get(name)
+        if known is not None:
+            if name in found.holes:
+                same = self._outside(value)[0] == known
+            else:
+                same = known == value or origin(known, self.through) == origin(value, self.through)
+            if same:
+                yield found
+            return
+        if not self._possible(name, value):
+            return
+        for definition in self.graph.definitions[name]:
+            if isinstance(definition, Alias):
+                for more in self.named(definition.other, value, found):
+                    yield replace(more, names={**more.names, name: value})
+            elif isinstance(definition, Hole):
+                yield from self._hole(name, definition, value, found)
+            else:
+                yield from self._operation(name, definition, value, found)
+
+    def _hole(self, name: str, hole: Hole, value: Value, found: Found) -> Iterator[Found]:
+        if self.applied:
+            instruction = value.instruction
+            if instruction.opcode != "parameter" or instruction.parameter_number != hole.number:
+                return
+            sizes = fit(hole.shape, instruction.shape, found.sizes)
+            if sizes is not None:
+                yield replace(found, names={**found.names, name: value}, sizes=sizes)
+            return
+        place, passed = self._outside(value)
+        sizes = fit(hole.shape, place.instruction.shape, found.sizes) if place is not None else None
+        if place is not None and sizes is not None:
+            yield Found(
+                {**found.names, name: place},
+                {**found.holes, name: place.instruction},
+                sizes,
+                (*found.matched, *passed),
+            )
+
+    def _outside(self, value: Value) -> tuple[Value | None, tuple[Value, ...]]:
+        """The array a kernel would read for it: what another kernel only has inside is none."""
+        for place, passed in ways(value, self.through):
+            if not place.fusions:
+                return place, passed
+        return None, ()
+
+    def _operation(self, name: str, wanted: Operation, value: Value, found: Found) -> Iterator[Found]:
+        for place, passed in self._places(wanted, value):
+            sizes = fit(wanted.shape, place.instruction.shape, found.sizes)
+            if sizes is None:
+                continue
+            here = replace(
+                found,
+                names={**found.names, name: place},
+                sizes=sizes,
+                matched=(*found.matched, *passed, place),
+            )
+            for order in _orders(wanted):
+                yield from self._operands(wanted.operands, place, order, here)
+
+    def _places(self, wanted: Operation, value: Value) -> Iterator[tuple[Value, tuple[Value, ...]]]:
+        """What may be meant by an operation, its operands and named sizes aside."""
+        for place, passed in ways(value, self.through):
+            instruction = place.instruction
+            if instruction.opcode != wanted.opcode or not _same_constant(wanted, instruction):
+                continue
+            if wanted.opcode != "constant" and len(instruction.operands) != len(wanted.operands):
+                continue
+            if self._attributes(wanted, instruction):
+                yield place, passed
+
+    def _operands(
+        self, names: tuple[str, ...], place: Value, order: tuple[int, ...], found: Found
+    ) -> Iterator[Found]:
+        if not names:
+            yield found
+            return
+        for more in self.named(names[0], place.operand(order[0]), found):
+            yield from self._operands(names[1:], place, order[1:], more)
+
+    # ------------------------------------------------------------ what cannot be, whatever else is found
+
+    def _possible(self, name: str, value: Value) -> bool:
+        """False where no choice of anything else would make it fit: asked once for each name and value.
+
+        Without this, trying both orders of nested operations takes exponential time.
+        """
+        key = (name, value)
+        known = self.impossible.get(key)
+        if known is None:
+            known = True
+            for definition in self.graph.definitions[name]:
+                if self._may_be(definition, value):
+                    known = False
+                    break
+            self.impossible[key] = known
+        return not known
+
+    def _may_be(self, definition: Definition, value: Value) -> bool:
+        # Loops, not generators: this goes as deep as the pattern, and each would be another frame.
+        if isinstance(definition, Alias):
+            return self._possible(definition.other, value)
+        if isinstance(definition, Hole):
+            place = value if self.applied else self._outside(value)[0]
+            return place is not None and fit(definition.shape, place.instruction.shape, {}) is not None
+        for place, _ in self._places(definition, value):
+            if fit(definition.shape, place.instruction.shape, {}) is None:
+                continue
+            for order in _orders(definition):
+                for name, number in zip(definition.operands, order, strict=True):
+                    if not self._possible(name, place.operand(number)):
+                        break
+                else:
+                    return True
+        return False
+
+    # ------------------------------------------------------------ what else is said of an operation
+
+    def _attributes(self, wanted: Operation, instruction: Instruction) -> bool:
+        computations = dict(instruction.called)
+        return all(
+            self._calls(text, computations[name])
+            if name in computations
+            else attribute_fits(name, text, instruction)
+            for name, text in wanted.attributes.items()
+        )
+
+    def _calls(self, name: str, computation: Computation) -> bool:
+        """A computation of the text, or an operation on the two parameters (`to_apply=maximum`)."""
+        graph = self.called.get(name)
+        if graph is not None:
+            walk = _Walk(graph, self.called, frozenset(), applied=True)
+            return any(True for _ in walk.named(graph.root, Value(computation.root), Found()))
+        root = computation.root
+        numbers = [o.parameter_number for o in root.operands if o.opcode == "parameter"]
+        if root.opcode != name or len(numbers) != len(root.operands):
+            return False
+        return numbers == [0, 1] or (name in COMMUTATIVE and numbers == [1, 0])
+
+
+def _orders(wanted: Operation) -> tuple[tuple[int, ...], ...]:
+    """The orders in which an operation's operands may stand."""
+    if wanted.opcode in COMMUTATIVE and len(wanted.operands) == 2:
+        return (0, 1), (1, 0)
+    return (tuple(range(len(wanted.operands))),)
+
+
+def _same_constant(wanted: Operation, instruction: Instruction) -> bool:
+    if wanted.opcode != "constant" or wanted.constant is None:
+        return True
+    text, found = wanted.constant, instruction.payload or ""
+    try:
+        return float(text) == float(found) or text.lower() == found.lower() == "nan"
+    except ValueError:
+        return "".join(text.split()) == "".join(found.split())
+
+
+def _opcodes(graph: Graph, name: str) -> frozenset[str]:
+    found: set[str] = set()
+    for definition in graph.definitions[name]:
+        if isinstance(definition, Alias):
+            found |= _opcodes(graph, definition.other)
+        elif isinstance(definition, Operation):
+            found.add(definition.opcode)
+    return frozenset(found)

@@ -1,0 +1,50 @@
+"""Pictures of modules: which operations became which kernel.
+
+planning/    what is drawn open, closed or not at all
+build.py, arrows.py   boxes, frames and arrows of one computation (`scene.py`)
+compose.py, sides.py  one module, or two side by side
+arranging/   what is made of a scene so that it can be read
+dot.py, engine.py, svg.py   DOT, Graphviz, and its SVG made fit to keep
+animate.py, atlas.py  a film of the decisions, a directory of pictures
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.ir import Module
+from hlofuse.render.compose import compose
+from hlofuse.render.dot import to_dot
+from hlofuse.render.drawing import FORMATS, Drawing, format_of
+from hlofuse.render.options import MAX_NODES, VIEWS, Options
+from hlofuse.render.pair import Pair
+from hlofuse.replay import Replay
+
+__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "Options", "Pair", "format_of", "render"]
+
+
+def render(
+    subject: Module | Replay | Pair,
+    view: str | None = None,
+    *,
+    max_nodes: int = MAX_NODES,
+    focus: str | None = None,
+    radius: int = 2,
+    open: tuple[str, ...] = (),
+    collapse: tuple[str, ...] = (),
+    legend: bool = True,
+    caption: Sequence[str] = (),
+) -> Drawing:
+    """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
+
+    Of a `Pair` both sides are drawn unless one is asked for; what became of an instruction is the number
+    of a kernel.
+
+    `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.
+    `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than
+    `max_nodes` boxes a side are never drawn unasked: the picture is collapsed and says so
+    (`Drawing.notices`). `caption` are lines of one's own at the head.
+    """
+    scene = compose(subject, view, Options(max_nodes, focus, radius, open, collapse, legend))
+    scene.caption = list(caption)
+    return Drawing(to_dot(scene), scene, list(scene.notices))

@@ -1,0 +1,274 @@
+"""From a plan to boxes, frames and arrows: one panel for one computation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.format.escape import printable, shorten
+from hlofuse.format.units import bytes_text, plural, ranges
+from hlofuse.ir import Instruction, Module
+from hlofuse.render import labels
+from hlofuse.render.arrows import Arrows, Drawn
+from hlofuse.render.palette import category
+from hlofuse.render.planning.boxed import units
+from hlofuse.render.planning.panel_plan import PanelPlan
+from hlofuse.render.planning.parts import Part
+from hlofuse.render.scene import Box, Frame, Panel
+from hlofuse.render.text import cut
+from hlofuse.render.values import sources
+
+MANY_RESULTS = 24
+
+CROWD = 6
+"""A parameter with more readers than this is written into their boxes: its arrows would cover all."""
+
+
+class Builder:
+    """Makes the panels of one module; keys go on counting from `prefix`."""
+
+    def __init__(
+        self,
+        module: Module,
+        prefix: str = "n",
+        numbers: Mapping[Instruction, str] | None = None,
+        future: Mapping[Instruction, str] | None = None,
+        titles: Mapping[str, str] | None = None,
+        notes: Mapping[Instruction, str] | None = None,
+    ) -> None:
+        """`numbers` says what kernel an instruction is, or is to be; `future` groups those of one kernel.
+
+        `notes` are words that single an instruction out.
+        """
+        self.module = module
+        self.costs = CostAnalysis()
+        self.numbers = kernel_numbers(module) if numbers is None else numbers
+        self.future = future or {}
+        self.titles = titles or {}
+        self.notes = notes or {}
+        self._prefix = prefix
+        self._count = 0
+
+    def key(self) -> str:
+        self._count += 1
+        return f"{self._prefix}{self._count}"
+
+    def panel(self, plan: PanelPlan, title: str) -> Panel:
+        return _PanelBuilder(self, plan, title).build()
+
+
+def kernel_numbers(module: Module) -> dict[Instruction, str]:
+    """`K1`, `K2`… operands first, so that the numbers grow from the top of the picture down."""
+    launched = (i for c in launched_computations(module) for i in c.post_order() if is_kernel(i))
+    return {k: f"K{n}" for n, k in enumerate(launched, 1)}
+
+
+class _PanelBuilder:
+    def __init__(self, context: Builder, plan: PanelPlan, title: str) -> None:
+        self.context = context
+        self.plan = plan
+        self.panel = Panel(context.key(), title)
+        self.drawn = Drawn(plan, self.panel, context.key)
+
+    def build(self) -> Panel:
+        plan, computation = self.plan, self.plan.computation
+        collapsed = {i: p for p in plan.parts for i in p.instructions}
+        shown = [u for u in units(computation) if plan.shown is None or u in plan.shown]
+        self._write_values(bool(plan.parts))
+        part_boxes: dict[int, Box] = {}
+        for unit in shown:
+            if unit in self.drawn.written:
+                continue
+            part = collapsed.get(unit)
+            if part is not None:
+                if part.number not in part_boxes:
+                    part_boxes[part.number] = self._part(part)
+                    self.panel.boxes.append(part_boxes[part.number])
+                self.drawn.box[unit] = part_boxes[part.number]
+            elif unit in plan.open:
+                self._open(unit)
+            else:
+                self._place(unit, self._box(unit))
+        if plan.shown is None:
+            self._elements_of_parameters()
+        arrows = Arrows(self.drawn)
+        arrows.between_boxes()
+        if plan.shown is not None:
+            arrows.stubs(shown)
+        self._results(computation.root, arrows)
+        self.panel.arrows = arrows.found
+        return self.panel
+
+    def _write_values(self, overview: bool) -> None:
+        """Scalars, and parameters that everybody reads, are written where they are used."""
+        for i in self.plan.computation:
+            if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
+                self.drawn.written[i] = labels.constant_text(i)
+            elif (overview or len(i.users) > CROWD) and self._may_be_written(i):
+                self.drawn.written[i] = shorten(labels.value_title(i), 16)
+        for i in self.plan.computation:
+            if len(i.users) > 2 and self._spreads_constant(i):
+                self.drawn.written[i] = self.drawn.written[i.operands[0]]
+
+    def _may_be_written(self, i: Instruction) -> bool:
+        return i.opcode == "parameter" and not (i.is_root or i.shape.is_tuple or i in self.plan.marked)
+
+    def _place(self, unit: Instruction, box: Box) -> None:
+        self.drawn.box[unit] = box
+        kernel = self.context.future.get(unit)
+        # Frames are convex among instructions; among collapsed parts they need not be.
+        if kernel is None or self.plan.parts:
+            self.panel.boxes.append(box)
+            return
+        frame = next((f for f in self.panel.frames if f.kernels == kernel and not f.kind), None)
+        if frame is None:
+            title = self.context.titles.get(kernel, "")
+            frame = Frame(self.context.key(), "", shorten(title, 40), kernels=kernel)
+            frame.tooltip = [f"becomes kernel {kernel}: {cut(title, 200)}"]
+            self.panel.frames.append(frame)
+        box.kernels = ""
+        frame.boxes.append(box)
+
+    def _box(self, i: Instruction, inner: bool = False) -> Box:
+        style = category(i.opcode)
+        box = Box(self.context.key(), style, i.opcode, marked=i in self.plan.marked)
+        box.tooltip = labels.tooltip(self.context.module, i, None if inner else self.context.costs)
+        if not inner:
+            box.kernels = self.context.numbers.get(i, "")
+        if i.opcode in ("parameter", "constant"):
+            box.title, box.lines = labels.value_title(i), [labels.shape_of(i)]
+        elif i.opcode == "fusion":
+            box.title, box.aside = labels.name_of(i), labels.detail(i)
+            ops = list(i.fused_computation)
+            box.lines = [f"{plural(labels.op_count(ops), 'op')}: {labels.summary(ops)}"]
+            box.lines.append(labels.traffic(self.context.costs.instruction(i)))
+            box.opens = i.fused_computation.name
+        else:
+            box.aside = " ".join(filter(None, (labels.detail(i), self._arguments(i))))
+            box.lines = [labels.name_of(i), labels.shape_of(i)]
+            if style == "control" and i.called:
+                names = [f"{labels.role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
+                box.lines += names
+                box.opens = max((c for _, c in i.called), key=len).name
+        box.note = self.context.notes.get(i, "")
+        box.name = i.name
+        return box
+
+    def _arguments(self, i: Instruction) -> str:
+        """Where the constants stand among the operands: `(·, 0.9)`."""
+        texts = [self._stand_in(o) for o in i.operands]
+        if i.opcode in ("reduce", "reduce-window") or not any(texts) or len(texts) > 5:
+            return ""
+        return "(" + ", ".join(t or "·" for t in texts) + ")"
+
+    def _stand_in(self, operand: Instruction) -> str:
+        if operand in self.drawn.written:
+            return self.drawn.written[operand]
+        if operand.opcode == "parameter":
+            origin = [leaf for leaf, _ in sources(operand, self.plan.open, self.drawn.box)]
+            if len(origin) == 1 and origin[0] is not operand:
+                return self.drawn.written.get(origin[0], "")
+        return ""
+
+    def _open(self, fusion: Instruction) -> None:
+        """A frame with the fused operations in it."""
+        frame = Frame(
+            self.context.key(),
+            fusion.fusion_kind or "",
+            labels.name_of(fusion, 40),
+            labels.detail(fusion),
+            [labels.traffic(self.context.costs.instruction(fusion))],
+            labels.tooltip(self.context.module, fusion, self.context.costs),
+            self.context.numbers.get(fusion, ""),
+            marked=fusion in self.plan.marked,
+            note=self.context.notes.get(fusion, ""),
+        )
+        body = fusion.fused_computation
+        # A constant spread out inside a kernel costs nothing: it reads as the number it is.
+        for i in body.post_order():
+            if i.opcode == "constant" and i.shape.is_effective_scalar and not i.is_root:
+                self.drawn.written[i] = labels.constant_text(i)
+            elif self._spreads_constant(i):
+                self.drawn.written[i] = self.drawn.written[i.operands[0]]
+        for i in body.post_order():
+            if i.opcode in ("parameter", "get-tuple-element") or i in self.drawn.written:
+                continue
+            if i.opcode == "tuple" and (i.is_root or i.users):
+                continue
+            self.drawn.box[i] = self._box(i, inner=True)
+            frame.boxes.append(self.drawn.box[i])
+            self.drawn.home[self.drawn.box[i].key] = frame.key
+        if frame.boxes:
+            self.panel.frames.append(frame)
+            self.drawn.frame[fusion] = frame
+        else:  # it hands its operands on: a frame around nothing would not be drawn
+            self._place(fusion, self._box(fusion))
+
+    def _spreads_constant(self, i: Instruction) -> bool:
+        if i.opcode != "broadcast" or i.is_root or not i.users or i in self.plan.marked:
+            return False
+        return i.operands[0] in self.drawn.written
+
+    def _part(self, part: Part) -> Box:
+        ops = [o for i in part.instructions for o in (i.fused_computation if i.opcode == "fusion" else (i,))]
+        launched = [i for i in part.instructions if is_kernel(i)]
+        box = Box(self.context.key(), "part", f"part {part.label}", opens=f"part{part.label}")
+        if part.scope:
+            box.aside = _scope_tail(part.scope)
+        box.lines = [f"{plural(labels.op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
+        box.lines.append(labels.summary(ops))
+        # Of the side before, several may become one kernel, and one may go into several.
+        kernels = {n[1:] for i in launched for n in self.context.numbers.get(i, "").split()}
+        numbers = [n for n in kernels if n.isdigit()]
+        if numbers:
+            box.kernels = shorten("K" + ranges(sorted(map(int, numbers))), 20)
+        moved = sum(self.context.costs.instruction(i).bytes_accessed for i in launched)
+        box.lines.append(f"{bytes_text(moved)} moved")
+        box.tooltip = [f"part {part.label}: {cut(part.scope, 300)}"]
+        if not part.within:
+            box.tooltip.append(f"open it with --open part{part.number}")
+        box.tooltip += [labels.name_of(i, 60) for i in part.instructions[:12]]
+        if len(part.instructions) > 12:
+            box.tooltip.append(f"… {len(part.instructions) - 12:,} more")
+        return box
+
+    def _elements_of_parameters(self) -> None:
+        """A loop body takes one tuple apart: each element used is a parameter to the reader."""
+        if self.plan.parts:
+            return
+        for i in self.plan.computation:
+            if i.opcode == "get-tuple-element" and i.operands[0].opcode == "parameter" and not i.is_root:
+                parameter = i.operands[0]
+                box = Box(self.context.key(), "value", f"{labels.value_title(parameter)}[{i.tuple_index}]")
+                box.lines = [labels.shape_of(i)]
+                box.tooltip = labels.tooltip(self.context.module, i)
+                self.drawn.box[i] = box
+                self.panel.boxes.append(box)
+                whole = self.drawn.box.get(parameter)
+                if whole is not None and all(u.opcode == "get-tuple-element" for u in parameter.users):
+                    self.drawn.box.pop(parameter)
+                    self.panel.boxes.remove(whole)
+
+    def _results(self, root: Instruction, arrows: Arrows) -> None:
+        """A box for each value returned, near what computes it; a single one where they are many."""
+        if root.opcode != "tuple" or not 0 < len(root.operands) <= MANY_RESULTS or self.plan.parts:
+            returned = [("result" if root.opcode != "tuple" else "results", root)]
+        else:
+            returned = [(f"result[{n}]", o) for n, o in enumerate(root.operands)]
+        for title, value in returned:
+            tails = [
+                leaf for leaf in sources(value, self.drawn.frame, self.drawn.box) if leaf[0] in self.drawn.box
+            ]
+            if not tails:
+                continue
+            box = Box(self.context.key(), "value", title, lines=[labels.shape_of(value)])
+            box.tooltip = [f"{title} of {printable(self.plan.computation.name)}"]
+            self.panel.boxes.append(box)
+            arrows.into(box, value)
+
+
+def _scope_tail(scope: str) -> str:
+    """The end of a scope, where scopes differ."""
+    text = "/".join(printable(scope).split("/")[1:])  # the first is the program's
+    return text if len(text) <= 36 else "…" + text[-35:]

@@ -1,0 +1,212 @@
+"""Which panels a picture has: the module as it is, after a replay, or both side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.kernels import kernels
+from hlofuse.format.escape import shorten
+from hlofuse.format.units import bytes_text, plural
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.render import labels
+from hlofuse.render.arranging.acyclic import convex
+from hlofuse.render.arranging.fold import fold, is_too_tall
+from hlofuse.render.arranging.islands import split
+from hlofuse.render.arranging.proportions import columns, is_tall
+from hlofuse.render.arranging.reduction import thin
+from hlofuse.render.build import Builder, kernel_numbers
+from hlofuse.render.options import VIEWS, Options
+from hlofuse.render.pair import Pair, pair_of
+from hlofuse.render.planning.panel_plan import PanelPlan
+from hlofuse.render.planning.plan import plan
+from hlofuse.render.scene import Panel, Scene
+from hlofuse.render.sides import for_side
+from hlofuse.replay import Replay
+
+_LEGEND = 180.0
+"""The width of a legend."""
+
+
+def compose(subject: Module | Replay | Pair, view: str | None, options: Options) -> Scene:
+    """The scene for `subject`; a bare module is drawn as it is, a pair side by side."""
+    if view is not None and view not in VIEWS:
+        raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
+    if isinstance(subject, Pair):
+        return _pair(subject, view, options)
+    if isinstance(subject, Module):
+        if view in ("after", "both"):
+            raise HlofuseError(f"view {view!r} needs a replay of the module")
+        return _one(subject, options, f"as it is: {_totals(subject)}")
+    title = f"{subject.target} fusion" + (f" on {subject.device}" if subject.device else "")
+    if view == "both":
+        return _both(pair_of(subject, title), options)
+    pair = pair_of(subject, title)
+    if view == "before":
+        return _one(pair.before, options, f"before {title}: {_totals(pair.before)}")
+    return _one(pair.after, for_side(options, pair, pair.after), _change(pair))
+
+
+def _pair(pair: Pair, view: str | None, options: Options) -> Scene:
+    """Two modules; seen alone, a side still says what is other than in the other."""
+    if view in (None, "both"):
+        scene = _both(pair, options)
+        scene.lines[:0] = [pair.title] if pair.title else []
+        return scene
+    module = pair.before if view == "before" else pair.after
+    return _one(module, for_side(options, pair, module), f"{view}: {_totals(module)}", pair.notes)
+
+
+def _one(
+    module: Module, options: Options, line: str, notes: Mapping[Instruction, str] | None = None
+) -> Scene:
+    scene = _scene(module, options, line)
+    decided = plan(module, options)
+    builder = Builder(module, notes=notes)
+    panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
+    scene.panels = [p for island in split(panels[:1]) for p in island] + panels[1:]
+    scene.notices = decided.notices
+    _arrange(scene, step=1)
+    return scene
+
+
+def before_of(replay: Replay, options: Options) -> Scene:
+    """The module before a replay, set out by the kernels it is to become."""
+    pair = pair_of(replay, f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else ""))
+    future, titles = _futures(pair, kernel_numbers(pair.after))
+    scene = _scene(pair.before, options, _change(pair))
+    decided = plan(pair.before, options)
+    builder = Builder(pair.before, "b", future, _groups(pair.before, future), titles)
+    scene.panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
+    scene.notices = decided.notices
+    _arrange(scene, step=1)
+    return scene
+
+
+def finished(
+    module: Module,
+    builder: Builder,
+    plans: Sequence[PanelPlan],
+    notices: Sequence[str],
+    options: Options,
+    heading: str = "",
+) -> Scene:
+    """The scene of panels that are decided already."""
+    scene = _scene(module, options, _totals(module))
+    scene.panels = [builder.panel(p, heading + _panel_title(p.computation)) for p in plans]
+    scene.notices = list(notices)
+    _arrange(scene, step=1)
+    return scene
+
+
+def _both(pair: Pair, options: Options) -> Scene:
+    after_numbers = kernel_numbers(pair.after)
+    future, titles = _futures(pair, after_numbers)
+    sides: list[dict[str, Panel]] = []
+    scene = _scene(pair.after, options, _change(pair))
+    for side, module in (("before", pair.before), ("after", pair.after)):
+        if side == "before":
+            groups = _groups(module, future)
+            builder = Builder(module, "b", future, groups, titles, pair.notes)
+        else:
+            builder = Builder(module, "a", after_numbers, notes=pair.notes)
+        decided = plan(module, for_side(options, pair, module))
+        panels = {
+            p.computation.name: builder.panel(p, f"{side}: {_panel_title(p.computation)}")
+            for p in decided.panels
+        }
+        sides.append(panels)
+        scene.notices += [f"{side}, {n}" for n in decided.notices]
+    firsts = [side.pop(next(iter(side))) for side in sides]
+    scene.panels = [panel for island in split(firsts) for panel in island]
+    for name in dict.fromkeys(name for side in sides for name in side):
+        for word, panels in zip(("before", "after"), sides, strict=True):
+            # Each loop body stands beside itself, though one side may have had no room for it.
+            scene.panels.append(panels.get(name) or Panel(f"{word}{len(scene.panels)}", word))
+    _arrange(scene, step=2)
+    return scene
+
+
+def _futures(pair: Pair, numbers: Mapping[Instruction, str]) -> tuple[dict[Instruction, str], dict[str, str]]:
+    """For each instruction before: the kernels it is in after; and the name of each kernel."""
+    titles = {number: kernel.name for kernel, number in numbers.items()}
+    future: dict[Instruction, str] = {}
+    for i, computed_in in pair.kernels.items():
+        known = [numbers[k] for k in computed_in if k in numbers]
+        in_kernels = sorted(dict.fromkeys(known), key=lambda number: int(number[1:]))
+        if in_kernels:
+            more = f" +{len(in_kernels) - 3}" if len(in_kernels) > 3 else ""
+            future[i] = " ".join(in_kernels[:3]) + more
+    return future, titles
+
+
+def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instruction, str]:
+    """The instructions that lie in one kernel to be with others, as far as a frame can go around them."""
+    groups: dict[Instruction, str] = {}
+    for computation in module.computations:
+        if computation.fusion is not None:
+            continue
+        order = computation.post_order()
+        index = {i: n for n, i in enumerate(order)}
+        operands = [[index[o] for o in i.operands if o in index] for i in order]
+        label = {
+            n: future[i]
+            if i in future and " " not in future[i] and i.opcode not in ("constant", "parameter", "fusion")
+            else n
+            for n, i in enumerate(order)
+        }
+        split = convex(range(len(order)), operands, label)
+        sizes: dict[object, int] = {}
+        for n in split:
+            sizes[split[n]] = sizes.get(split[n], 0) + 1
+        for n, i in enumerate(order):
+            # A kernel whose ops cannot stand in one frame keeps its number on each of them.
+            if split[n] == label[n] and sizes[split[n]] > 1 and isinstance(label[n], str):
+                groups[i] = str(label[n])
+    return groups
+
+
+def _arrange(scene: Scene, step: int) -> None:
+    """Settle how the panels are set out."""
+    left_out = sum(thin(panel) for panel in scene.panels)
+    if len(scene.panels) == step and all(map(is_too_tall, scene.panels)):
+        scene.panels = [column for panel in scene.panels for column in fold(panel)]
+        step = len(scene.panels)
+    for panel in scene.panels:
+        panel.flat = is_tall(panel)
+    if left_out:
+        scene.lines.append(f"{plural(left_out, 'arrow')} implied by others left out, named in the boxes")
+    scene.columns = columns(scene.panels, step, _LEGEND if scene.legend else 0)
+
+
+def _scene(module: Module, options: Options, line: str) -> Scene:
+    return Scene(shorten(module.name, 70), [line], legend=options.legend)
+
+
+def _panel_title(computation: Computation) -> str:
+    name = shorten(computation.name, 50)
+    if computation.is_entry:
+        return f"entry {name}"
+    caller = computation.first_caller
+    if caller is None:
+        return name
+    attribute = next((a for a, c in caller.called if c is computation), "")
+    return f"{name}, {labels.role(attribute)} of {shorten(caller.name, 40)}"
+
+
+def _moved(module: Module) -> int:
+    costs = CostAnalysis()
+    return sum(costs.instruction(k).bytes_accessed for k in kernels(module))
+
+
+def _totals(module: Module) -> str:
+    return f"{plural(len(kernels(module)), 'kernel')}, {bytes_text(_moved(module))} moved"
+
+
+def _change(pair: Pair) -> str:
+    before, after = len(kernels(pair.before)), len(kernels(pair.after))
+    head = f"{pair.title}: " if pair.same_names else ""
+    return (
+        f"{head}{before:,} → {plural(after, 'kernel')}, "
+        f"{bytes_text(_moved(pair.before))} → {bytes_text(_moved(pair.after))} moved"
+    )

@@ -1,0 +1,102 @@
+"""Graphviz, wherever it is: the `dot` program, or the one inside pygraphviz's wheels.
+
+Either runs as a program of its own, so that a layout that takes too long can be ended.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+from hlofuse.ir import HlofuseError
+
+TIMEOUT = 60.0
+"""Seconds for one layout. The caps on boxes make a few the rule."""
+
+# Graphviz 2.43 dies in the routing of curved edges around some clusters; straight ones it draws.
+_STRAIGHT = "-Gsplines=line"
+_WINDOWS_CRASH = 0xC0000000
+
+_MISSING = (
+    "drawing needs Graphviz: install hlofuse[render] (pip install 'hlofuse[render]'), or Graphviz itself; "
+    "DOT output (-o FILE.dot) works without"
+)
+
+
+def engine() -> list[str]:
+    """The command that reads DOT and takes `-Tformat`; raises HlofuseError where there is none."""
+    dot = shutil.which("dot")
+    if dot is not None:
+        return [dot]
+    if importlib.util.find_spec("pygraphviz") is not None:
+        return [sys.executable, "-m", "hlofuse.render.worker"]
+    raise HlofuseError(_MISSING)
+
+
+def require_engine(form: str) -> None:
+    """HlofuseError where `form` cannot be drawn: nobody should wait for a replay only to hear that."""
+    if form != "dot":
+        engine()
+
+
+def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
+    """Lay out `dot` and draw it as `fmt` (a Graphviz format: svg, png, pdf).
+
+    Where Graphviz crashes the picture is drawn once more with straight edges.
+    Raises HlofuseError when Graphviz fails or needs longer than `timeout` seconds.
+    """
+    status, output, said = _once(dot, [f"-T{fmt}", *arguments], timeout)
+    if _crashed(status):
+        status, output, said = _once(dot, [f"-T{fmt}", *arguments, _STRAIGHT], timeout)
+    if _crashed(status):
+        raise HlofuseError(
+            "Graphviz crashed on this picture: draw another part (--focus NAME), less (--max-nodes N), "
+            "or DOT (-o FILE.dot)"
+        )
+    if status or not output:
+        why = next(
+            (line for line in said if line.lower().startswith("error")),
+            said[-1] if said else "it says nothing",
+        )
+        raise HlofuseError(f"Graphviz failed: {why[:300]}")
+    return output
+
+
+def _crashed(status: int) -> bool:
+    """Did the program die (of a signal, or as Windows tells it) rather than give up?"""
+    return status < 0 or status >= _WINDOWS_CRASH
+
+
+def _once(dot: str, arguments: list[str], timeout: float) -> tuple[int, bytes, list[str]]:
+    """Exit status, picture and complaints."""
+    with subprocess.Popen(
+        [*engine(), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, complaints = process.communicate(dot.encode(), timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            process.communicate()
+            raise HlofuseError(
+                f"Graphviz needed more than {timeout:g} s for this picture: "
+                "draw less with --max-nodes or --focus"
+            ) from None
+        except BaseException:
+            _kill(process)
+            raise
+    return process.returncode, output, complaints.decode(errors="replace").strip().splitlines()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (AttributeError, OSError):  # no process groups here, or it is gone
+        process.kill()

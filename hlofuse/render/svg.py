@@ -1,0 +1,180 @@
+"""Graphviz's SVG made fit to be committed and opened: no links, no versions, tooltips, a white card.
+
+Only elements and attributes on a list come through, so that nothing a dump says can become active
+even if an escape were missed on the way.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from xml.sax.saxutils import escape, quoteattr
+
+from hlofuse.render.metrics import text_width
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
+_ELEMENTS = frozenset({"polygon", "polyline", "path", "ellipse"})
+# fmt: off
+_ATTRIBUTES = frozenset({
+    "class", "cx", "cy", "d", "fill", "fill-opacity", "font-family", "font-size", "font-style", "font-weight",
+    "height", "id", "points", "rx", "ry", "stroke", "stroke-dasharray", "stroke-opacity", "stroke-width",
+    "text-anchor", "transform", "width", "x", "y",
+})
+# fmt: on
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+
+# Pointing at a box or an arrow brings it out; it works in a page and does no harm in an image.
+_CSS = (
+    ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
+    ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
+    ".link .node,.link text{cursor:pointer}.link:focus-visible{outline:3px solid #0969da}"
+    ".heading{pointer-events:none}"
+)
+
+
+def finish(
+    svg: bytes,
+    title: str,
+    description: str,
+    tooltips: Mapping[str, list[str]],
+    links: Mapping[str, str] | None = None,
+    back: str = "",
+) -> str:
+    """The SVG to hand out; `tooltips` by the ids of boxes, frames and panels.
+
+    `links` are files beside this one, by ids too, of our own naming; `back` is where this one came from.
+    """
+    root = ET.fromstring(svg)
+    width, height = _size(root)
+    writer = _Writer(tooltips, links or {})
+    for child in root:
+        writer.write(child, depth=0)
+    # Arrows run across the headings of the frames they enter: these come last, on plates that hide them.
+    transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
+    return "".join(
+        [
+            '<?xml version="1.0" encoding="UTF-8"?>\n',
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}pt" height="{height:g}pt" ',
+            f'viewBox="0 0 {width:g} {height:g}" style="color-scheme:light">\n',
+            f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{_CSS}</style>\n",
+            f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="10" ',
+            'fill="#ffffff" stroke="#d1d9e0"/>\n',
+            *writer.out,
+            f'<g class="heading" transform={quoteattr(transform)}>\n',
+            *writer.plates(),
+            *writer.headings,
+            "</g>\n",
+            _way_back(back, width),
+            "</svg>\n",
+        ]
+    )
+
+
+def size(svg: bytes) -> tuple[float, float]:
+    """Width and height in points."""
+    return _size(ET.fromstring(svg))
+
+
+def _size(root: ET.Element) -> tuple[float, float]:
+    box = [float(n) for n in root.get("viewBox", "0 0 1 1").split()]
+    return box[2], box[3]
+
+
+class _Writer:
+    """Copies what is on the lists; `headings` are the texts of frames, kept for the end."""
+
+    def __init__(self, tooltips: Mapping[str, list[str]], links: Mapping[str, str]) -> None:
+        self.tooltips = tooltips
+        self.links = links
+        self.out: list[str] = []
+        self.headings: list[str] = []
+        self._lines: dict[tuple[ET.Element, str], tuple[float, float, float]] = {}
+        """Left, right and size of each line of a frame's heading."""
+
+    def plates(self) -> Iterator[str]:
+        """What lies under the lines of headings, in the colour of their frames."""
+        for (frame, y), (left, right, size) in self._lines.items():
+            place = f'x="{left - 2:.2f}" y="{float(y) - 0.85 * size:.2f}"'
+            extent = f'width="{right - left + 4:.2f}" height="{1.1 * size:.2f}"'
+            yield f"<rect {place} {extent} fill={quoteattr(_ground(frame))}/>\n"
+
+    def write(self, element: ET.Element, depth: int, frame: ET.Element | None = None) -> None:
+        """Copy an element; the depth of Graphviz's output is a few levels, whatever is drawn.
+
+        `frame` is the one whose heading this is part of.
+        """
+        name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
+        if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
+            for child in element:
+                self.write(child, depth, frame)
+        elif name == "g":
+            self._group(element, depth, element if element.get("class") == "cluster" else frame)
+        elif name == "text":
+            text = "".join(element.itertext())
+            if text.strip():
+                if frame is not None:
+                    self._widen_plate(frame, element, text)
+                target = self.out if frame is None else self.headings
+                target.append(f'<text xml:space="preserve"{_attributes(element)}>{escape(text)}</text>\n')
+        elif name in _ELEMENTS and not (depth == 1 and _is_background(element)):
+            self.out.append(f"<{name}{_attributes(element)}/>\n")
+
+    def _widen_plate(self, frame: ET.Element, element: ET.Element, text: str) -> None:
+        left, size = float(element.get("x", 0)), float(element.get("font-size", 11))
+        right = left + text_width(text, size, bold=element.get("font-weight") == "bold")
+        line = frame, element.get("y", "0")
+        known = self._lines.get(line, (left, right, size))
+        self._lines[line] = min(known[0], left), max(known[1], right), max(known[2], size)
+
+    def _group(self, element: ET.Element, depth: int, frame: ET.Element | None) -> None:
+        link = self.links.get(element.get("id", ""))
+        if link is not None:
+            self.out.append(f'<a href={quoteattr(link)} class="link">\n')
+        self.out.append(f"<g{_attributes(element)}>\n")
+        said = self._said(element)
+        if said:
+            self.out.append(f"<title>{escape(said)}</title>\n")
+        for child in element:
+            self.write(child, depth + 1, frame)
+        self.out.append("</g>\n</a>\n" if link is not None else "</g>\n")
+
+    def _said(self, element: ET.Element) -> str:
+        own = self.tooltips.get(element.get("id", ""))
+        if own:
+            return "\n".join(own)
+        if element.get("class") == "edge":
+            # An arrow has no id of ours; its tooltip sits on a link inside.
+            for link in element.iter(_SVG + "a"):
+                text = link.get(_XLINK + "title", "")
+                if text.strip():
+                    return text
+        return ""
+
+
+def _ground(frame: ET.Element) -> str:
+    """What a frame is filled with."""
+    fills = (shape.get("fill", "none") for name in ("path", "polygon") for shape in frame.iter(_SVG + name))
+    return next((f for f in fills if f not in ("none", "transparent")), "#ffffff")
+
+
+def _way_back(link: str, width: float) -> str:
+    if not link:
+        return ""
+    look = 'font-family="Helvetica,Arial,sans-serif" font-size="12" text-anchor="end" fill="#0969da"'
+    text = f'<text x="{width - 16:g}" y="26" {look}>back to the overview</text>'
+    return f'<a href={quoteattr(link)} class="link">{text}</a>\n'
+
+
+def _is_background(element: ET.Element) -> bool:
+    """Graphviz's white rectangle, whose place the card takes."""
+    return element.tag == _SVG + "polygon" and element.get("stroke") in ("none", "transparent")
+
+
+def _attributes(element: ET.Element) -> str:
+    return "".join(
+        f" {key}={quoteattr(_NUMBER.sub(lambda m: f'{float(m[0]):.2f}', value))}"
+        for key, value in element.attrib.items()
+        if key in _ATTRIBUTES
+    )

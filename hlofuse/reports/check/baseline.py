@@ -1,0 +1,159 @@
+"""The stored baseline: a TOML file to be read in a pull request, or a folder with one for each module.
+
+What stands ahead of the first module (budgets, comments) is the project's own and survives an update.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlofuse.format.escape import printable
+from hlofuse.inputs import read_text
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
+from hlofuse.reports.check.model import Figures, Kernel, Profile, Where
+
+VERSION = 1
+HEAD = """\
+# What XLA's fusion passes leave of each module: kernels, and where they come from. Written by
+# `hlofuse check … --baseline FILE --update`; what stands above the first module is yours to edit.
+
+version = 1
+"""
+_LINE = re.compile(r"(?:(\d{1,6}) × )?(.*) \| ([^|]*)", re.DOTALL)
+_PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Baseline:
+    """Profiles by name, and the budgets that stand with them."""
+
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    budgets: list[Budget] = field(default_factory=list)
+
+
+def is_folder(path: Path) -> bool:
+    """A folder, there already or named like one (`baselines/`)."""
+    return path.is_dir() or (not path.exists() and path.suffix == "")
+
+
+def read_baseline(path: Path) -> Baseline:
+    """HlofuseError for what cannot be read, is no TOML or no baseline, saying where."""
+    found = Baseline()
+    if path.is_dir():
+        files = sorted(path.glob("*.toml"))
+        if not files:
+            raise HlofuseError(f"{printable(str(path))} holds no baseline (*.toml): --update writes one")
+    elif not path.exists():
+        raise HlofuseError(f"there is no {printable(str(path))} yet: --update writes it")
+    else:
+        files = [path]
+    for file in files:
+        _read_file(file, found)
+    return found
+
+
+def _read_file(file: Path, into: Baseline) -> None:
+    text = read_text(file, as_module=False)
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as e:
+        raise HlofuseError(f"{printable(str(file))} is no TOML: {printable(str(e))}") from None
+    try:
+        if data.get("version") != VERSION:
+            raise ValueError(f"`version = {VERSION}` was expected, at the top")
+        _known(data, {"version", "budget", "module"}, "the file")
+        into.budgets += [_budget(b) for b in _list(data.get("budget", []), "[[budget]]")]
+        for name, table in _table(data.get("module", {}), "[module]").items():
+            if name in into.profiles:
+                raise ValueError(f"module {name} is in another file as well")
+            into.profiles[name] = _profile(name, _table(table, f"module {name}"))
+    except ValueError as e:
+        raise HlofuseError(f"{printable(str(file))} is no baseline: {printable(str(e))}") from None
+
+
+def _budget(value: Any) -> Budget:
+    table = _table(value, "[[budget]]")
+    _known(table, {"modules", "max-kernels", "max-bytes", "max-time"}, "[[budget]]")
+    most = table.get("max-kernels")
+    if most is not None:
+        most = _count(most, "max-kernels")
+    amount, time = table.get("max-bytes"), table.get("max-time")
+    budget = Budget(
+        _text(table.get("modules", "*"), "modules"),
+        most,
+        parse_bytes(str(amount)) if amount is not None else None,
+        parse_time(str(time)) if time is not None else None,
+    )
+    if budget.is_empty:
+        raise ValueError("a [[budget]] has none of max-kernels, max-bytes, max-time")
+    return budget
+
+
+def _profile(name: str, table: Mapping[str, Any]) -> Profile:
+    where = f"module {name}"
+    _known(table, {"target", "device", "xla", "kernels", "bytes", "time_us", "list"}, where)
+    us = table.get("time_us")
+    if us is not None and (isinstance(us, bool) or not isinstance(us, int | float)):
+        raise ValueError(f"time_us of {where} is no number")
+    device = table.get("device")
+    figures = Figures(
+        _count(table.get("kernels"), f"kernels of {where}"),
+        _count(table.get("bytes"), f"bytes of {where}"),
+        float(us) if us is not None else None,
+    )
+    listed = [k for line in _list(table.get("list", []), f"list of {where}") for k in _kernels(line)]
+    if len(listed) != figures.kernels:
+        raise ValueError(f"the list of {where} has {len(listed)} kernels, its figure says {figures.kernels}")
+    return Profile(
+        name,
+        _text(table.get("target"), f"target of {where}"),
+        _text(device, f"device of {where}") if device is not None else None,
+        _text(table.get("xla", ""), f"xla of {where}"),
+        figures,
+        tuple(listed),
+    )
+
+
+def _kernels(line: Any) -> list[Kernel]:
+    found = _LINE.fullmatch(_text(line, "a line of a list"))
+    if found is None or found[1] == "0":
+        raise ValueError(f"a line of a list is `PLACE | KERNEL` or `2 × PLACE | KERNEL`, not {line!r}")
+    place = _PLACE.fullmatch(found[2])
+    where = Where(place[1], int(place[2]), place[3] or "") if place else Where(found[2])
+    return [Kernel(found[3], where if found[2] != "?" else Where())] * int(found[1] or 1)
+
+
+def _table(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is no table")
+    return value
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{what} is no list")
+    return value
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is no text")
+    return value
+
+
+def _count(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{what} is no whole number")
+    return value
+
+
+def _known(table: Mapping[str, Any], names: set[str], what: str) -> None:
+    unknown = sorted(set(table) - names)
+    if unknown:
+        raise ValueError(f"{what} has {unknown[0]!r}, which is none of {', '.join(sorted(names))}")

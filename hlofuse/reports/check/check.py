@@ -1,0 +1,73 @@
+"""The check itself: every module against its budgets and its baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from hlofuse.format.units import plural
+from hlofuse.reports.check.baseline import Baseline
+from hlofuse.reports.check.compare import compare
+from hlofuse.reports.check.limits import Budget, over_budget
+from hlofuse.reports.check.model import Check, Code, Finding, Held, Level, ModuleCheck, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A module's profile, and who can say what keeps its kernels apart."""
+
+    profile: Profile
+    file: str
+    held: Callable[[], list[Held]]
+    """Asked where something broke only: it takes longer than everything else."""
+    changes: tuple[str, ...] = ()
+    """What is other than in XLA."""
+    remark: str = ""
+    """How the module came to be; empty where XLA made it."""
+
+
+def check_modules(
+    measured: Iterable[Measured],
+    *,
+    budgets: Sequence[Budget] = (),
+    baseline: Baseline | None = None,
+    baseline_name: str | None = None,
+    all_there: bool = True,
+    tolerance: float = 0.0,
+    strict: bool = False,
+) -> Check:
+    """Compare modules with budgets (those of the baseline as well) and with the baseline.
+
+    `all_there`: what the baseline has and `measured` has not is worth saying. HlofuseError where a comparison
+    has no meaning (another device, a time that nothing estimates).
+    """
+    bounds = [*budgets, *(baseline.budgets if baseline is not None else ())]
+    done = []
+    changes: dict[str, None] = {}
+    remarks: dict[str, None] = {}
+    for m in measured:
+        held = cache(m.held)  # asked for each finding
+        changes |= dict.fromkeys(m.changes)
+        remarks |= dict.fromkeys([m.remark] if m.remark else [])
+        found = over_budget(m.profile, bounds, held)
+        known = baseline.profiles.get(m.profile.name) if baseline is not None else None
+        if known is not None:
+            found += compare(m.profile, known, held, tolerance=tolerance, strict=strict)
+        elif baseline is not None and baseline.profiles:
+            message = f"not in the baseline ({plural(m.profile.figures.kernels, 'kernel')}): --update adds it"
+            level = Level.ERROR if strict else Level.WARNING
+            found.append(Finding(Code.MODULE_NEW, level, m.profile.name, message))
+        done.append(ModuleCheck(m.profile, m.file, known, tuple(found)))
+    names = {m.profile.name for m in done}
+    others = [
+        Finding(
+            Code.MODULE_MISSING,
+            Level.ERROR if strict else Level.NOTE,
+            name,
+            "in the baseline, not in the input: take its lines out if it is gone for good",
+        )
+        for name in (baseline.profiles if baseline is not None and all_there else ())
+        if name not in names
+    ]
+    return Check(tuple(done), tuple(others), baseline_name, what_if=tuple(changes), remarks=tuple(remarks))

@@ -1,0 +1,87 @@
+"""`hlofuse check --format json`; the fields are described in docs/json-check.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from hlofuse.reports.check.model import Check, Figures, Finding, Held, Kernel, ModuleCheck, Where
+
+SCHEMA = "hlofuse.check/1"
+
+
+def check_json(check: Check) -> dict[str, Any]:
+    """Everything that was found."""
+    return {
+        "schema": SCHEMA,
+        "failed": check.failed,
+        "baseline": check.baseline,
+        "updated": check.updated,
+        "what_if": list(check.what_if),
+        **({"approximate": list(check.remarks)} if check.remarks else {}),
+        "modules": [_module(m) for m in check.modules],
+        "others": [_finding(f) for f in check.others],
+    }
+
+
+def _module(m: ModuleCheck) -> dict[str, Any]:
+    p = m.profile
+    return {
+        "module": p.name,
+        "file": m.file,
+        "target": p.target,
+        "device": p.device,
+        "xla": p.release or None,
+        "failed": m.failed,
+        "figures": _figures(p.figures),
+        "baseline": _figures(m.baseline.figures) if m.baseline is not None else None,
+        "baseline_xla": (m.baseline.release or None) if m.baseline is not None else None,
+        "loops": [asdict(loop) for loop in p.loops],
+        "kernels": [_kernel(k) for k in p.kernels],
+        "findings": [_finding(f) for f in m.findings],
+    }
+
+
+def _figures(f: Figures) -> dict[str, Any]:
+    return {"kernels": f.kernels, "bytes": f.bytes, "us": f.us}
+
+
+def _where(w: Where) -> dict[str, Any] | None:
+    if not w.file:
+        return None
+    return {
+        "file": w.file,
+        "line": w.line or None,
+        "function": w.function or None,
+        "layer": w.layer or None,
+    }
+
+
+def _kernel(k: Kernel) -> dict[str, Any]:
+    return {"name": k.name or None, "what": k.what, "where": _where(k.where)}
+
+
+def _finding(f: Finding) -> dict[str, Any]:
+    return {
+        "code": f.code.value,
+        "level": f.level.value,
+        "module": f.module,
+        "message": f.message,
+        "where": _where(f.where),
+        "before": [_kernel(k) for k in f.before],
+        "now": [_kernel(k) for k in f.now],
+        "held": [_held(h) for h in f.held],
+    }
+
+
+def _held(h: Held) -> dict[str, Any]:
+    return {
+        "rule": h.rule,
+        "title": h.title,
+        "reason": h.message or None,
+        "producer": h.producer,
+        "consumer": h.consumer,
+        "where": _where(h.where),
+        "bytes_between": h.bytes_between,
+        "us_at_stake": h.us_at_stake,
+    }

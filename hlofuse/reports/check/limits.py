@@ -1,0 +1,113 @@
+"""Budgets: numbers with units, and which modules they hold for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.reports.check.model import Code, Figures, Finding, Held, Level, Profile, Where
+
+_BYTES: dict[str, int] = {"": 1, "b": 1} | {
+    f"{prefix}{'i' if base == 1024 else ''}b": base ** (k + 1)
+    for base in (1000, 1024)
+    for k, prefix in enumerate("kmgt")
+}
+_MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
+_NUMBER = re.compile(r"\s*(\d[\d_,]*(?:\.\d+)?(?:e\d+)?|\.\d+)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds for every module whose name matches the pattern."""
+
+    modules: str = "*"
+    kernels: int | None = None
+    bytes: int | None = None
+    us: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """It bounds nothing."""
+        return self.kernels is None and self.bytes is None and self.us is None
+
+
+def parse_bytes(text: str) -> int:
+    """`1500000`, `1.5 MB` (decimal), `2GiB` (binary), in bytes."""
+    number, unit = _split(text)
+    if number is None or unit not in _BYTES:
+        raise HlofuseError(
+            f"{printable(text)!r} is no number of bytes: 1500000, 1.5MB or 2GiB were expected"
+            f" (units: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)"
+        )
+    return round(number * _BYTES[unit])
+
+
+def parse_time(text: str) -> float:
+    """`120us`, `0.5 ms`, in microseconds. A number without a unit would be a guess, and is none."""
+    number, unit = _split(text)
+    if number is None or unit not in _MICROSECONDS:
+        raise HlofuseError(
+            f"{printable(text)!r} is no time: 120us or 0.5ms were expected (units: ns, us, ms, s)"
+        )
+    return number * _MICROSECONDS[unit]
+
+
+def _split(text: str) -> tuple[float | None, str]:
+    found = re.fullmatch(_NUMBER, text.replace("µ", "u").replace("μ", "u"))
+    if found is None:
+        return None, ""
+    number = float(found[1].replace("_", "").replace(",", ""))
+    return (number, found[2].lower()) if number < 1e24 else (None, "")
+
+
+_MOST_REASONS = 5
+
+
+def most_telling(held: Iterable[Held]) -> tuple[Held, ...]:
+    """The pairs to name for a finding: the first few, of a producer that one rule keeps from several users
+    the one."""
+    by_producer: dict[tuple[str, str], Held] = {}
+    for h in held:
+        by_producer.setdefault((h.rule, h.producer), h)
+    return tuple(by_producer.values())[:_MOST_REASONS]
+
+
+def over_budget(profile: Profile, budgets: Iterable[Budget], held: Callable[[], list[Held]]) -> list[Finding]:
+    """What is more than a budget allows; `held` says what might be fused, and is asked where it matters."""
+    found = []
+    for budget in budgets:
+        if fnmatchcase(profile.name, budget.modules):
+            for code, message in _broken(profile.figures, budget, profile.name):
+                reasons = most_telling(held())
+                where = next((h.where for h in reasons if h.where.file), Where())
+                found.append(Finding(code, Level.ERROR, profile.name, message, where, held=reasons))
+    return found
+
+
+def _broken(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Code, str]]:
+    if budget.kernels is not None and now.kernels > budget.kernels:
+        yield Code.MAX_KERNELS, f"{plural(now.kernels, 'kernel')}, {budget.kernels:,} allowed"
+    if budget.bytes is not None and now.bytes > budget.bytes:
+        one, other = told_apart(now.bytes, budget.bytes, bytes_text, "B")
+        yield Code.MAX_BYTES, f"{one} moved, {other} allowed"
+    if budget.us is not None:
+        if now.us is None:
+            raise HlofuseError(
+                f"{printable(name)} has no estimate of its time to be bounded: that takes a GPU module from"
+                " before its fusion passes, and --device"
+            )
+        if now.us > budget.us:
+            one, other = told_apart(now.us, budget.us, us_text, "µs")
+            yield Code.MAX_TIME, f"estimated {one}, {other} allowed"
+
+
+def told_apart(one: float, other: float, form: Callable[[float], str], unit: str) -> tuple[str, str]:
+    """Two quantities in words; in full where three figures would make them look equal."""
+    if form(one) != form(other):
+        return form(one), form(other)
+    return f"{one:,.12g} {unit}", f"{other:,.12g} {unit}"

@@ -1,0 +1,87 @@
+"""Sentences that the formats share. What comes from a dump is made safe by each format itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.reports.check.model import Check, Figures, Finding, Held, Kernel, Level, Where
+
+MOST_KERNELS = 8
+"""Kernels of one side that are listed for a finding."""
+
+
+def figures(f: Figures) -> str:
+    """`4 kernels, 21.0 MB, est. 12.3 µs`."""
+    parts = [plural(f.kernels, "kernel"), bytes_text(f.bytes)]
+    if f.us is not None:
+        parts.append(f"est. {us_text(f.us)}")
+    return ", ".join(parts)
+
+
+def verdict(check: Check) -> str:
+    """The first line: what broke, in how many modules."""
+    if check.updated and not check.failed:
+        return f"baseline written: {plural(len(check.modules), 'module')}"
+    if not check.failed:
+        said = sum(f.level is Level.WARNING for f in check.findings)
+        extra = f", {plural(said, 'warning')}" if said else ""
+        return (
+            f"{plural(len(check.modules), 'module')} as it should be{extra}"
+            if len(check.modules) == 1
+            else f"{plural(len(check.modules), 'module')} as they should be{extra}"
+        )
+    modules = {f.module for f in check.findings if f.level is Level.ERROR}
+    return f"{len(modules):,} of {plural(len(check.modules), 'module')} broke"
+
+
+def listed(kernels: Iterable[Kernel]) -> list[str]:
+    """`2 × programs.py:89 softmax  kLoop: divide`, most of them."""
+    counted = Counter((str(k.where), k.what, () if k.where.file else k.name) for k in kernels)
+    lines = []
+    for (where, what, name), count in list(counted.items())[:MOST_KERNELS]:
+        times = f"{count} × " if count > 1 else ""
+        lines.append(f"{times}{name or where}  {what}")
+    if len(counted) > MOST_KERNELS:
+        lines.append(f"and {len(counted) - MOST_KERNELS:,} more")
+    return lines
+
+
+def pair(held: Held) -> str:
+    """`divide.1 → fusion.2`."""
+    return f"{held.producer} → {held.consumer}" if held.consumer else held.producer
+
+
+def worth(held: Held) -> str:
+    """What passes between the two, and what fusing them would save."""
+    if held.us_at_stake is not None and held.us_at_stake > 0:
+        return f"{us_text(held.us_at_stake)} at stake"
+    return f"{bytes_text(held.bytes_between)} between"
+
+
+def one_line(finding: Finding) -> str:
+    """A finding with its rules in one line, for annotations."""
+    text = f"{finding.module}: {finding.message}"
+    if finding.before and finding.now:
+        text += f"; was {'; '.join(_whats(finding.before))}; now {'; '.join(_whats(finding.now))}"
+    elif finding.before or finding.now:
+        text += f": {'; '.join(_whats(finding.before or finding.now))}"
+    for h in finding.held[:2]:
+        text += f". {h.rule} keeps {pair(h)} apart ({h.title}; {worth(h)})"
+    return text
+
+
+def _whats(kernels: Iterable[Kernel]) -> list[str]:
+    counted = Counter(k.what for k in kernels)
+    return [f"{n} × {what}" if n > 1 else what for what, n in list(counted.items())[:MOST_KERNELS]]
+
+
+def at(where: Where) -> str:
+    """A place, or nothing."""
+    return str(where) if where.file else ""
+
+
+def origin(where: Where) -> str:
+    """The layer and the place: `LM/layer_0: model.py:12 apply`."""
+    return ": ".join(filter(None, (where.layer, at(where))))

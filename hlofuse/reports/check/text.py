@@ -1,0 +1,74 @@
+"""For a terminal and a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.format.escape import printable
+from hlofuse.format.loops import loops_line
+from hlofuse.reports.check.model import Check, Finding, Level
+from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict, worth
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
+
+
+def print_check(check: Check, console: Console) -> None:
+    """The verdict, then each module with what broke, where and by which rule."""
+    console.print(verdict(check), style="bold red" if check.failed else "bold green")
+    if check.what_if:
+        console.print(f"what if: {', '.join(map(printable, check.what_if))}")
+    for remark in check.remarks:
+        console.print(printable(remark), style="yellow")
+    told: set[str] = set()
+    for m in check.modules:
+        base = m.baseline
+        line = f"{printable(m.profile.name)}  {figures(m.profile.figures)}"
+        if base is not None and base.figures != m.profile.figures:
+            line += f"  (baseline {figures(base.figures)})"
+        _hanging(console, f"{'FAIL' if m.failed else 'ok':<6}", line, "red" if m.failed else None)
+        if m.profile.loops:
+            _hanging(console, " " * 6, loops_line(m.profile.loops), "dim")
+        if base is not None and base.release != m.profile.release:
+            line = f"baseline of {_release(base.release)}, now {_release(m.profile.release)}"
+            _hanging(console, " " * 6, line)
+        for f in m.findings:
+            _finding(f, console, told)
+    for f in check.others:
+        _hanging(console, " " * 6, f"{printable(f.module)}: {f.message}", _STYLES[f.level])
+
+
+def _hanging(console: Console, lead: str, text: str, style: str | None = None) -> None:
+    """`text` after `lead`, its further lines below its first."""
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(lead), Text(text))
+    console.print(grid, style=style)
+
+
+def _release(name: str) -> str:
+    return f"XLA in {printable(name)}" if name else "a module that XLA has fused"
+
+
+def _finding(f: Finding, console: Console, told: set[str]) -> None:
+    """`told`: rules that have been explained further up."""
+    place = printable(origin(f.where))
+    head = f"{f.message}  [{f.code.value}]"
+    _hanging(console, f"  {f.level.value}  ", f"{head}  {place}" if place else head, _STYLES[f.level])
+    for title, kernels in (("was", f.before), ("now", f.now)):
+        for n, line in enumerate(listed(kernels)):
+            _hanging(console, f"      {title if n == 0 else '':<5}", printable(line))
+    for h in f.held:
+        source = printable(origin(h.where))
+        line = f"{printable(pair(h))}  {worth(h)}  {source}".rstrip()
+        _hanging(console, f"      {h.rule}  ", line)
+        if h.rule not in told:
+            told.add(h.rule)
+            for words, style in ((h.title, None), (h.advice, "dim")):
+                _hanging(console, " " * 13, printable(words), style)

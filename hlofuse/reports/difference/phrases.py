@@ -1,0 +1,80 @@
+"""The difference to XLA in words: the same in every report of a what-if run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.reports.difference import Difference, Edge
+from hlofuse.reports.explain.model import Totals
+
+
+def warning_line(changes: Sequence[str]) -> str:
+    """`Not XLA's behaviour: without PF008.`"""
+    return f"Not XLA's behaviour: {', '.join(map(printable, changes))}."
+
+
+def difference_lines(d: Difference) -> list[str]:
+    """What everyone who reads such a report has to know first."""
+    told = [decisions_line(d)]
+    if d.other_model:
+        told.append("Numbers of the device are changed, so the two times are by different models.")
+    if d.xla.untimed != d.ours.untimed:
+        told.append(
+            f"The times leave out kernels that XLA's model does not cover: {d.xla.untimed:,} of XLA's,"
+            f" {d.ours.untimed:,} of these."
+        )
+    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", " ".join(told)]
+
+
+def figures_line(d: Difference) -> str:
+    """`6 → 4 kernels (−33 %)    29.4 MB → 21.0 MB moved (−29 %)`."""
+    x, o = d.xla, d.ours
+    moved = x.cost.bytes_accessed, o.cost.bytes_accessed
+    parts = [
+        f"{x.kernels:,} → {plural(o.kernels, 'kernel')}{share(x.kernels, o.kernels)}",
+        f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved{share(*moved)}",
+    ]
+    if x.us is not None and o.us is not None:
+        parts.append(f"est. {us_text(x.us)} → {us_text(o.us)}{share(x.us, o.us)}")
+    elif work(x) != work(o):
+        parts.append(f"{quantity(work(x))} → {quantity(work(o))} operations{share(work(x), work(o))}")
+    return "    ".join(parts)
+
+
+def work(t: Totals) -> int:
+    """Flops, and exp, tanh and the like: what says most of time where no model does."""
+    return t.cost.flops + t.cost.transcendentals
+
+
+def decisions_line(d: Difference) -> str:
+    """How many edges are decided otherwise."""
+    if not d.fused and not d.parted:
+        return "No decision changes." if d.same_decisions else "No edge is decided otherwise."
+    parts = []
+    if d.fused:
+        parts.append(f"{plural(len(d.fused), 'edge')} fused that XLA leaves apart")
+    if d.parted:
+        parts.append(f"{plural(len(d.parted), 'edge')} left apart that XLA fuses")
+    return f"{', '.join(parts)}."
+
+
+def percent(old: float, new: float) -> str:
+    """`−22 %`; `±0 %` for no change worth a figure."""
+    if not old:
+        return "±0 %" if not new else "+∞ %"
+    change = 100 * (new - old) / old
+    if abs(change) < 0.05:
+        return "±0 %"
+    digits = f"{abs(change):.0f}" if abs(change) >= 9.95 else f"{abs(change):.1f}"
+    return f"{'−' if change < 0 else '+'}{digits} %"
+
+
+def share(old: float, new: float) -> str:
+    return f" ({percent(old, new)})" if old != new else ""
+
+
+def edge_line(e: Edge) -> str:
+    """`divide → broadcast_multiply_fusion`."""
+    return f"{printable(e.producer.name)} → {printable(e.consumer.name)}"

@@ -1,0 +1,145 @@
+"""`explain --format json`; the schema is in docs/json.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from hlofuse.format.layers import layer_of
+from hlofuse.reports.explain.cost_json import kernel_json, step_json, us_json
+from hlofuse.reports.explain.model import (
+    DearKernel,
+    Explanation,
+    FusedGroup,
+    Obstacle,
+    PassStory,
+    Place,
+    Refusal,
+    Totals,
+)
+from hlofuse.reports.stats.json import cost_json
+
+SCHEMA = "hlofuse.explain/1"
+
+
+def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str, Any]:
+    """The explanation as JSON values, complete: limits are for people."""
+    return {
+        "schema": SCHEMA,
+        "module": e.module,
+        "file": e.filename,
+        "target": e.target,
+        "device": e.device,
+        "release": e.release,
+        "what_if": list(e.what_if),
+        "ties": e.ties,
+        "record": None if e.record is None else asdict(e.record),
+        "before": totals_json(e.before),
+        "after": totals_json(e.after),
+        "passes": [_pass(p, only_refused) for p in e.passes],
+        "dearest": [_dear(k) for k in e.dearest],
+        "loops": [asdict(loop) for loop in e.loops],
+        "obstacles": [_obstacle(o) for o in e.obstacles],
+        "rules": {
+            code: {"title": r.title, "message": r.message, "advice": r.advice} for code, r in e.rules.items()
+        },
+    }
+
+
+def place_json(p: Place) -> dict[str, Any]:
+    """An instruction and where it comes from."""
+    return {"name": p.name, "opcode": p.opcode, "shape": p.shape, "source": p.source, "op_name": p.op_name}
+
+
+def _dear(k: DearKernel) -> dict[str, Any]:
+    return {
+        "first": place_json(k.place),
+        "layer": layer_of(k.place.op_name),
+        "us": us_json(k.us),
+        "count": k.count,
+        "turns": k.turns,
+        "kernel": kernel_json(k.kernel),
+    }
+
+
+def totals_json(t: Totals) -> dict[str, Any]:
+    """A module as a whole."""
+    return {"kernels": t.kernels, "cost": cost_json(t.cost), "us": us_json(t.us), "untimed": t.untimed}
+
+
+def _pass(p: PassStory, only_refused: bool) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": p.name, "changed": p.changed, "decisions": p.decisions}
+    if not only_refused:
+        out["fused"] = [_group(g) for g in p.fused]
+        out["rewritten"] = [
+            {
+                "step": r.step,
+                "from": list(r.removed),
+                "to": list(r.added),
+                "rule": r.rule,
+                "reason": r.reason,
+                "source": r.source,
+            }
+            for r in p.rewrites
+        ]
+    out["refused"] = [refusal_json(r) for r in p.refused]
+    return out
+
+
+def _group(g: FusedGroup) -> dict[str, Any]:
+    return {
+        "fusion": place_json(g.fusion),
+        "computation": g.computation,
+        "bytes_saved": g.bytes_saved,
+        "us_saved": us_json(g.us_saved),
+        "kernel": kernel_json(g.kernel),
+        "holds": list(g.holds),
+        "steps": [
+            {
+                "step": s.step,
+                "producer": place_json(s.producer),
+                "consumer": s.consumer,
+                "fusion": s.fusion,
+                "created": s.created,
+                "duplicated": s.duplicated,
+                "kind": s.kind,
+                "rule": s.rule,
+                "reason": s.reason,
+                "figures": s.figures,
+                "cost": step_json(s.cost),
+                "us_saved": us_json(s.us_saved),
+                "tied_with": list(s.tied_with),
+                "other_order": None if s.other_order is None else list(s.other_order),
+            }
+            for s in g.steps
+        ],
+    }
+
+
+def refusal_json(r: Refusal) -> dict[str, Any]:
+    """A final verdict against a pair."""
+    return {
+        "producer": place_json(r.producer),
+        "consumer": r.consumer,
+        "consumer_then": r.consumer_then,
+        "said_of": r.said_of,
+        "rule": r.rule,
+        "reason": r.reason,
+        "figures": r.figures,
+        "steps": list(r.steps),
+        "between_kernels": r.between_kernels,
+        "bytes_between": r.bytes_between,
+        "us_at_stake": us_json(r.us_at_stake),
+    }
+
+
+def _obstacle(o: Obstacle) -> dict[str, Any]:
+    return {
+        "rule": o.rule.code,
+        "title": o.rule.title,
+        "advice": o.rule.advice,
+        "edges": o.edges,
+        "bytes_between": o.bytes_between,
+        "us_at_stake": us_json(o.us_at_stake),
+        "pairs": [[r.producer.name, r.consumer] for r in o.refusals],
+    }

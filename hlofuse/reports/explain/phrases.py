@@ -1,0 +1,243 @@
+"""Sentences that the text and the markdown report share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hlofuse.format.escape import printable
+from hlofuse.format.layers import layer_of
+from hlofuse.format.loops import loops_line, times_text
+from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.reports.explain.model import (
+    DearKernel,
+    Explanation,
+    FusedGroup,
+    Obstacle,
+    PassStory,
+    Place,
+    RecordCheck,
+    Refusal,
+    Rewrite,
+    us_at_stake,
+)
+from hlofuse.trace import Figures
+
+if TYPE_CHECKING:
+    from hlofuse.reports.kernels.model import KernelSelection
+
+
+def headline(e: Explanation | KernelSelection) -> str:
+    """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
+    device = f" ({printable(e.device)})" if e.device else ""
+    if e.what_if:
+        return f"{printable(e.module)} on {e.target}{device}, what if: {', '.join(map(printable, e.what_if))}"
+    return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"
+
+
+def result_line(e: Explanation) -> str:
+    """Kernels, bytes and flops, before → after."""
+    b, a = e.before, e.after
+    parts = [
+        f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
+        f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
+        f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
+    ]
+    if b.us is not None and a.us is not None:
+        parts.append(f"est. {us_text(b.us)} → {us_text(a.us)}")
+    return "    ".join(parts)
+
+
+def notes(e: Explanation) -> list[str]:
+    """What the figures leave out, and what they do not show."""
+    found = []
+    costs = e.before.cost, e.after.cost
+    before, after = (quantity(c.transcendentals) for c in costs)
+    if costs[1].transcendentals > costs[0].transcendentals and after != before:
+        # Copies of an operation in several kernels; of these the copies are dear.
+        found.append(f"{before} → {after} of exp, tanh and the like: some are computed in two kernels")
+    if e.before.cost.unknown:
+        calls = plural(e.before.cost.unknown, "custom call")
+        found.append(f"{calls} not in these figures: XLA does not know their cost")
+    if e.after.untimed:
+        kernels = plural(e.after.untimed, "kernel")
+        found.append(
+            f"the times leave out {kernels} that XLA's model does not cover: matrix products, library calls"
+        )
+    if e.loops:
+        found.append(loops_line(e.loops))
+    if e.ties:
+        found.append(
+            f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
+            f" that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below{_tried(e)}"
+        )
+    if e.record is not None:
+        found += record_lines(e.record)
+    return found
+
+
+def bound_text(k: DearKernel) -> str:
+    """What bounds it, and what is amiss with how it reads."""
+    if k.kernel.us < k.us / k.count / k.turns / 2:
+        return "mostly its launch"
+    astray = "" if k.kernel.coalesced or k.kernel.tile_sizes else ", reads not coalesced"
+    return f"{k.kernel.bound_by}-bound{astray}"
+
+
+def share_of(k: DearKernel, e: Explanation) -> str:
+    """Its part of all that is estimated, loops as often as they run."""
+    return f"{100 * k.us / sum(other.us for other in e.dearest):.0f} %"
+
+
+def dear_name(k: DearKernel) -> str:
+    """`fusion.3`, of several alike ` ×3`, in a loop `, 100 times`."""
+    return printable(k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.turns)
+
+
+def dear_origin(k: DearKernel) -> str:
+    """The layer and the line, without the function: a table has little room."""
+    line = (k.place.source or "").split(" ")[0]
+    return printable(": ".join(filter(None, (layer_of(k.place.op_name), line))))
+
+
+def _tried(e: Explanation) -> str:
+    """What trying the ties the other way round, one at a time, has shown."""
+    tied = [s for p in e.passes for g in p.fused for s in g.steps if s.tied_with]
+    if any(s.other_order is None for s in tied):
+        return ""
+    differ = sum(bool(s.other_order) for s in tied)
+    if not differ:
+        return "; the kernels are the same whichever comes first"
+    return f"; {differ} of them {'changes' if differ == 1 else 'change'} which kernels there are"
+
+
+def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
+    """How far XLA's own record and the replay agree, and the first places where they do not."""
+    name = printable(r.file.rsplit("/", 1)[-1])
+    if r.agreed == r.records and not r.disagreements:
+        of = f"{r.records:,} of {r.records:,} entries"
+        return [f"XLA's own record ({name}), followed among equals, says the same: {of}"]
+    told = f"differs: {r.agreed:,} of {r.records:,} entries agree"
+    if not r.agreed:
+        told += ": it may be of another module or device"
+    elif r.agreed == r.records:
+        told = f"says less than the replay, as if cut short: all {r.records:,} entries agree"
+    lines = [f"XLA's own record ({name}) {told}"]
+    for d in r.disagreements[:most]:
+        xla, ours = printable(d.xla or "nothing"), printable(d.ours or "nothing")
+        lines.append(
+            f"  {d.kind} of {printable(d.producer)}, after {plural(d.step, 'fusion')}: XLA {xla}; here {ours}"
+        )
+    if len(r.disagreements) > most:
+        lines.append(f"  and {len(r.disagreements) - most:,} more")
+    return lines
+
+
+def _fused_count(e: Explanation) -> int:
+    return sum(len(g.steps) for p in e.passes for g in p.fused)
+
+
+def held_back_line(e: Explanation) -> str:
+    """The rules that hold back most, in one line; empty where none does."""
+    if not e.obstacles:
+        return ""
+    first, *others = e.obstacles
+    title = first.rule.title or first.refusals[0].reason or ""
+    text = f"held back most by {first.rule.code}, {title[:1].lower()}{printable(title[1:])}: {_weight(first)}"
+    parts = [f"{o.rule.code} {_weight(o)}" for o in others[:3]]
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    text += f"; then {', '.join(parts)}{more}" if parts else ""
+    timed = [o.us_at_stake for o in e.obstacles if o.us_at_stake is not None]
+    if timed and max(timed) <= 0:
+        text += "; no pair that the model can time would be faster as one"
+    return f"{text} (at the end)"
+
+
+def _weight(o: Obstacle) -> str:
+    at_stake = o.us_at_stake
+    return us_text(at_stake) if at_stake is not None and at_stake > 0 else bytes_text(o.bytes_between)
+
+
+def has_something_to_tell(story: PassStory) -> bool:
+    """It fused, rewrote or kept kernels apart."""
+    return bool(story.fused or story.rewrites or any(r.between_kernels for r in story.refused))
+
+
+def pass_summary(story: PassStory) -> str:
+    """`80 fused into 16 kernels, 35 edges refused`."""
+    parts = []
+    if story.fused:
+        into = plural(sum(1 + len(g.alike) for g in story.fused), "kernel")
+        parts.append(f"{story.fuse_count:,} fused into {into}")
+    if story.rewrites:
+        parts.append(f"{len(story.rewrites):,} rewritten")
+    held = sum(r.between_kernels for r in story.refused)
+    if held:
+        parts.append(f"{plural(held, 'edge')} refused")
+    return ", ".join(parts) or ("changed nothing" if not story.changed else "nothing of its own to tell")
+
+
+def rewrites_by_rule(rewrites: Sequence[Rewrite]) -> dict[str, list[Rewrite]]:
+    """Replacements for the same reason, together."""
+    found: dict[str, list[Rewrite]] = {}
+    for r in rewrites:
+        found.setdefault(r.rule or "", []).append(r)
+    return found
+
+
+def rewrite_text(r: Rewrite) -> str:
+    """`sort.3 → fusion.2`; the first name alone where nothing new took its place."""
+    removed, added = (", ".join(printable(n) for n in names) for names in (r.removed, r.added))
+    new = set(r.added) - set(r.removed)
+    return f"{removed} → {added}" if removed and new else removed or added
+
+
+def sources(g: FusedGroup) -> str:
+    """Where a fusion comes from: as it says, else as the first operation in it does that says so."""
+    places = (g.fusion, *(s.producer for s in g.steps))
+    first = next((p for p in places if p.source), None) or next((p for p in places if origin(p)), None)
+    return origin(first, len(g.alike)) if first is not None else ""
+
+
+def origin(place: Place, alike: int = 0) -> str:
+    """`LM/layer_0/Dense_1: flax/linen/linear.py:273 __call__, from model.py:12 apply`.
+
+    Empty where the dump says nothing. Of as many `alike` in other layers the count is told.
+    """
+    layer = layer_of(place.op_name)
+    if layer and alike:
+        layer += f", and {alike} like it"
+    line = ", from ".join(filter(None, (place.source, place.called_from)))
+    return ": ".join(filter(None, (layer, line)))
+
+
+def figures_text(figures: Figures) -> str:
+    """`producer_elements=1024` → `producer elements 1,024`."""
+    parts = []
+    for key, value in figures.items():
+        label = printable(str(key)).replace("_", " ")
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
+        elif isinstance(value, int):
+            text = bytes_text(value) if label.endswith("bytes") else f"{value:,}"
+        elif isinstance(value, float):
+            text = us_text(value) if label.startswith("us ") else f"{value:.4g}"
+            label = label.removeprefix("us ")
+        else:
+            text = printable(str(value))
+        parts.append(f"{label} {text}")
+    return ", ".join(parts)
+
+
+def at_stake_text(held: Sequence[Refusal]) -> str:
+    """What fusing a row of refusals would save or cost."""
+    saved = us_at_stake(held)
+    return "–" if saved is None else f"{'saves' if saved >= 0 else 'costs'} {us_text(abs(saved))}"
+
+
+def if_allowed(o: Obstacle) -> str:
+    """`, −9.3 µs if allowed`; empty where nothing is estimated."""
+    at_stake = o.us_at_stake
+    if at_stake is None:
+        return ""
+    return f", −{us_text(at_stake)} if allowed" if at_stake > 0 else f", {us_text(-at_stake)} slower if fused"

@@ -1,0 +1,276 @@
+"""`explain` for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.format.command_line import print_command
+from hlofuse.format.escape import printable, shorten
+from hlofuse.format.units import bytes_text, plural, ranges
+from hlofuse.reports.explain.advice import advice_line, can_be_acted_on
+from hlofuse.reports.explain.cost_phrases import SIBLINGS_UNTIMED
+from hlofuse.reports.explain.duplicates import group_fused, group_refusals
+from hlofuse.reports.explain.model import (
+    Explanation,
+    FusedGroup,
+    Obstacle,
+    PassStory,
+    Refusal,
+    Rewrite,
+    RuleText,
+)
+from hlofuse.reports.explain.phrases import (
+    at_stake_text,
+    figures_text,
+    has_something_to_tell,
+    headline,
+    held_back_line,
+    if_allowed,
+    notes,
+    origin,
+    pass_summary,
+    result_line,
+    rewrite_text,
+    rewrites_by_rule,
+    sources,
+)
+from hlofuse.reports.explain.tables import plain_table
+from hlofuse.reports.explain.text_costs import print_dearest, print_timed_kernel
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDE = 120  # columns from which the source line has a column of its own
+_NAMES = 6  # operations named of one fusion
+_REWRITES = 3  # named of one rule
+
+
+def print_explanation(
+    explanation: Explanation,
+    console: Console,
+    *,
+    input_words: Sequence[str] = (),
+    limit: int = 10,
+    only_refused: bool = False,
+) -> None:
+    """The result in two lines, then pass by pass, then what holds back most.
+
+    `limit` bounds the rows of each list (0: none); `input_words` name the input in commands to go on with.
+    """
+    e = explanation
+    console.print(Text(headline(e), style="bold"))
+    console.print(Text(result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"))
+    for note in notes(e):
+        console.print(Text(note, style="dim"))
+    held = held_back_line(e)
+    if held:
+        console.print(Text(held))
+    if not only_refused:
+        print_dearest(e, console)
+    for story in e.passes:
+        if has_something_to_tell(story):
+            console.print()
+            _print_pass(story, e.rules, console, limit, only_refused)
+    idle = [printable(s.name) for s in e.passes if not has_something_to_tell(s)]
+    if idle:
+        console.print()
+        console.print(Text(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim"))
+    _print_obstacles(e, console, input_words, limit)
+
+
+def _print_pass(
+    story: PassStory, rules: dict[str, RuleText], console: Console, limit: int, only_refused: bool
+) -> None:
+    title = Text(printable(story.name), style="bold cyan")
+    title.append("  " + pass_summary(story), style="not bold default")
+    console.print(title)
+    if story.fused and not only_refused:
+        _print_fused(group_fused(story.fused), rules, console, limit)
+    if story.rewrites and not only_refused:
+        _print_rewrites(story.rewrites, rules, console, limit)
+    held = [r for r in story.refused if r.between_kernels]
+    if held:
+        _print_refused(group_refusals(held), console, limit)
+
+
+def _print_fused(
+    groups: Sequence[FusedGroup], rules: dict[str, RuleText], console: Console, limit: int
+) -> None:
+    shown = groups[:limit] if limit else groups
+    if any(g.kernel is not None for g in shown):
+        for g in shown:
+            print_timed_kernel(g, console, limit)
+    elif console.width >= _WIDE:
+        _fused_table(shown, console)
+    else:
+        for g in shown:
+            _fused_block(g, console)
+    _more(console, len(groups) - len(shown), "kernel", "kernels")
+    _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
+    if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
+        console.print(
+            Padding(Text(f"({SIBLINGS_UNTIMED}; the times are the model's)", style="dim"), (0, 0, 0, 2))
+        )
+
+
+def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
+    table = plain_table(
+        ("steps", "left"),
+        ("kernel", "left"),
+        ("saves", "right"),
+        ("took in", "left"),
+        ("rule", "left"),
+        ("source", "left"),
+    )
+    table.columns[0].no_wrap = True
+    table.columns[3].ratio = 1
+    for g in groups:
+        table.add_row(
+            _steps(g),
+            _fusion_name(g),
+            _saved(g),
+            Text(_took_in(g, _NAMES * 2)),
+            Text(" ".join(_codes(g))),
+            Text(shorten(sources(g), 40), style="dim"),
+        )
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _fused_block(g: FusedGroup, console: Console) -> None:
+    """Two or three lines that fit a narrow terminal whatever the names are like."""
+    line = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    line.add_column(ratio=1, overflow="fold")
+    line.add_column(justify="right", no_wrap=True)
+    line.add_row(_fusion_name(g), f"saves {_saved(g)}")
+    console.print(Padding(line, (0, 0, 0, 2)))
+    label = "step" if len(g.steps) == 1 else "steps"
+    console.print(Padding(Text(f"{label} {_steps(g)}: {_took_in(g, _NAMES)}"), (0, 0, 0, 6)))
+    origin = printable(sources(g))
+    console.print(Padding(Text("  ".join([*_codes(g), origin]).rstrip(), style="dim"), (0, 0, 0, 6)))
+
+
+def _steps(g: FusedGroup) -> str:
+    text = ranges([s.step for s in g.steps])
+    # Many short runs say no more than where they begin and end.
+    return text if text.count(",") < 2 else f"{g.steps[0].step}–{g.steps[-1].step}"
+
+
+def _fusion_name(g: FusedGroup) -> Text:
+    name = Text(printable(g.fusion.name))
+    if g.alike:
+        name.append(f" ×{len(g.alike) + 1}", style="bold")
+    return name
+
+
+def _saved(g: FusedGroup) -> str:
+    return bytes_text(g.bytes_saved * (len(g.alike) + 1))
+
+
+def _took_in(g: FusedGroup, most: int) -> str:
+    names = [s.producer.name for s in g.steps]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(printable(n) for n in names[:most]) + more
+
+
+def _codes(g: FusedGroup) -> list[str]:
+    return list(dict.fromkeys(s.rule or "" for s in g.steps))
+
+
+def _print_rewrites(
+    rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
+) -> None:
+    """A line for each rule: the single replacements are of interest to few."""
+    for code, held in rewrites_by_rule(rewrites).items():
+        known = rules.get(code)
+        text = Text(f"{code}  ", style="yellow")
+        text.append(f"{printable(known.title) if known is not None else ''}: ", style="default")
+        most = _REWRITES if limit else len(held)
+        more = f" and {len(held) - most:,} more" if len(held) > most else ""
+        text.append(", ".join(rewrite_text(r) for r in held[:most]) + more, style="dim")
+        console.print(Padding(text, (0, 0, 0, 2)))
+
+
+def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
+    wide = console.width >= _WIDE
+    timed = any(r.us_at_stake is not None for held in groups for r in held)
+    columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
+    if timed:
+        columns.insert(1, ("if fused", "right"))
+    table = plain_table(*columns, *([("XLA says", "left"), ("source", "left")] if wide else []))
+    table.columns[0].ratio = 1
+    table.expand = not wide
+    shown = groups[:limit] if limit else groups
+    for held in shown:
+        r = held[0]
+        pair = Text(f"{printable(r.producer.name)} → {printable(r.consumer or '')}")
+        if len(held) > 1:
+            pair.append(f" ×{len(held)}", style="bold")
+        if r.said_of is not None:
+            pair.append(f" (said of {printable(r.said_of)})", style="dim")
+        row = [pair, Text(bytes_text(sum(x.bytes_between for x in held))), Text(r.rule or "")]
+        if timed:
+            row.insert(1, Text(at_stake_text(held)))
+        if wide:
+            row += [Text(printable(r.reason or "")), Text(shorten(origin(r.producer), 40), style="dim")]
+        table.add_row(*row)
+    console.print()
+    console.print(Padding(table, (0, 0, 0, 2)))
+    _more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
+
+
+def _print_obstacles(e: Explanation, console: Console, input_words: Sequence[str], limit: int) -> None:
+    console.print()
+    if not e.obstacles:
+        console.print(Text("Nothing stands between two kernels that a rule of these passes could allow."))
+        return
+    console.print(Text("what holds back most", style="bold cyan"))
+    shown = e.obstacles[:limit] if limit else e.obstacles
+    for o in shown:
+        _print_obstacle(o, console, input_words)
+    _more(console, len(e.obstacles) - len(shown), "rule", "rules")
+
+
+def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -> None:
+    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
+    line = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    line.add_column(no_wrap=True)
+    line.add_column(ratio=1)
+    line.add_column(justify="right", no_wrap=True)
+    line.add_row(
+        Text(o.rule.code or "?", style="bold yellow"),
+        Text(printable(o.rule.title or o.refusals[0].reason or "")),
+        Text(figures),
+    )
+    console.print(Padding(line, (0, 0, 0, 2)))
+    first = o.refusals[0]
+    pair = Text(f"{printable(first.producer.name)} → {printable(first.consumer or '')}")
+    if said := origin(first.producer):
+        pair.append(f"  {printable(said)}", style="dim")
+    indent = (0, 0, 0, 10)
+    console.print(Padding(pair, indent))
+    if first.figures:
+        console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
+    if can_be_acted_on(o.rule):
+        console.print(Padding(Text(advice_line(o.rule)), indent))
+    print_command(console, 10, "why", *input_words, first.producer.name, first.consumer)
+    print_command(console, 10, "rule", o.rule.code)
+
+
+def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, RuleText]) -> None:
+    known = [rules[c] for c in codes if c and c in rules and rules[c].title]
+    for rule in known:
+        text = Text(f"{rule.code}  ", style="dim")
+        text.append(printable(rule.title))
+        console.print(Padding(text, (0, 0, 0, 2)))
+
+
+def _more(console: Console, left: int, one: str, many: str) -> None:
+    if left > 0:
+        console.print(
+            Padding(Text(f"and {plural(left, one, many)} more (--limit)", style="dim"), (0, 0, 0, 2))
+        )

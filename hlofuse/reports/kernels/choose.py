@@ -1,0 +1,152 @@
+"""Ask the rules who runs each kernel of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.release import RELEASES
+from hlofuse.format.layers import layer_of
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.pipelines import TARGETS
+from hlofuse.replay import Replay
+from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
+from hlofuse.rules import cpu_emitters
+from hlofuse.rules.settings import AS_XLA
+from hlofuse.rules.verdict import Verdict, first_verdict
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+
+Q = TypeVar("Q")
+
+
+def kernel_selection(
+    module: Module,
+    target: str,
+    *,
+    device: DeviceDescription | None = None,
+    replay: Replay | None = None,
+    what_if: tuple[str, ...] = (),
+) -> KernelSelection:
+    """Who runs each kernel of a fused module. A GPU target wants the device, a CPU target none.
+
+    `replay` is what left the module so; it knows custom kernels. `what_if` are the changes it was made with.
+    """
+    costs = CostAnalysis()
+    release = TARGETS[target].release
+    choose = _on_cpu if device is None else _on_gpu(device, release)
+    return KernelSelection(
+        module.name,
+        replay.before.filename if replay is not None else module.filename,
+        target,
+        device.name if device is not None else None,
+        release,
+        replay is not None,
+        what_if,
+        tuple(
+            _custom(kernel, module, costs, replay, device)
+            if replay is not None and replay.is_custom_kernel(kernel)
+            else choose(kernel, module, costs)
+            for kernel in kernels(module)
+        ),
+    )
+
+
+def _custom(
+    kernel: Instruction,
+    module: Module,
+    costs: CostAnalysis,
+    replay: Replay,
+    device: DeviceDescription | None,
+) -> Choice:
+    from hlofuse.account.custom import custom_kernel_time
+
+    fusion, shapes = replay.custom_kernels[kernel.name]
+    us = None
+    if device is not None:
+        us = custom_kernel_time(fusion, shapes, device).us + device.launch_overhead_us
+    rule = replace(replay.outside_rules[fusion.code], runs=f"custom kernel {fusion.kernel}")
+    return _choice(kernel, module, costs, Verdict(rule), (), us=us)
+
+
+def _on_cpu(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
+    verdict = _settled(cpu_emitters.RULES, kernel)
+    notes = _notes(cpu_emitters.NOTES, kernel)
+    return _choice(kernel, module, costs, verdict, notes)
+
+
+def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, Module, CostAnalysis], Choice]:
+    from hlofuse.account.figures import kernel_time
+    from hlofuse.account.models import model_of
+    from hlofuse.rules import gpu_emitters
+    from hlofuse.rules.gpu_emitters import GpuKernel
+    from hlofuse.rules.gpu_emitters.heroes import heroes_of
+    from hlofuse.rules.gpu_fusible import may_be_fused
+
+    model = model_of(device, RELEASES[release])
+
+    def choose(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
+        question = GpuKernel(kernel, model)
+        verdict = _settled(gpu_emitters.RULES, question)
+        notes = _notes(gpu_emitters.NOTES, question)
+        time = kernel_time(model.run_time(kernel)) if may_be_fused(kernel) else None
+        heroes = sorted({h.opcode for h in heroes_of(question)}) if question.is_generated else ()
+        return _choice(
+            kernel,
+            module,
+            costs,
+            verdict,
+            notes,
+            heroes=tuple(heroes),
+            launch=question.derived_launch(verdict.rule),
+            us=time.us + device.launch_overhead_us if time is not None else None,
+        )
+
+    return choose
+
+
+def _settled(rules: Iterable[Callable[[Q], Verdict | None]], question: Q) -> Verdict:
+    verdict = first_verdict(rules, question, AS_XLA)
+    assert verdict is not None  # the last rule speaks about everything
+    return verdict
+
+
+def _notes(rules: Iterable[Callable[[Q], Verdict | None]], question: Q) -> tuple[Note, ...]:
+    return tuple(Note(v.rule, v.figures) for ask in rules if (v := ask(question)) is not None)
+
+
+def _choice(
+    kernel: Instruction,
+    module: Module,
+    costs: CostAnalysis,
+    verdict: Verdict,
+    notes: tuple[Note, ...],
+    *,
+    heroes: tuple[str, ...] = (),
+    launch: tuple[int, int] | None = None,
+    us: float | None = None,
+) -> Choice:
+    cost = costs.instruction(kernel)
+    source = module.source_of(kernel)
+    return Choice(
+        kernel.name,
+        kernel.opcode,
+        kernel.shape.text_without_layout,
+        kernel.fusion_kind,
+        kernel.computation.name if kernel.computation is not None else "",
+        verdict.rule,
+        verdict.figures,
+        notes,
+        heroes,
+        launch[0] if launch is not None else None,
+        launch[1] if launch is not None else None,
+        us,
+        None if cost.unknown else int(cost.bytes_accessed),
+        str(source) if source is not None else None,
+        layer_of(kernel.op_name),
+    )

@@ -1,0 +1,53 @@
+"""`kernels --format json`; the schema is in docs/json.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.reports.kernels.model import Choice, KernelSelection
+
+SCHEMA = "hlofuse.kernels/1"
+
+
+def selection_json(s: KernelSelection) -> dict[str, Any]:
+    """The whole report as JSON values."""
+    rules = {r.code: r for k in s.kernels for r in (k.rule, *(n.rule for n in k.notes))}
+    return {
+        "schema": SCHEMA,
+        "module": s.module,
+        "file": s.file,
+        "target": s.target,
+        "device": s.device,
+        "release": s.release,
+        "replayed": s.replayed,
+        "what_if": list(s.what_if),
+        "runners": [
+            {"run_by": r.name, "kernels": r.kernels, "us": r.us, "bytes_accessed": r.bytes_accessed}
+            for r in s.runners
+        ],
+        "kernels": [_kernel(k) for k in s.kernels],
+        "rules": {
+            code: {"title": r.title, "asks": r.asks, "why": r.why, "advice": r.advice, "run_by": r.runs}
+            for code, r in sorted(rules.items())
+        },
+    }
+
+
+def _kernel(k: Choice) -> dict[str, Any]:
+    return {
+        "name": k.name,
+        "opcode": k.opcode,
+        "shape": k.shape,
+        "kind": k.kind,
+        "computation": k.computation,
+        "run_by": k.run_by,
+        "rule": k.rule.code,
+        "figures": dict(k.figures),
+        "notes": [{"rule": n.rule.code, "title": n.rule.title, "figures": dict(n.figures)} for n in k.notes],
+        "heroes": list(k.heroes),
+        "blocks": k.blocks,
+        "threads": k.threads,
+        "us": k.us,
+        "bytes_accessed": k.bytes_accessed,
+        "source": k.source,
+    }

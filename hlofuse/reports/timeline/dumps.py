@@ -1,0 +1,151 @@
+"""The dumps of each module in the order XLA wrote them, and what their file times tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural, ranges
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    DumpedModule,
+    corpus_file,
+    is_corpus_case,
+    require_case,
+)
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.reports.timeline.model import Frame
+
+_CORPUS_STEP = re.compile(r"(\d+)-(?:(.+)\.)?([^.]+)\.hlo(?:\.gz)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Reel:
+    """All dumps of one module."""
+
+    label: str
+    frames: tuple[Frame, ...]
+    notes: tuple[str, ...] = field(default=())
+    """Gaps and doubles in the numbers."""
+    twin: Path | None = None
+    """Of a corpus folder, another copy of the last dump: of the same time, where files have kept theirs."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the first dump, 0 where it is gone."""
+        try:
+            return os.path.getsize(self.frames[0].path)
+        except OSError:
+            return 0
+
+
+def reels(path: str | os.PathLike[str], module: str | None = None) -> list[Reel]:
+    """The modules of a dump directory, or of a corpus folder; only the one called `module` if given.
+
+    HlofuseError where there are none.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        what = "is a single dump" if folder.is_file() else "does not exist"
+        raise HlofuseError(
+            f"{printable(str(path))} {what}; this command reads the whole directory that"
+            ' XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*" writes'
+        )
+    if is_corpus_case(folder):
+        require_case(folder, module)
+        return [_of_case(folder)]
+    try:
+        directory = DumpDirectory(folder)
+    except HlofuseError as e:
+        inside = _folders_with_dumps(folder)
+        if not inside:
+            raise
+        listed = ", ".join(printable(str(p)) for p in inside[:8])
+        raise HlofuseError(f"{e}\nThere are dumps in folders below it; give one of them: {listed}") from None
+    chosen = directory.modules if module is None else [directory.pick(module)]
+    return [_of_module(m) for m in chosen]
+
+
+def _folders_with_dumps(folder: Path) -> list[Path]:
+    found = []
+    for below in sorted(p for p in folder.iterdir() if p.is_dir()):
+        try:
+            if not is_corpus_case(below):
+                DumpDirectory(below)
+        except HlofuseError:
+            continue
+        found.append(below)
+    return found
+
+
+def _of_module(module: DumpedModule) -> Reel:
+    whole = sorted(module.whole.items())
+    first = [Frame(p, after=name) for name, p in whole if name == "before_optimizations"]
+    last = [Frame(p, after=name) for name, p in whole if name != "before_optimizations"]
+    between = [Frame(f.path, f.number, f.pipeline or "", f.after or "") for f in module.between]
+    notes = list(_odd_numbers([f.number for f in module.between if f.number is not None]))
+    if not between:
+        notes.append(
+            "there are no dumps between passes; to see each pass, add --xla_dump_hlo_pass_re=.* to XLA_FLAGS"
+        )
+    return Reel(module.label, (*first, *between, *last), tuple(notes))
+
+
+def _of_case(folder: Path) -> Reel:
+    """`before.hlo`, `NN-PIPELINE.PASS.hlo`…, `after.hlo` of a corpus, which is the last of those again."""
+    before = corpus_file(folder, "before")
+    assert before is not None
+    steps = []
+    for path in sorted(folder.iterdir()):
+        m = _CORPUS_STEP.fullmatch(path.name)
+        if m is not None:
+            steps.append(Frame(path, int(m[1]), m[2] or "", m[3]))
+    after = corpus_file(folder, "after")
+    last = [Frame(after, after="after")] if after is not None and not steps else []
+    frames = (Frame(before, after="before"), *steps, *last)
+    return Reel(folder.resolve().name, frames, twin=after or before)
+
+
+def _odd_numbers(numbers: Sequence[int]) -> list[str]:
+    notes = []
+    present = set(numbers)
+    if numbers:
+        missing = [n for n in range(max(numbers)) if n not in present]
+        if missing:
+            notes.append(
+                f"{plural(len(missing), 'dump is', 'dumps are')} missing ({_listed(missing)}):"
+                " what their passes did is told with the dump that follows"
+            )
+    double = sorted({n for n in numbers if numbers.count(n) > 1}) if len(present) < len(numbers) else []
+    if double:
+        notes.append(
+            f"more than one dump has the number {_listed(double)}: two compilations wrote into one folder,"
+            " and what is said of their passes may mix them"
+        )
+    return notes
+
+
+def _listed(numbers: list[int]) -> str:
+    text = ranges(numbers)
+    return text if len(text) < 80 else f"{ranges(numbers[:8])}, …"
+
+
+def written_at(reel: Reel) -> tuple[list[int], str]:
+    """When each dump was written, in ns; none, and why, where file times are not those of XLA's writing."""
+    try:
+        times = [os.stat(f.path).st_mtime_ns for f in reel.frames]
+        kept = reel.twin is None or os.stat(reel.twin).st_mtime_ns == times[-1]
+    except OSError:
+        return [], "a dump went away while it was looked at"
+    if not kept or reel.twin == reel.frames[-1].path:
+        return [], "the files' times are not those of XLA's dumps: they were copied"
+    if any(a > b for a, b in pairwise(times)):
+        return [], "the files' times are not in the order of the passes: they were copied or unpacked"
+    if all(t % 1_000_000_000 == 0 for t in times):
+        return [], "the files' times are whole seconds: they were copied or unpacked"
+    return times, ""

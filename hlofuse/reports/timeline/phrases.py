@@ -1,0 +1,132 @@
+"""Words for the steps of a film. Plain text: whoever prints it makes it safe for where it goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from hlofuse.diff.matching import TRIVIAL
+from hlofuse.format.units import plural
+from hlofuse.reports.timeline.model import Film, Frame, Rewrite, Size, Step
+
+_SHOWN = 3
+_FOLLOWING = frozenset({"operand", "order", "root", "callee", "control"})
+"""Changes that mostly follow from others: told where there is nothing else."""
+
+
+def pass_name(frame: Frame) -> str:
+    """The pass; for a dump that follows none, the moment it shows."""
+    if frame.number is not None and frame.after == "pipeline-start":
+        return f"ahead of {frame.pipeline}"
+    return frame.after
+
+
+def what(step: Step) -> str:
+    """What a pass did, in a line."""
+    if step.problem is not None:
+        return f"cannot be read: {step.problem}"
+    if step.since is None:
+        return "the first dump"
+    text = "; ".join(_parts(step)) or "nothing"
+    return f"since {since}: {text}" if (since := _skipped(step)) else text
+
+
+def _skipped(step: Step) -> str:
+    """The dump it is compared with, where that is not the one right ahead of it."""
+    ahead, here = step.since, step.frame
+    if ahead is None or ahead.number is None or here.number is None or here.number - ahead.number < 2:
+        return ""
+    return f"{ahead.number:04d}"
+
+
+def _parts(step: Step) -> Iterator[str]:
+    if step.fusions:
+        yield "fusions: " + ", ".join(f"{n} {kind}" for kind, n in step.fusions)
+    replaced = _replaced(step.rewrites)
+    for (ours, theirs), n in replaced.most_common(_SHOWN):
+        yield (f"{n} × " if n > 1 else "") + f"{ours} → {theirs}"
+    if len(replaced) > _SHOWN:
+        yield plural(len(replaced) - _SHOWN, "other rewrite")
+    told = bool(step.fusions or replaced)
+    for kind in ("removed", "added"):
+        text = _all_of(step.rewrites, kind)
+        if text:
+            told = True
+            yield f"{kind} {text}"
+    if not told and step.opcodes:
+        told = True
+        yield ", ".join(f"{delta(a - b)} {op}" for op, b, a in step.opcodes[:4])
+    telling = [(kind, n) for kind, n in step.changes if kind not in _FOLLOWING] or (
+        [] if told else list(step.changes)
+    )
+    for kind, n in telling[:_SHOWN]:
+        yield f"{kind} of {plural(n, 'instruction')}"
+    if step.header:
+        yield f"header: {', '.join(step.header[:_SHOWN])}"
+
+
+def _replaced(rewrites: Iterable[Rewrite]) -> Counter[tuple[str, str]]:
+    out: Counter[tuple[str, str]] = Counter()
+    for r in rewrites:
+        if r.kind == "replaced":
+            out[opcodes_text(r.removed), opcodes_text(r.added)] += r.count
+    return out
+
+
+def _all_of(rewrites: Iterable[Rewrite], kind: str) -> str:
+    """What was removed, or added, without anything in its place; constants and the like are not told."""
+    opcodes: Counter[str] = Counter()
+    for r in rewrites:
+        for opcode in (*r.removed, *r.added) if r.kind == kind else ():
+            opcodes[opcode] += r.count
+    telling = [op for op in opcodes.elements() if op not in TRIVIAL]
+    return opcodes_text(tuple(telling)) if telling else ""
+
+
+def opcodes_text(opcodes: tuple[str, ...], limit: int = 3) -> str:
+    """`add, broadcast ×2`; what is in every program only where there is nothing else."""
+    counts = Counter(op for op in opcodes if op not in TRIVIAL) or Counter(opcodes)
+    parts = [f"{op} ×{n}" if n > 1 else op for op, n in counts.most_common(limit)]
+    return ", ".join([*parts, "…"] if len(counts) > limit else parts)
+
+
+def delta(number: int) -> str:
+    """`+3`, `−1,800`."""
+    return f"{'+' if number > 0 else '−'}{abs(number):,}"
+
+
+def seconds_text(seconds: float) -> str:
+    """`2.41 s`, `38 ms`, `0.4 ms`."""
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"
+
+
+def count_text(before: int | None, after: int) -> str:
+    """`168 → 174`, or `174` where nothing changed or nothing came before."""
+    return f"{after:,}" if before in (None, after) else f"{before:,} → {after:,}"
+
+
+def sizes_text(first: Size, last: Size) -> str:
+    """The second line of a film."""
+    rows = (
+        ("instructions", first.instructions, last.instructions),
+        ("kernels", first.kernels, last.kernels),
+        ("fusions", first.fusions, last.fusions),
+    )
+    return "    ".join(f"{name} {count_text(b, a)}" for name, b, a in rows)
+
+
+def headline(film: Film) -> str:
+    """The first line of a film."""
+    out = f"{film.label}: {plural(len(film.steps), 'dump')}, {plural(len(film.changed), 'step')} changed it"
+    if film.seconds is not None:
+        out += f", {seconds_text(film.seconds)} from the first to the last"
+    return out
+
+
+TIMES_NOTE = (
+    "A time is that between two dumps being written; passes that changed nothing and left no dump count with"
+    " the next that did."
+)
+AHEAD_NOTE = "“ahead of P”: by passes that left no dump of their own before pipeline P began."

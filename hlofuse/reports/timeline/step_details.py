@@ -1,0 +1,126 @@
+"""One step of a film from near: groups of changes, and the first of each group line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hlofuse.diff import ModuleDiff
+from hlofuse.diff.report import phrases
+from hlofuse.diff.report.clusters import Cluster
+from hlofuse.diff.report.groups import ChangeGroup, FusionGroup
+from hlofuse.diff.report.summary import summarize
+from hlofuse.format.escape import shorten
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.text.printer import print_instruction
+
+MOST_GROUPS = 60
+MOST_LINES = 16
+LONGEST_LINE = 240
+
+_LINE = PrintOptions(
+    percent=False,
+    signatures=False,
+    metadata=False,
+    backend_config=False,
+    large_constants=False,
+    operand_numbers=0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Changes that are alike in everything but names."""
+
+    kind: str
+    """`replaced`, `removed`, `added`, `changed`, `moved`, or what became of fusions: `new`, `merged`…"""
+    words: str
+    count: int
+    notes: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    """Lines of the first of them that went, or as they were."""
+    after: tuple[str, ...] = ()
+    """Lines that came, or as they are."""
+    hidden: int = 0
+    """Lines of it that are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closeup:
+    """What a step changed."""
+
+    groups: tuple[Group, ...] = ()
+    hidden: int = 0
+    """Groups left out."""
+
+
+def closeup(found: ModuleDiff) -> Closeup:
+    """The groups of a difference: fusions first, then what was rewritten, then what changed in place."""
+    groups = list(_groups(found))
+    return Closeup(tuple(groups[:MOST_GROUPS]), max(0, len(groups) - MOST_GROUPS))
+
+
+def _groups(found: ModuleDiff) -> Iterator[Group]:
+    told = summarize(found)
+    for detail in found.header:
+        yield Group("header", phrases.detail(detail), 1)
+    yield from (_fusion(group, found) for group in told.fusions)
+    yield from (_cluster(group, found) for group in told.clusters)
+    yield from (_changed(group, found) for group in told.changes)
+    for moved in told.moved:
+        words = f"from {moved.source} to {moved.destination}: {phrases.opcodes(moved.members)}"
+        before, hidden = _lines(moved.members)
+        yield Group("moved", words, len(moved.members), before=before, hidden=hidden)
+
+
+def _fusion(group: FusionGroup, found: ModuleDiff) -> Group:
+    change = group.first
+    place = phrases.sources(found.after.module, change.members)
+    before, fewer = _lines((*change.before, *change.joined))
+    after, less = _lines((*change.after, *change.left))
+    return Group(
+        str(change.kind),
+        phrases.what_happened(change),
+        len(group.changes),
+        tuple(filter(None, (*phrases.inside(change), place))),
+        before,
+        after,
+        fewer + less,
+    )
+
+
+def _cluster(group: tuple[Cluster, ...], found: ModuleDiff) -> Group:
+    head = group[0]
+    words = f" {phrases.ARROW} ".join(phrases.opcodes(side) for side in (head.removed, head.added) if side)
+    module = (found.before if head.removed else found.after).module
+    place = phrases.sources(module, head.removed or head.added)
+    before, fewer = _lines(head.removed)
+    after, less = _lines(head.added)
+    return Group(
+        head.kind, words, len(group), tuple(filter(None, (head.note, place))), before, after, fewer + less
+    )
+
+
+def _changed(group: ChangeGroup, found: ModuleDiff) -> Group:
+    first = group.changes[0]
+    members = [c.after[0].instruction for c in group.changes]
+    before, fewer = _lines(p.instruction for p in first.before)
+    after, less = _lines(p.instruction for p in first.after)
+    place = phrases.sources(found.after.module, members)
+    notes = [phrases.detail(d) for d in group.details]
+    return Group(
+        "changed",
+        phrases.opcodes(members),
+        len(group.changes),
+        tuple(filter(None, (*notes, place))),
+        before,
+        after,
+        fewer + less,
+    )
+
+
+def _lines(instructions: Iterable[Instruction]) -> tuple[tuple[str, ...], int]:
+    every = list(instructions)
+    lines = tuple(shorten(print_instruction(i, _LINE), LONGEST_LINE) for i in every[:MOST_LINES])
+    return lines, max(0, len(every) - MOST_LINES)

@@ -1,0 +1,95 @@
+"""A film for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from hlofuse.format.command_line import command_line
+from hlofuse.format.escape import printable, shorten
+from hlofuse.format.loops import loops_line
+from hlofuse.format.units import bytes_text, plural
+from hlofuse.reports.explain.tables import plain_table
+from hlofuse.reports.timeline import phrases as words
+from hlofuse.reports.timeline.dumps import Reel
+from hlofuse.reports.timeline.model import Film, Step
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_reels(found: Sequence[Reel], console: Console, *, path: str, limit: int = 20) -> None:
+    """The modules of a directory, the largest first, and how to ask for one."""
+    console.print(Text(f"{printable(path)}: {plural(len(found), 'module')}", style="bold"))
+    table = plain_table(("module", "left"), ("dumps", "right"), ("first dump", "right"))
+    ranked = sorted(found, key=lambda r: -r.size)
+    for reel in ranked[: limit or None]:
+        table.add_row(Text(printable(reel.label)), f"{len(reel.frames):,}", bytes_text(reel.size))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    if limit and len(ranked) > limit:
+        console.print(Text(f"  and {plural(len(ranked) - limit, 'smaller one')} (--limit)", style="dim"))
+    console.print()
+    one = command_line("timeline", path, "--module", ranked[0].label)
+    console.print(Text(f"  {one}", style="green"), soft_wrap=True)
+    console.print(Text("  --all shows every module's film.", style="dim"))
+
+
+def print_film(film: Film, console: Console, *, limit: int = 5, every: bool = False) -> None:
+    """What is the result, the largest changes, then every pass in order."""
+    console.print(Text(printable(words.headline(film)), style="bold"))
+    if film.first is not None and film.last is not None:
+        console.print(Text(words.sizes_text(film.first, film.last)))
+        if film.last.loops:
+            console.print(Text(loops_line(film.last.loops), style="dim"))
+    for note in film.notes:
+        console.print(Text(printable(note), style="yellow"))
+    if film.times:
+        console.print(Text(f"No times: {film.times}.", style="dim"))
+    if film.changed and limit and len(film.changed) > limit:
+        console.print()
+        console.print(Text("largest changes", style="bold"))
+        _print_steps(film, film.largest[:limit], console)
+    shown = film.steps if every else [s for s in film.steps if s.changed or s.problem]
+    if not shown:
+        return
+    console.print()
+    quiet = len(film.steps) - len(shown)
+    rest = f"   ({plural(quiet, 'dump')} without a change left out)" if quiet and not every else ""
+    console.print(Text.assemble(("in order", "bold"), (rest, "dim")))
+    _print_steps(film, shown, console)
+    console.print()
+    if any(s.changed and s.frame.after == "pipeline-start" for s in shown):
+        console.print(Text(words.AHEAD_NOTE, style="dim"))
+    if film.seconds is not None:
+        console.print(Text(words.TIMES_NOTE, style="dim"))
+
+
+def _print_steps(film: Film, steps: Sequence[Step], console: Console) -> None:
+    timed = film.seconds is not None
+    width = max(22, min(40, console.width // 4))
+    columns = [("dump", "right"), ("pass", "left"), ("instructions", "right"), ("kernels", "right")]
+    table = plain_table(*columns, *([("time", "right")] if timed else []), ("what it did", "left"))
+    table.columns[1].no_wrap = True
+    pipeline = None
+    for step in steps:
+        f = step.frame
+        name = Text(shorten(words.pass_name(f), width))
+        if f.pipeline and f.pipeline != pipeline and f.after != "pipeline-start":
+            name.append(f"\nin {shorten(f.pipeline, width - 3)}", style="dim")
+        pipeline = f.pipeline
+        row = [Text("" if f.number is None else f"{f.number:04d}", style="dim"), name]
+        if step.after is None:
+            row += [Text(""), Text("")]
+        else:
+            b = step.before
+            row.append(Text(words.count_text(b.instructions if b else None, step.after.instructions)))
+            row.append(Text(words.count_text(b.kernels if b else None, step.after.kernels)))
+        if timed:
+            row.append(Text("" if step.seconds is None else words.seconds_text(step.seconds)))
+        style = "red" if step.problem else "green" if step.fusions else ""
+        row.append(Text(printable(words.what(step)), style=style))
+        table.add_row(*row)
+    console.print(Padding(table, (0, 0, 0, 2)))

@@ -1,0 +1,166 @@
+"""`film`: every dump of a module compared with the one ahead of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.loops import outermost_loops
+from hlofuse.diff import Changed, Detail, Kind, ModuleDiff, Moved, diff
+from hlofuse.diff.matching import TRIVIAL
+from hlofuse.diff.report.clusters import Cluster
+from hlofuse.diff.report.summary import summarize
+from hlofuse.format.units import plural
+from hlofuse.inputs.text import read_text
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.reports.timeline.dumps import Reel, written_at
+from hlofuse.reports.timeline.model import Film, Frame, Rewrite, Size, Step
+
+Watch = Callable[[int, Module, ModuleDiff | None], None]
+"""Told of every dump that says something new: its number, its module, how it differs (None: the first)."""
+
+
+def film(reel: Reel, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None) -> Film:
+    """What each pass did. A dump that cannot be read is a step with a problem, and the next one is compared
+    with the last that could be.
+    """
+    times, why_none = written_at(reel)
+    steps: list[Step] = []
+    last: tuple[Frame, str, Module] | None = None
+    for k, frame in enumerate(reel.frames):
+        seconds = (times[k] - times[k - 1]) / 1e9 if times and k else None
+        try:
+            text = read_text(frame.path)
+            same = last is not None and text == last[1]
+            module = last[2] if last is not None and same else read(frame, text)
+        except HlofuseError as e:
+            since = last[0] if last is not None else None
+            steps.append(Step(frame, since, problem=_problem(e, frame), seconds=seconds))
+        else:
+            try:
+                found = diff(last[2], module) if last is not None and not same else None
+                steps.append(_step(frame, module, last, found, seconds))
+                if watch is not None and not same:
+                    watch(k, module, found)
+            except HlofuseError as e:  # a text that reads well and makes no sense
+                since = last[0] if last is not None else None
+                problem = f"it cannot be compared: {e!s}"
+                steps.append(Step(frame, since, problem=problem, after=_size(module), seconds=seconds))
+            last = (frame, text, module)
+        if progress is not None:
+            progress(k + 1, len(reel.frames))
+    return Film(reel.label, tuple(steps), (*reel.notes, *_damage(steps)), why_none)
+
+
+def read(frame: Frame, text: str | None = None) -> Module:
+    """The module of a dump. HlofuseError, or its HloParseError, for what is damaged."""
+    module = parse_module(read_text(frame.path) if text is None else text, str(frame.path))
+    module.filename = str(frame.path)
+    return module
+
+
+def _damage(steps: Iterable[Step]) -> Iterable[str]:
+    damaged = [s for s in steps if s.problem is not None]
+    if damaged:
+        count = plural(len(damaged), "dump")
+        yield f"{count} cannot be read, cut short or still being written: {damaged[0].frame.path.name}" + (
+            " and others" if len(damaged) > 1 else ""
+        )
+
+
+def _problem(error: HlofuseError, frame: Frame) -> str:
+    """The first line of a message, without the file's name: the step has it."""
+    rest = str(error).split("\n")[0].removeprefix(str(frame.path))
+    return f"line {rest[1:]}" if rest.startswith(":") else f"it {rest.strip()}"
+
+
+def _step(
+    frame: Frame,
+    module: Module,
+    last: tuple[Frame, str, Module] | None,
+    found: ModuleDiff | None,
+    seconds: float | None,
+) -> Step:
+    if last is None or found is None:
+        size = _size(module)
+        before = size if last is not None else None
+        return Step(frame, last[0] if last else None, before=before, after=size, seconds=seconds)
+    opcodes = _opcodes(last[2], module)
+    return Step(
+        frame,
+        last[0],
+        before=_size(last[2]),
+        after=_size(module),
+        opcodes=opcodes,
+        rewrites=tuple(_rewrites(found)),
+        fusions=_ranked(str(c.kind) for c in found.fusions),
+        changes=_ranked(_kinds(found)),
+        header=tuple(d.name for d in found.header),
+        weight=_weight(found, opcodes),
+        changed=bool(not found.same or opcodes),
+        seconds=seconds,
+    )
+
+
+def _size(module: Module) -> Size:
+    fusions = sum(i.opcode == "fusion" for i in module.instructions())
+    return Size(
+        sum(len(c) for c in module.computations), len(kernels(module)), fusions, outermost_loops(module)
+    )
+
+
+def _opcodes(before: Module, after: Module) -> tuple[tuple[str, int, int], ...]:
+    ours, theirs = (Counter(i.opcode for i in m.instructions()) for m in (before, after))
+    changed = [(op, ours[op], theirs[op]) for op in sorted(ours | theirs) if ours[op] != theirs[op]]
+    return tuple(sorted(changed, key=lambda row: (row[0] in TRIVIAL, -abs(row[2] - row[1]))))
+
+
+def _rewrites(found: ModuleDiff) -> Iterable[Rewrite]:
+    for group in summarize(found).clusters:
+        head = group[0]
+        if head.removed or head.added:
+            yield Rewrite(
+                head.kind,
+                _telling(head.removed),
+                _telling(head.added),
+                len(group),
+                _example(head).name,
+            )
+    turned: dict[Detail, list[str]] = {}
+    for edit in found.causes:
+        if not isinstance(edit, Changed):
+            continue
+        for d in edit.details:
+            if d.kind is Kind.OPCODE:
+                turned.setdefault(d, []).append(edit.before[0].instruction.name)
+    for d, names in turned.items():
+        yield Rewrite("replaced", (str(d.before),), (str(d.after),), len(names), names[0])
+
+
+def _example(cluster: Cluster) -> Instruction:
+    return (cluster.removed or cluster.added)[0]
+
+
+def _telling(instructions: Iterable[Instruction]) -> tuple[str, ...]:
+    return tuple(sorted((i.opcode for i in instructions), key=lambda op: op in TRIVIAL))
+
+
+def _kinds(found: ModuleDiff) -> Iterable[str]:
+    for edit in found.causes:
+        if isinstance(edit, Changed):
+            yield from {str(d.kind) for d in edit.details if d.kind is not Kind.OPCODE}
+        elif isinstance(edit, Moved):
+            yield "computation"
+
+
+def _ranked(words: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(Counter(words).most_common())
+
+
+def _weight(found: ModuleDiff, opcodes: Iterable[tuple[str, int, int]]) -> int:
+    touched = sum(len(f.joined) + len(f.left) + max(len(f.before), len(f.after)) for f in found.fusions)
+    return max(touched + len(found.causes), sum(abs(a - b) for _, b, a in opcodes))

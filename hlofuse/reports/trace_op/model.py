@@ -1,0 +1,90 @@
+"""One operation's way through a compilation, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hlofuse.reports.timeline.model import Frame
+
+
+class How(StrEnum):
+    """How an operation came to be what it is after a step."""
+
+    FOUND = "found"
+    MADE = "made"
+    """No earlier dump has it."""
+    CHANGED = "changed"
+    """Another name, opcode, shape or place, the same value."""
+    COPIED = "copied"
+    """It stays, and the same is computed once more (told in `Weave` only; `follow` says `CHANGED`)."""
+    FUSED = "fused"
+    UNFUSED = "unfused"
+    REPLACED = "replaced"
+    """Its users have another value in its place."""
+    REWRITTEN = "rewritten"
+    """It is gone with others around it; what is in their place has one with its opcode."""
+    NAMESAKE = "namesake"
+    """It is gone; new instructions carry its op_name. Likely, not certain."""
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where an operation is in one dump."""
+
+    name: str
+    opcode: str
+    shape: str
+    fusion: str | None = None
+    fusion_kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A dump in which something about the operation is new."""
+
+    frame: Frame
+    how: How
+    spots: tuple[Spot, ...]
+    """Several where it is computed more than once; empty where it is gone."""
+    instead_of: tuple[str, ...] = ()
+    """Opcodes that were replaced, where it was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What runs in the end."""
+
+    name: str
+    opcode: str
+    kind: str | None
+    opcodes: tuple[str, ...]
+    """Everything in it."""
+    computation: str
+
+
+@dataclass(slots=True)
+class Trail:
+    """One operation's way."""
+
+    name: str
+    opcode: str
+    source: str
+    op_name: str
+    stops: list[Stop] = field(default_factory=list)
+    ends: tuple[Kernel, ...] = ()
+    """The kernels of the last dump it is part of; empty where it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """All that was asked for, followed."""
+
+    label: str
+    asked: str
+    trails: tuple[Trail, ...]
+    first: Frame
+    """The dump in which it was found."""
+    last: Frame
+    unreadable: tuple[Frame, ...] = ()

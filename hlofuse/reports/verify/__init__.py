@@ -1,0 +1,17 @@
+"""Our replay against what XLA did."""
+
+from hlofuse.reports.verify.cases import Case, find_cases
+from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify.verdicts import Difference, PassVerdict, Report, Verdict
+from hlofuse.reports.verify.verify import verify
+
+__all__ = [
+    "Case",
+    "Difference",
+    "PassVerdict",
+    "Report",
+    "Verdict",
+    "find_cases",
+    "verify",
+    "verify_module",
+]

@@ -1,0 +1,124 @@
+"""What there is to verify at a path: a pair of files, a dump directory, a corpus."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hlofuse.format.escape import printable
+from hlofuse.inputs.beside import priority_record_beside
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
+from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.inputs.text import read_text
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.pipelines import passes_of
+
+_NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
+_OF_PIPELINE = re.compile(r"([^.]+)\.(.+?)(?:-(\d))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The files of one module."""
+
+    name: str
+    before: Path
+    after: Path
+    passes: tuple[tuple[str, Path], ...] | None = None
+    """Dumps after the passes that changed something, in order; None where that is not known."""
+    recorded: tuple[str, ...] | None = None
+    """The passes whose dumps were kept if they left one, where not all were."""
+    record: Path | None = None
+    """XLA's own record of PriorityFusion."""
+
+    def load(self) -> tuple[Module, Module, list[tuple[str, Module]] | None]:
+        """Everything parsed; a file that stands for two things is read once."""
+        read: dict[Path, Module] = {}
+
+        def module(path: Path) -> Module:
+            if path not in read:
+                read[path] = parse_module(read_text(path), str(path))
+            return read[path]
+
+        passes = None
+        if self.passes is not None:
+            passes = [(name, module(path)) for name, path in self.passes]
+        return module(self.before), module(self.after), passes
+
+
+def find_cases(
+    path: Path, *, target: str = "cpu", option: str | None = None, module: str | None = None
+) -> tuple[list[Case], list[str]]:
+    """The cases at `path`, and what had to be left out with the reason.
+
+    A folder with before.hlo and after.hlo is one case, a folder of such folders a corpus; anything else
+    is taken for a dump directory.
+    """
+    if is_corpus_case(path):
+        return [_corpus_case(path, target)], []
+    folders = corpus_cases(path)
+    if folders:
+        if module is not None:
+            folders = [p for p in folders if p.name == module]
+            if not folders:
+                raise HlofuseError(f"{printable(str(path))} has no {printable(module)}")
+        return [_corpus_case(p, target) for p in folders], []
+    return _dumped(path, target, option, module)
+
+
+def _corpus_case(path: Path, target: str) -> Case:
+    passes = sorted(
+        (int(m[1]), name_of_run(m[2], target), p)
+        for p in path.iterdir()
+        if (m := _NUMBERED.fullmatch(p.name))
+    )
+    before, after = corpus_file(path, "before"), corpus_file(path, "after")
+    if before is None or after is None:
+        raise HlofuseError(f"{printable(str(path))} has before.hlo but no after.hlo")
+    if not passes and before.read_bytes() != after.read_bytes():
+        return Case(path.name, before, after, record=_record_of(before))  # without the steps between
+    recorded = FUSION_STAGES[target].passes if target in FUSION_STAGES else None
+    return Case(
+        path.name, before, after, tuple((name, p) for _, name, p in passes), recorded, _record_of(before)
+    )
+
+
+def _record_of(before: Path) -> Path | None:
+    return priority_record_beside(str(before))
+
+
+def name_of_run(name: str, target: str) -> str:
+    """Pass and run in the form of dump directories, of `PASS` or `PIPELINE.PASS-RUN`."""
+    m = _OF_PIPELINE.fullmatch(name)
+    if m is None or target not in FUSION_STAGES:
+        return name
+    passes = [p.split("(")[0] for p in passes_of(target)]
+    return FUSION_STAGES[target].name_of_run(passes, m[1], m[2], int(m[3] or 1))
+
+
+def _dumped(path: Path, target: str, option: str | None, module: str | None) -> tuple[list[Case], list[str]]:
+    wanted = [name.split("(")[0] for name in passes_of(target, option)]
+    directory = DumpDirectory(path)
+    chosen = [directory.pick(module)] if module is not None else directory.modules
+    cases: list[Case] = []
+    skipped: list[str] = []
+    for m in chosen:
+        try:
+            before, passes = m.stages(target, wanted)
+        except HlofuseError as e:
+            if module is not None or len(chosen) == 1:
+                raise
+            skipped.append(str(e).split("\n")[0])
+            continue
+        after = passes[-1][1] if passes else before
+        label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
+        cases.append(Case(label, before, after, tuple(passes), record=_record_of(before)))
+    if not cases:
+        more = [f"and {len(skipped) - 10} more"] if len(skipped) > 10 else []
+        stage = FUSION_STAGES.get(target)
+        flags = [f'XLA_FLAGS="{stage.flags}" writes what is needed.'] if stage is not None else []
+        raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10], *more, *flags]))
+    return cases, skipped

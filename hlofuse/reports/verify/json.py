@@ -1,0 +1,23 @@
+"""`verify --format json`; the schema is in docs/json.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from hlofuse.reports.verify.verdicts import Report
+
+SCHEMA = "hlofuse.verify/1"
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """The report as JSON values."""
+    return {
+        "schema": SCHEMA,
+        "target": report.target,
+        "agrees": report.agrees,
+        "modules": len(report.verdicts),
+        "exact": report.exact,
+        "skipped": list(report.skipped),
+        "verdicts": [asdict(v) for v in report.verdicts],
+    }

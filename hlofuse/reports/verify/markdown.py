@@ -1,0 +1,32 @@
+"""`verify --format markdown`."""
+
+from __future__ import annotations
+
+from hlofuse.format.escape import markdown, markdown_code
+from hlofuse.format.markdown import table
+from hlofuse.format.units import plural
+from hlofuse.reports.verify.phrases import sides, summary_rows, verdict_word
+from hlofuse.reports.verify.verdicts import Report
+
+
+def report_markdown(report: Report, *, limit: int = 10) -> str:
+    """The report as a markdown document."""
+    compared = len(report.compared)
+    out = [
+        f"## {report.exact} of {plural(compared, 'module')} exact on target {markdown(report.target)}\n",
+        table(("compared", "agree"), summary_rows(report)),
+    ]
+    bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
+    for v in bad[: limit or None]:
+        out.append(f"### {markdown_code(v.name)} {verdict_word(v)}\n")
+        if v.remark:
+            out.append(f"{markdown(v.remark)}\n")
+        if v.error is not None:
+            out.append(f"{markdown(v.error.replace(chr(10), ' '))}\n")
+        elif v.difference is not None:
+            ours, xla = sides(v.difference.ours, v.difference.xla)
+            out.append(f"- XLA: {markdown_code(xla)}")
+            out.append(f"- ours: {markdown_code(ours)}\n")
+    if limit and len(bad) > limit:
+        out.append(f"and {len(bad) - limit} more\n")
+    return "\n".join(out)

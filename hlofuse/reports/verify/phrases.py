@@ -1,0 +1,92 @@
+"""The sentences of a verification, shared by its text and markdown reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hlofuse.format.escape import printable
+from hlofuse.reports.verify.verdicts import Report, Side, Verdict
+
+
+def summary_rows(report: Report) -> list[tuple[str, str]]:
+    """What was compared, and how many agree."""
+    compared = report.compared
+    rows = [
+        ("modules", f"{report.exact} of {len(compared)} exact"),
+        ("up to the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
+    ]
+    passes: dict[str, list[bool]] = {}
+    for v in compared:
+        for p in v.passes:
+            passes.setdefault(p.name, []).append(p.exact)
+    rows += [(f"after {printable(name)}", f"{sum(ok)} of {len(ok)}") for name, ok in passes.items()]
+    rows += _record_rows(report)
+    named, total = sum(v.fusion_names for v in compared), sum(v.fusions for v in compared)
+    rows.append(("names of new fusions", f"{named:,} of {total:,}"))
+    return rows
+
+
+def _record_rows(report: Report) -> list[tuple[str, str]]:
+    found = [v.record for v in report.compared if v.record is not None]
+    if not found:
+        return []
+    steps = "fusions in XLA's order" + (", ties as XLA" if found[0].followed else "")
+    rows = [(steps, f"{sum(r.in_order for r in found)} of {len(found)}")]
+    if not found[0].followed:
+        rows.append(("the same fusions in any order", f"{sum(r.any_order for r in found)} of {len(found)}"))
+    rows.append(_share("priorities to 1e-3", [(r.priorities, r.priorities_total) for r in found]))
+    rows.append(_share("refusals word for word", [(r.refusals, r.refusals_total) for r in found]))
+    return rows
+
+
+def _share(what: str, counts: list[tuple[int, int]]) -> tuple[str, str]:
+    good, total = (sum(c) for c in zip(*counts, strict=True))
+    return what, f"{good:,} of {total:,}"
+
+
+def step_lines(v: Verdict) -> list[str]:
+    """The first entry of XLA's record that is not ours, both sides with their figures."""
+    d = v.record.difference if v.record is not None else None
+    if d is None:
+        return []
+    return [
+        f"first step that differs: {d.kind} of {printable(d.producer)}, after {d.fusions:,} fusions",
+        f"  XLA   {printable(d.xla or 'nothing')}",
+        f"  ours  {printable(d.ours or 'nothing')}",
+    ]
+
+
+def verdict_word(v: Verdict) -> str:
+    """One word or two for a module."""
+    if v.error is not None:
+        return "not compared"
+    if v.exact and all(p.exact for p in v.passes):
+        return "exact"
+    where = v.difference.pass_name if v.difference is not None else None
+    return f"differs after {printable(where)}" if where else "differs"
+
+
+def sides(ours: Side | None, xla: Side | None) -> tuple[str, str]:
+    """Both sides, ours first; with their operands where they read the same without."""
+    a, b = side_text(ours), side_text(xla)
+    if a != b or ours is None or xla is None:
+        return a, b
+    return f"{a}, from {_operands(ours)}", f"{b}, from {_operands(xla)}"
+
+
+def _operands(side: Side) -> str:
+    shown = ", ".join(printable(o) for o in side.operands[:6])
+    return shown + (" …" if len(side.operands) > 6 else "")
+
+
+def side_text(side: Side | None) -> str:
+    """A kernel of one side on one line."""
+    if side is None:
+        return "no such kernel"
+    kind = f" {side.kind}" if side.kind else ""
+    text = f"{printable(side.name)} = {printable(side.shape)} {printable(side.opcode)}{kind}"
+    if side.contents:
+        counts = Counter(side.contents)
+        held = ", ".join(f"{printable(op)} ×{n}" if n > 1 else printable(op) for op, n in counts.items())
+        text += f" of {held}"
+    return text

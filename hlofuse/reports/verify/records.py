@@ -1,0 +1,116 @@
+"""Our decisions against XLA's own record of PriorityFusion: order, priorities, refusals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from hlofuse.passes.fusion.priority_fusion.following import Follower
+from hlofuse.reports.verify.verdicts import RecordVerdict, StepDifference
+from hlofuse.trace import Event
+from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
+
+PASS = "priority-fusion"
+_CLOSE = 1e-3
+
+
+def compare_record(record: PriorityRecord, events: Iterable[Event]) -> RecordVerdict:
+    """A replay that went its own way: counts, and the first fusion that is not XLA's."""
+    mine = [e for e in events if e.pass_name == PASS]
+    fuses = [e for e in mine if e.event == "fuse"]
+    theirs = record.fusions()
+    ordered = [(s.producer, s.consumer) for s in theirs]
+    ours = [(e.producer or "", e.consumer or "") for e in fuses]
+    priorities = [s for s in record.steps if isinstance(s, PriorityStep)]
+    known: dict[tuple[str, tuple[str, ...]], list[Event]] = {}
+    for e in mine:
+        if e.event == "priority":
+            known.setdefault((e.producer or "", tuple(sorted(e.consumers))), []).append(e)
+    agreed = sum(
+        any(_near(s, e) for e in known.get((s.producer, tuple(sorted(s.consumers))), ())) for s in priorities
+    )
+    xla_refusals = Counter((s.producer, s.reason) for s in record.steps if isinstance(s, IneligibleStep))
+    our_refusals = Counter((e.producer or "", e.reason or "") for e in mine if e.event == "ineligible")
+    return RecordVerdict(
+        in_order=ordered == ours,
+        any_order=Counter(ordered) == Counter(ours),
+        priorities=agreed,
+        priorities_total=len(priorities),
+        refusals=sum((xla_refusals & our_refusals).values()),
+        refusals_total=sum(xla_refusals.values()),
+        difference=_first_fusion(record, fuses, mine),
+    )
+
+
+def follow_record(follower: Follower, record: PriorityRecord) -> RecordVerdict:
+    """A replay that took XLA's choice among equals: the first entry that differs is a real difference."""
+    follower.finish()
+    wrong = Counter(d.kind for d in follower.disagreements)
+    priorities = sum(isinstance(s, PriorityStep) for s in record.steps)
+    refusals = sum(isinstance(s, IneligibleStep) for s in record.steps)
+    order = wrong["choice"] + wrong["fusion"]
+    first = follower.disagreements[0] if follower.disagreements else None
+    difference = None
+    if first is not None:
+        difference = StepDifference(first.kind, first.step, first.producer, first.xla, first.ours)
+    return RecordVerdict(
+        in_order=order == 0,
+        any_order=order == 0,
+        priorities=max(0, priorities - wrong["priority"]),
+        priorities_total=priorities,
+        refusals=max(0, refusals - wrong["refusal"]),
+        refusals_total=refusals,
+        difference=difference,
+        followed=True,
+    )
+
+
+def _first_fusion(record: PriorityRecord, fuses: list[Event], mine: list[Event]) -> StepDifference | None:
+    theirs = record.fusions()
+    for number in range(max(len(theirs), len(fuses))):
+        xla = theirs[number] if number < len(theirs) else None
+        our = fuses[number] if number < len(fuses) else None
+        if (
+            xla is not None
+            and our is not None
+            and (xla.producer, xla.consumer) == (our.producer, our.consumer)
+        ):
+            continue
+        left = None
+        if xla is not None:
+            left = f"{xla.producer} into {xla.consumer}{_recorded(record, xla)}"
+        right = None
+        if our is not None:
+            right = f"{our.producer} into {our.consumer}{_worked_out(mine, our)}"
+        name = xla.producer if xla is not None else (our.producer or "" if our is not None else "")
+        return StepDifference("fusion", number, name, left, right)
+    return None
+
+
+def _recorded(record: PriorityRecord, fusion: FusionStep) -> str:
+    """The figures XLA noted for the producer last, before it fused it."""
+    last: PriorityStep | None = None
+    for s in record.steps:
+        if s is fusion:
+            break
+        if isinstance(s, PriorityStep) and s.producer == fusion.producer:
+            last = s
+    return "" if last is None else f" ({last.us_fused:g} µs fused, {last.us_unfused:g} unfused)"
+
+
+def _worked_out(mine: list[Event], fusion: Event) -> str:
+    last: Event | None = None
+    for e in mine:
+        if e.step >= fusion.step:
+            break
+        if e.event == "priority" and e.producer == fusion.producer:
+            last = e
+    return "" if last is None else f" ({last.us_fused:g} µs fused, {last.us_unfused:g} unfused)"
+
+
+def _near(s: PriorityStep, e: Event) -> bool:
+    return _close(s.us_fused, e.us_fused) and _close(s.us_unfused, e.us_unfused)
+
+
+def _close(a: float, b: float | None) -> bool:
+    return b is not None and (a == b or abs(a - b) <= _CLOSE * max(abs(a), abs(b)))

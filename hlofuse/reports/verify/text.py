@@ -1,0 +1,83 @@
+"""`verify` for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
+from hlofuse.reports.verify.phrases import sides, step_lines, summary_rows, verdict_word
+from hlofuse.reports.verify.verdicts import Report, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:
+    """The summary, then modules that differ; `every` lists the others, too."""
+    compared = len(report.compared)
+    agree = report.exact
+    style = "bold green" if report.agrees else "bold red"
+    console.print(
+        Text(f"{agree} of {plural(compared, 'module')} exact on target {report.target}", style=style)
+    )
+    if compared:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for what, count in summary_rows(report)[1:]:
+            table.add_row(Text(what), Text(count))
+        console.print(Padding(table, (0, 0, 0, 2)))
+    for v in report.verdicts if every else ():
+        console.print(Text(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}"))
+    bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
+    for v in bad[: limit or None]:
+        console.print()
+        _print_bad(v, console)
+    other = [v for v in report.compared if v not in bad and step_lines(v)]
+    for v in other[: limit or None]:
+        console.print(Text(f"\n{printable(v.name)}  the same kernels by other steps", style="bold"))
+        for line in step_lines(v):
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
+    if limit and len(other) > limit:
+        console.print(Text(f"\nand {len(other) - limit} more by other steps (--limit)"))
+    if limit and len(bad) > limit:
+        console.print(Text(f"\nand {len(bad) - limit} more that differ (--limit)"))
+    if report.skipped:
+        console.print()
+        console.print(Text(f"{plural(len(report.skipped), 'module')} left out:", style="dim"))
+        for reason in report.skipped[: limit or None]:
+            console.print(Text(f"  {printable(reason)}", style="dim"))
+
+
+def _print_bad(v: Verdict, console: Console) -> None:
+    console.print(Text(f"{printable(v.name)}  {verdict_word(v)}", style="bold"))
+    if v.error is not None:
+        for line in v.error.split("\n"):
+            console.print(Padding(Text(printable(line)), (0, 0, 0, 2)))
+        return
+    if v.remark:
+        console.print(Padding(Text(printable(v.remark)), (0, 0, 0, 2)))
+    if v.partition:
+        console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
+    for line in step_lines(v):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+    d = v.difference
+    if d is None:
+        return
+    home = d.xla or d.ours
+    if home is not None:
+        console.print(Text(f"  first difference, in {printable(home.computation)}:"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    ours, xla = sides(d.ours, d.xla)
+    table.add_row(Text("XLA", style="bold"), Text(xla))
+    table.add_row(Text("ours", style="bold"), Text(ours))
+    console.print(Padding(table, (0, 0, 0, 4)))
+    if d.decision:
+        console.print(
+            Padding(Text(f"our last decision about it: {printable(d.decision)}", style="dim"), (0, 0, 0, 4))
+        )

@@ -1,0 +1,114 @@
+"""`verify`: whole corpora, in several processes where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.inputs import read_text
+from hlofuse.inputs.beside import device_beside
+from hlofuse.inputs.played import played_beside
+from hlofuse.inputs.stage import stage_of
+from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines.device import device_of
+from hlofuse.reports.verify.cases import Case
+from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify.verdicts import Report, Verdict
+from hlofuse.trace.priority_record import read_priority_record
+
+Progress = Callable[[int, int], None]
+"""Called with how many cases are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    case: Case
+    target: str
+    device: str | None
+    option: str | None
+    ids: str | None
+    ties_from_record: bool
+
+
+def verify(
+    cases: Sequence[Case],
+    *,
+    target: str = "cpu",
+    device: str | None = None,
+    option: str | None = None,
+    ids: str | None = None,
+    ties_from_record: bool = False,
+    jobs: int = 1,
+    skipped: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """Compare our replay with XLA's result for every case (see `find_cases`).
+
+    `device` is a name or file; without one what the dump says is taken. `ids` is a file or `none`; without
+    either what lies beside each module is taken.
+
+    A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
+    """
+    work = [_Job(case, target, device, option, ids, ties_from_record) for case in cases]
+    verdicts: list[Verdict | None] = [None] * len(work)
+    jobs = min(jobs, len(work))
+    if jobs <= 1:
+        for n, job in enumerate(work):
+            verdicts[n] = _verify(job)
+            if progress is not None:
+                progress(n + 1, len(work))
+    else:
+        with ProcessPoolExecutor(jobs) as pool:
+            numbers = {pool.submit(_verify, job): n for n, job in enumerate(work)}
+            for done, future in enumerate(as_completed(numbers), 1):
+                verdicts[numbers[future]] = future.result()
+                if progress is not None:
+                    progress(done, len(work))
+    return Report(target, tuple(v for v in verdicts if v is not None), tuple(skipped))
+
+
+def _device(job: _Job) -> str | DeviceDescription | None:
+    if job.device is not None or not TARGETS[job.target].needs_device:
+        return job.device
+    found = device_beside(str(job.case.before))
+    return found.device if found is not None else None
+
+
+def _verify(job: _Job) -> Verdict:
+    try:
+        before, after, passes = job.case.load()
+        stage = stage_of(before, job.target)
+        if stage.foreign_to(job.target):
+            platform = str(stage.platform).upper()
+            raise HlofuseError(
+                f"it is a module for {platform}, not for target {job.target} ({stage.evidence})"
+            )
+        record = None
+        if job.case.record is not None and TARGETS[job.target].has_history:
+            record = read_priority_record(read_text(job.case.record, as_module=False))
+        device = _device(job)
+        played = None
+        if job.ids != "none" and TARGETS[job.target].has_history:
+            played = played_beside(before, job.target, device_of(job.target, device)[0])
+        return verify_module(
+            played.module if played is not None else before,
+            after,
+            name=job.case.name,
+            target=job.target,
+            device=device,
+            option=job.option,
+            ids=unique_ids_for(before, job.ids),
+            after_passes=passes,
+            recorded=job.case.recorded,
+            record=record,
+            ties_from_record=job.ties_from_record,
+        )
+    except HlofuseError as e:
+        error = str(e)
+    except Exception as e:  # one module's trouble is not the others'
+        error = f"internal error: {type(e).__name__}: {str(e)[:200]}"
+    return Verdict(job.case.name, False, False, (), 0, 0, 0, None, error, 0.0)

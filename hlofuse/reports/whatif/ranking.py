@@ -1,0 +1,114 @@
+"""The worth of each rule: switch it off alone, replay, and see what would be saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from hlofuse.account import PRIORITY_FUSION, SharedStart, observed_replay
+from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines.pass_list import single_passes
+from hlofuse.replay import Checkpoint, Variant
+from hlofuse.reports.difference import compare_results, result_of
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.model import Obstacle, Refusal
+from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.pages import family_of
+from hlofuse.trace import Event
+
+_JOINS = "multi_output_fusion"
+_OF_JOINS = "GM"
+_ASK_NONE_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
+
+Progress = Callable[[int, int], None]
+"""Called with how many replays are done, of how many."""
+
+
+def rank(
+    module: Module,
+    variant: Variant,
+    *,
+    ids: UniqueIds | None = None,
+    progress: Progress | None = None,
+) -> Ranking:
+    """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
+
+    A rule that says no only where another has, or only because of another, comes out as saving nothing.
+    """
+    base = replace(variant, xla=None)
+    structures = KnownStructures()
+    # A replay with rules from outside has them from its beginning on.
+    begun = Checkpoint(base.passes[0]) if base.settings.outside is None and base.passes else None
+    start = _start_of_joins(base, begun)
+    observed = observed_replay(module, base, ids=ids, known=structures, start=start, begun=begun)
+    known = result_of(observed)
+    told = explain(observed.replay, costs=observed.costs, facts=known.facts)
+    obstacles = {o.rule.code: o for o in told.obstacles}
+    counts = _refusals(observed.replay.events)
+    for code, obstacle in obstacles.items():
+        counts.setdefault(code, obstacle.edges)  # the cost model's verdict is no event of its own
+    rules = {**catalogue(), **observed.replay.outside_rules}
+    codes = [c for c in counts if c in rules and c not in variant.settings.disabled]
+    relaxable = [c for c in codes if not rules[c].fixed]
+    relaxed, fixed = [], []
+    for done, code in enumerate(relaxable):
+        if progress is not None:
+            progress(done, len(relaxable))
+        settings = replace(variant.settings, disabled=variant.settings.disabled | {code})
+        without = replace(base, settings=settings)
+        same = start if family_of(code) == _OF_JOINS else None
+        changed = observed_replay(
+            module, without, ids=ids, known=structures, start=same, begun=begun, totals_only=True
+        )
+        difference = compare_results(known, result_of(changed), (*variant.changes, f"without {code}"))
+        relaxed.append(
+            RelaxedRule(known.facts.rule(code), difference, _blocked(obstacles, code), counts[code])
+        )
+    for code in codes:
+        if rules[code].fixed and not rules[code].outcome:
+            blocks = _blocked(obstacles, code)
+            fixed.append(FixedRule(known.facts.rule(code), rules[code].fixed, blocks, counts[code]))
+    relaxed.sort(key=lambda r: (*(-x for x in r.gain), -len(r.blocks), r.rule.code))
+    fixed.sort(key=lambda f: (-sum(r.bytes_between for r in f.blocks), -f.refusals, f.rule.code))
+    return Ranking(
+        module.name,
+        module.filename,
+        variant.target,
+        observed.replay.device,
+        TARGETS[variant.target].release,
+        variant.changes,
+        known.facts.totals_before,
+        known.totals,
+        tuple(relaxed),
+        tuple(fixed),
+    )
+
+
+def _start_of_joins(variant: Variant, begun: Checkpoint | None) -> SharedStart | None:
+    """Without a rule of MultiOutputFusion on GPU all goes as before until that pass; None where passes ahead
+    of it may ask its rules too."""
+    passes = variant.passes
+    if variant.device is None or variant.settings.outside is not None or _JOINS not in passes:
+        return None
+    place = passes.index(_JOINS)
+    if _names(passes[:place]) <= _ASK_NONE_OF_JOINS and PRIORITY_FUSION not in _names(passes[place:]):
+        return SharedStart(Checkpoint(_JOINS, earlier=begun))
+    return None
+
+
+def _names(passes: tuple[str, ...]) -> set[str]:
+    """Without the options of passes."""
+    return {text.partition("(")[0] for text in single_passes(passes)}
+
+
+def _refusals(events: Iterable[Event]) -> Counter[str]:
+    return Counter(e.rule for e in events if e.event == "ineligible" and e.rule is not None)
+
+
+def _blocked(obstacles: dict[str, Obstacle], code: str) -> tuple[Refusal, ...]:
+    return obstacles[code].refusals if code in obstacles else ()

@@ -1,0 +1,95 @@
+"""`what_if`: the front door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, overload
+
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.replay import variant_of
+from hlofuse.reports.whatif.model import Ranking, Sweep
+from hlofuse.reports.whatif.ranking import rank
+from hlofuse.reports.whatif.sweep import Vary
+from hlofuse.reports.whatif.sweep import sweep as run_sweep
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.replay import Variant
+
+    Device = str | DeviceDescription | None
+
+
+@overload
+def what_if(
+    module: Module,
+    target: str = ...,
+    *,
+    device: Device | Sequence[Device] = ...,
+    sweep: None = ...,
+    option: str | None = ...,
+    overrides: Iterable[str] = ...,
+    disable: Iterable[str] = ...,
+    enable: Iterable[str] = ...,
+    rules: Iterable[str] = ...,
+    passes: str | None = ...,
+    ids: UniqueIds | None = ...,
+) -> Ranking: ...
+@overload
+def what_if(
+    module: Module,
+    target: str = ...,
+    *,
+    device: Device | Sequence[Device] = ...,
+    sweep: Mapping[str, Sequence[float | str]],
+    option: str | None = ...,
+    overrides: Iterable[str] = ...,
+    disable: Iterable[str] = ...,
+    enable: Iterable[str] = ...,
+    rules: Iterable[str] = ...,
+    passes: str | None = ...,
+    ids: UniqueIds | None = ...,
+) -> Sweep: ...
+def what_if(
+    module: Module,
+    target: str = "cpu",
+    *,
+    device: Device | Sequence[Device] = None,
+    sweep: Mapping[str, Sequence[float | str]] | None = None,
+    option: str | None = None,
+    overrides: Iterable[str] = (),
+    disable: Iterable[str] = (),
+    enable: Iterable[str] = (),
+    rules: Iterable[str] = (),
+    passes: str | None = None,
+    ids: UniqueIds | None = None,
+) -> Ranking | Sweep:
+    """Which single rule costs `module` most; with `sweep`, what becomes of it as knobs take other values.
+
+    `sweep` maps names of knobs or of a device's numbers to values; several make a grid, on each `device`.
+    `overrides` (`NAME=VALUE`), `disable`, `enable`, `rules` and `passes` are as in
+    `hlofuse.pipelines.variant_of` and hold for every replay. HlofuseError for names that are not known.
+    """
+    devices: list[Device] = list(device) if isinstance(device, (list, tuple)) else [device]  # type: ignore[list-item]
+    overrides, disable, enable, rules = tuple(overrides), tuple(disable), tuple(enable), tuple(rules)
+
+    def variant(which: Device, more: Iterable[str] = ()) -> Variant:
+        return variant_of(
+            target,
+            which,
+            option=option,
+            overrides=(*overrides, *more),
+            disable=disable,
+            enable=enable,
+            rules=rules,
+            passes=passes,
+        )
+
+    if sweep is None:
+        return rank(module, variant(devices[0]), ids=ids)
+
+    def varied(which: Device) -> Vary:
+        return lambda values: variant(which, [f"{name}={value}" for name, value in values.items()])
+
+    axes = {name: [str(v) for v in values] for name, values in sweep.items()}
+    return run_sweep(module, [varied(d) for d in devices], axes, ids=ids)

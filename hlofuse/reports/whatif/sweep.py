@@ -1,0 +1,110 @@
+"""Replays over a grid of knobs' values, on one or several devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import product
+
+from hlofuse.account import observed_replay
+from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.pipelines import TARGETS
+from hlofuse.replay import Variant
+from hlofuse.reports.difference import compare_results, result_of
+from hlofuse.reports.whatif.model import Axis, Point, Sweep
+from hlofuse.rules.parse_settings import all_knobs
+
+Progress = Callable[[int, int], None]
+Vary = Callable[[Mapping[str, str]], Variant]
+"""Makes the variant in which these knobs have these values, on one device."""
+
+MOST_POINTS = 400
+
+
+def sweep(
+    module: Module,
+    devices: Sequence[Vary],
+    axes: Mapping[str, Sequence[str]],
+    *,
+    ids: UniqueIds | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Every combination of the axes' values on every device: several axes make a grid.
+
+    HlofuseError for an unknown knob, a value that is none, or more than `MOST_POINTS` combinations.
+    """
+    grid = list(product(*axes.values()))
+    total = len(grid) * len(devices)
+    if total > MOST_POINTS:
+        raise HlofuseError(f"{total} combinations are too many for a sweep (at most {MOST_POINTS})")
+    variants = [[vary(dict(zip(axes, values, strict=True))) for values in grid] for vary in devices]
+    points, xla_totals, xla_values = [], [], []
+    structures = KnownStructures()
+    done = 0
+    for row in variants:
+        base = row[0].xla or row[0]
+        observed = observed_replay(module, base, ids=ids, known=structures)
+        known = result_of(observed)
+        default = tuple(_default(name, base) for name in axes)
+        for values, variant in zip(grid, row, strict=True):
+            if progress is not None:
+                progress(done, total)
+            done += 1
+            same = _equal(values, default) and _fixed_changes(variant, axes) == ()
+            if same:
+                ours = known
+            else:
+                alone = replace(variant, changes=(), xla=None)
+                ours = result_of(observed_replay(module, alone, ids=ids, known=structures))
+            difference = compare_results(known, ours, variant.changes)
+            points.append(Point(observed.replay.device, values, same, difference))
+        xla_totals.append(known.totals)
+        xla_values.append(default)
+    first = variants[0][0]
+    return Sweep(
+        module.name,
+        module.filename,
+        first.target,
+        TARGETS[first.target].release,
+        _fixed_changes(first, axes),
+        tuple(_axis(name, values) for name, values in axes.items()),
+        tuple(row[0].device.name if row[0].device is not None else None for row in variants),
+        tuple(xla_values),
+        tuple(xla_totals),
+        tuple(points),
+    )
+
+
+def _fixed_changes(variant: Variant, axes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(c for c in variant.changes if c.partition("=")[0] not in axes)
+
+
+def _axis(name: str, values: Sequence[str]) -> Axis:
+    knob = all_knobs().get(name)
+    if knob is None:
+        return Axis(name, tuple(values), "", "a number of the device")
+    return Axis(name, tuple(values), knob.unit, knob.summary)
+
+
+def _default(name: str, xla: Variant) -> str:
+    """XLA's value of a knob or of a number of the device."""
+    knob = all_knobs().get(name)
+    if knob is not None:
+        return f"{knob.default:g}" if isinstance(knob.default, float) else str(knob.default)
+    if xla.device is not None and name in {f.name for f in fields(xla.device)}:
+        value = getattr(xla.device, name)
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    return ""
+
+
+def _equal(values: Sequence[str], default: Sequence[str]) -> bool:
+    def number(text: str) -> float | str:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+    return [number(v) for v in values] == [number(d) for d in default]

@@ -1,0 +1,65 @@
+"""`why --format json`; the schema is in docs/json.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.reports.explain.cost_json import detail_json
+from hlofuse.reports.explain.json import place_json
+from hlofuse.reports.why import Decision, Pair, Story
+
+SCHEMA = "hlofuse.why/1"
+
+
+def why_json(answer: Story | Pair) -> dict[str, Any]:
+    """A story or a pair as JSON values; `about` tells which."""
+    if isinstance(answer, Story):
+        return {
+            "schema": SCHEMA,
+            "about": "instruction",
+            "instruction": place_json(answer.subject),
+            "fate": answer.fate,
+            "holder": place_json(answer.holder) if answer.holder is not None else None,
+            "kernels": [place_json(k) for k in answer.kernels],
+            "holds": list(answer.holds),
+            "as_producer": [_decision(d) for d in answer.as_producer],
+            "as_consumer": [_decision(d) for d in answer.as_consumer],
+            "rewrites": [_decision(d) for d in answer.rewrites],
+        }
+    return {
+        "schema": SCHEMA,
+        "about": "pair",
+        "producer": place_json(answer.producer),
+        "consumer": place_json(answer.consumer),
+        "inside": [{"name": name, "holder": holder} for name, holder in answer.inside],
+        "swapped": answer.swapped,
+        "outcome": answer.outcome,
+        "said_of": answer.said_of,
+        "settled_by": _decision(answer.settled_by) if answer.settled_by is not None else None,
+        "decisions": [_decision(d) for d in answer.decisions],
+        "shared_kernels": [place_json(k) for k in answer.shared],
+        "producer_kernels": [place_json(k) for k in answer.producer_kernels],
+        "consumer_kernels": [place_json(k) for k in answer.consumer_kernels],
+        "bytes_between": answer.bytes_between,
+        "path": list(answer.path),
+        "cost": detail_json(answer.cost),
+    }
+
+
+def _decision(d: Decision) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "pass": d.pass_name,
+        "event": d.event,
+        "steps": list(d.steps),
+        "rule": d.rule.code,
+        "title": d.rule.title,
+        "reason": d.reason,
+        "figures": d.figures,
+    }
+    if d.event == "rewrite":
+        out |= {"from": list(d.removed), "to": list(d.added)}
+    else:
+        out |= {"producer": d.producer, "consumer": d.consumer}
+    if d.event == "fuse":
+        out |= {"fusion": d.fusion, "created": d.created, "duplicated": d.duplicated}
+    return out

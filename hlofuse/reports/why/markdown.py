@@ -1,0 +1,95 @@
+"""`why --format markdown`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.format.escape import markdown, markdown_code
+from hlofuse.format.markdown import table
+from hlofuse.reports.explain.advice import advice_line
+from hlofuse.reports.explain.model import Place
+from hlofuse.reports.explain.phrases import figures_text, origin
+from hlofuse.reports.why import Decision, Pair, Story
+from hlofuse.reports.why.markdown_costs import pair_cost
+from hlofuse.reports.why.phrases import (
+    inside_lines,
+    kernels_line,
+    not_considered,
+    pair_headline,
+    said_of_line,
+    steps_text,
+    story_headline,
+    verdict,
+)
+
+
+def why_markdown(answer: Story | Pair, *, limit: int = 20) -> str:
+    """The answer as a markdown document."""
+    out = _pair(answer, limit) if isinstance(answer, Pair) else _story(answer, limit)
+    return "\n".join(out)
+
+
+def _places(places: Sequence[Place]) -> str:
+    rows = (
+        (markdown_code(p.name), markdown(p.opcode), markdown_code(p.shape), markdown(origin(p)))
+        for p in places
+    )
+    return table(("instruction", "", "shape", "source"), rows)
+
+
+def _pair(p: Pair, limit: int) -> list[str]:
+    out = [f"**{markdown(pair_headline(p))}**\n"]
+    out += [f"({markdown(line)})\n" for line in inside_lines(p)]
+    d = p.settled_by
+    if d is not None:
+        words = f": “{markdown(d.reason)}”" if d.reason else ""
+        out.append(f"{markdown(d.rule.code)}, {markdown_code(d.pass_name)} {steps_text(d)}{words}\n")
+        if d.rule.title:
+            out.append(f"{markdown(d.rule.title)}. {markdown(d.rule.why)}\n")
+        if p.said_of is not None:
+            out.append(f"{markdown(said_of_line(p))}\n")
+        if d.figures:
+            out.append(f"{markdown(figures_text(d.figures))}\n")
+    elif p.outcome == "not considered":
+        out.append(f"{markdown(not_considered(p))}\n")
+    elif p.path:
+        out.append("Its value gets there by " + " → ".join(markdown_code(n) for n in p.path[:8]) + "\n")
+    out.append(_places(tuple(dict.fromkeys((p.producer, p.consumer)))))
+    where = kernels_line(p)
+    if where:
+        out.append(f"{markdown(where)}\n")
+    if p.cost is not None:
+        out.append(pair_cost(p.cost, p.producer, forbidden=p.forbidden))
+    if d is not None and d.event == "ineligible" and d.rule.advice:
+        out.append(f"{markdown(advice_line(d.rule))}\n")
+    out.append(_decisions(p.decisions, limit))
+    return out
+
+
+def _story(s: Story, limit: int) -> list[str]:
+    held = () if s.holder is None else (s.holder,)
+    out = [f"**{markdown(story_headline(s))}**\n", _places((s.subject, *held, *s.kernels[:4]))]
+    if s.holder is not None:
+        return out
+    if s.holds:
+        out.append(f"It holds {', '.join(markdown_code(n) for n in s.holds[:40])}\n")
+    out.append(_decisions((*s.as_producer, *s.rewrites, *s.as_consumer), limit))
+    return out
+
+
+def _decisions(decisions: Sequence[Decision], limit: int) -> str:
+    rows = []
+    for d in decisions[: limit or None]:
+        if d.event == "rewrite":
+            what = "replaced" if d.added else "removed"
+            pair = " → ".join(", ".join(map(markdown_code, names)) for names in (d.removed, d.added) if names)
+        else:
+            what = "fused" if d.event == "fuse" else "refused"
+            pair = " → ".join(markdown_code(n) for n in (d.producer, d.consumer) if n)
+        rows.append(
+            (f"{markdown_code(d.pass_name)} {steps_text(d)}", what, pair, d.rule.code, markdown(verdict(d)))
+        )
+    more = f"\nand {len(decisions) - limit} more\n" if limit and len(decisions) > limit else ""
+    return (
+        table(("when", "outcome", "pair", "rule", ""), rows) + more if rows else "No pass decided anything.\n"
+    )

@@ -1,0 +1,246 @@
+"""What was decided about a producer and a consumer, and what settled it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from hlofuse.account import PRIORITY_FUSION, PairDetail
+from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.ir.instruction import Instruction
+from hlofuse.reports.explain.blocking_rules import FURTHER_RESULTS
+from hlofuse.reports.explain.facts import Facts
+from hlofuse.reports.explain.lineage import Lineage
+from hlofuse.reports.explain.model import Place
+from hlofuse.reports.explain.views import is_view, view_read
+from hlofuse.reports.why.decisions import Decision, collapse
+from hlofuse.trace import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What was decided about a producer and a consumer."""
+
+    producer: Place
+    consumer: Place
+    swapped: bool
+    """They were named the other way round."""
+    outcome: str
+    """`fused`, `refused`, `does not pay` (allowed, but too dear), `not considered` (never asked) or
+    `apart` (no edge between them)."""
+    settled_by: Decision | None
+    decisions: tuple[Decision, ...]
+    shared: tuple[Place, ...]
+    """Kernels that hold both."""
+    producer_kernels: tuple[Place, ...]
+    consumer_kernels: tuple[Place, ...]
+    bytes_between: int
+    """Size of the producer's value, in bytes."""
+    path: tuple[str, ...] = ()
+    """`apart`: how the producer's value reaches the consumer, if it does."""
+    cost: PairDetail | None = None
+    """The estimates: of a fused pair at that step, of others in the final module."""
+    said_of: str | None = None
+    """The user that the verdict was about, where it is another: priority fusion takes all users or none."""
+    inside: tuple[tuple[str, str], ...] = ()
+    """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
+
+    @property
+    def forbidden(self) -> bool:
+        """A rule keeps the two apart, whatever they cost."""
+        return self.outcome == "refused" and not (self.settled_by and "us_fused" in self.settled_by.figures)
+
+
+Asked: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""A producer, a consumer, and the names that stand for parts of them (`Pair.inside`)."""
+_Moment: TypeAlias = "tuple[Event, str | None]"
+"""The event of which the costs are wanted, and of which consumer."""
+
+
+def pairs_of(asked: Sequence[Asked], facts: Facts) -> list[Pair]:
+    """What was decided about each pair; one more replay has the costs of all."""
+    found = [_without_cost(*names, facts) for names in asked]
+    moments = [moment for _, moment in found if moment is not None]
+    details = iter(facts.costs.details(moments) if facts.costs is not None else [None] * len(moments))
+    return [replace(pair, cost=next(details)) if moment is not None else pair for pair, moment in found]
+
+
+def _without_cost(
+    first: str, second: str, inside: tuple[tuple[str, str], ...], facts: Facts
+) -> tuple[Pair, _Moment | None]:
+    """The pair, and when its cost is to be seen: where at no time, it has that of the final module."""
+    producer, consumer, swapped = first, second, False
+    touching = _touching(producer, consumer, facts)
+    if not touching and not _feeds(producer, consumer, facts):
+        reverse = _touching(consumer, producer, facts)
+        if reverse or _feeds(consumer, producer, facts) or _path(consumer, producer, facts):
+            producer, consumer, swapped, touching = second, first, True, reverse
+    shared = [k for k in facts.lineage.kernels_of(producer) if k in set(facts.lineage.kernels_of(consumer))]
+    fused = [e for e in touching if e.event == "fuse"]
+    refused = [e for e in touching if e.event == "ineligible"]
+    settled: Event | None = None
+    path: tuple[str, ...] = ()
+    said_of: str | None = None
+    before_results = [e for e in refused if e.pass_name not in FURTHER_RESULTS]
+    direct = _feeds(producer, consumer, facts) or last_priority(producer, consumer, facts) is not None
+    whole = _verdict_on_all_users(producer, facts) if direct else None
+    if whole is not None and before_results and before_results[-1].step > whole.step:
+        whole = None
+    if fused and producer != consumer:  # also where the kernel is not there any more under that name
+        shared = [k for k in shared if k in facts.after] or [facts.home(fused[-1].fusion or "")]
+    if shared and producer != consumer:
+        outcome, settled = "fused", fused[-1] if fused else None
+    elif whole is not None and whole.event == "priority":
+        outcome = "does not pay"
+    elif whole is not None:
+        outcome, settled = "refused", whole
+        if whole not in touching:
+            touching.append(whole)
+            asked = whole.consumer or consumer
+            same = asked in (views := _views(producer, consumer, facts)) or (
+                facts.lineage.final(asked) in (facts.lineage.final(consumer), *views)
+            )
+            said_of = None if same else asked
+    elif before_results:
+        outcome, settled = "refused", before_results[-1]
+    elif refused:
+        outcome, settled = "refused", refused[-1]
+    elif direct:
+        outcome = "not considered"
+    else:
+        outcome, path = "apart", _path(producer, consumer, facts)
+    decisions = collapse(touching, facts)
+    chosen = next((d for d in decisions if settled is not None and settled.step in d.steps
+                   and d.event == settled.event and d.pass_name == settled.pass_name), None)  # fmt: skip
+    found = facts.instruction(producer)
+    moment = _moment(producer, consumer, settled, facts)
+    pair = Pair(
+        facts.place(producer),
+        facts.place(consumer),
+        swapped,
+        outcome,
+        chosen,
+        decisions,
+        tuple(facts.place(k) for k in shared),
+        _running(producer, facts),
+        _running(consumer, facts),
+        leaves_size(found[0].shape) if found is not None else 0,
+        path,
+        _final_cost(producer, consumer, facts) if moment is None else None,
+        said_of,
+        inside,
+    )
+    return pair, moment
+
+
+def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
+    """What priority fusion said last of a producer and any of its users: it takes all of them or none."""
+    found = None
+    live = Lineage()
+    for e in facts.replay.events:
+        if e.pass_name == PRIORITY_FUSION and e.producer in (producer, live.final(producer)):
+            found = e
+        live.follow(e)
+    return found if found is not None and found.event != "fuse" else None
+
+
+def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, str] | None:
+    """When the pair was last estimated, and the consumer's name then; None if another verdict came after."""
+    found = None
+    live = Lineage()
+    views = _views(producer, consumer, facts)
+    for e in facts.replay.events:
+        if e.producer is not None and e.producer in (producer, live.final(producer)):
+            if e.event == "priority":
+                then = (consumer, live.final(consumer), *views)
+                name = next((c for c in e.consumers if c in then or consumer in live.members(c)), None)
+                found = (e, name) if name is not None else None
+            elif e.pass_name not in FURTHER_RESULTS:
+                found = None
+        live.follow(e)
+    return found
+
+
+def _moment(producer: str, consumer: str, settled: Event | None, facts: Facts) -> _Moment | None:
+    if settled is not None:
+        return (settled, None) if settled.event == "fuse" else None
+    return last_priority(producer, consumer, facts)
+
+
+def _final_cost(producer: str, consumer: str, facts: Facts) -> PairDetail | None:
+    first = facts.after.get(facts.standing(producer))
+    second = facts.after.get(facts.standing(consumer))
+    if facts.costs is None or first is None or second is None or is_view(second):
+        return None  # a view takes no time and is no kernel to compare with
+    return facts.costs.pair(first, second)
+
+
+def _running(name: str, facts: Facts) -> tuple[Place, ...]:
+    return tuple(facts.place(k) for k in facts.lineage.kernels_of(name) if k in facts.launched_after)
+
+
+def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
+    """Decisions whether `producer` goes into `consumer` or into a fusion that holds it by then."""
+    found = []
+    live = Lineage()
+    direct = _feeds(producer, consumer, facts)
+    views = _views(producer, consumer, facts)
+    for e in facts.replay.events:
+        if (
+            e.producer is not None
+            and e.event != "priority"
+            and e.producer in (producer, live.final(producer))
+            and e.consumer is not None
+        ):
+            asked = e.consumer in (consumer, live.final(consumer), *views)
+            if asked or (direct and consumer in live.members(e.consumer)) or e.fusion == consumer:
+                found.append(e)
+        live.follow(e)
+    return found
+
+
+def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
+    """It reads the value, in the input or in the end, directly or as a view."""
+    return bool(_ways(producer, consumer, facts))
+
+
+def _views(producer: str, consumer: str, facts: Facts) -> list[str]:
+    """What the passes call the consumer where it reads a view: the view."""
+    return [user.name for user in _ways(producer, consumer, facts) if is_view(user)]
+
+
+def _ways(producer: str, consumer: str, facts: Facts) -> list[Instruction]:
+    """The users of the producer through which the consumer reads it."""
+    ends = facts.standing(producer), facts.standing(consumer)
+    found = []
+    for module, (first, second) in ((facts.before, (producer, consumer)), (facts.after, ends)):
+        p, c = module.get(first), module.get(second)
+        user = view_read(p, c) if p is not None and c is not None and p is not c else None
+        if user is not None:
+            found.append(user)
+    return found
+
+
+def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
+    """The shortest way from one to the other along users; empty if there is none."""
+    start, goal = facts.before.get(producer), facts.before.get(consumer)
+    if start is None or goal is None or start is goal:
+        return ()
+    came: dict[Instruction, Instruction | None] = {start: None}
+    queue = deque([start])
+    while queue:
+        current = queue.popleft()
+        if current is goal:
+            names: list[str] = []
+            step: Instruction | None = current
+            while step is not None:
+                names.append(step.name)
+                step = came[step]
+            return tuple(reversed(names))
+        for user in current.users:
+            if user not in came:
+                came[user] = current
+                queue.append(user)
+    return ()

@@ -1,0 +1,110 @@
+"""The sentences of `why`, shared by its text and markdown reports."""
+
+from __future__ import annotations
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import bytes_text, ranges
+from hlofuse.reports.explain.model import Place
+from hlofuse.reports.why import Decision, Pair, Story
+
+
+def story_headline(s: Story) -> str:
+    """What became of it, in one sentence."""
+    name = printable(s.subject.name)
+    if s.fate == "fused":
+        if len(s.kernels) == 1:
+            made = " was made on the way and" if not s.subject.opcode else ""
+            return f"{name}{made} ended in {printable(s.kernels[0].name)}."
+        return f"{name} was copied into {len(s.kernels)} kernels: {names(s.kernels)}."
+    if s.fate == "kernel":
+        also = f", and is computed in {names(s.kernels)} as well" if s.kernels else ""
+        return f"{name} runs as a kernel of its own{also}."
+    if s.holder is not None:
+        return f"{name} is a part of {printable(s.holder.name)}, about which the passes decide as a whole."
+    if s.fate == "no kernel":
+        return f"{name} is no kernel: {_one(s.subject.opcode or 'value')} costs nothing to run."
+    return f"{name} was there for a while and is gone."
+
+
+def _one(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {printable(noun)}"
+
+
+def inside_lines(p: Pair) -> list[str]:
+    """`dot.1 is a part of ynn_fusion.4`, for names that stand for something larger."""
+    return [f"{printable(name)} is a part of {printable(holder)}" for name, holder in p.inside]
+
+
+def pair_headline(p: Pair) -> str:
+    """The outcome, in one sentence."""
+    a, b = printable(p.producer.name), printable(p.consumer.name)
+    if p.outcome == "fused":
+        return f"{a} was fused into {b}: both are in {names(p.shared)}."
+    if p.outcome == "refused":
+        return f"{a} was not fused into {b}."
+    if p.outcome == "does not pay":
+        return f"{a} was not fused into {b}: it would cost time."
+    if p.outcome == "not considered":
+        return f"Whether {a} may go into {b} was never asked."
+    if a == b:
+        return f"{a} is one instruction: name two, or only this one."
+    return f"{a} is no operand of {b}, so nothing was decided about the two."
+
+
+def said_of_line(p: Pair) -> str:
+    """Which user the verdict was about, where it was not this one; else empty."""
+    if p.said_of is None:
+        return ""
+    return (
+        f"(Said of {printable(p.said_of)}, another user: this pass takes a producer into all of its users"
+        " or into none.)"
+    )
+
+
+def not_considered(p: Pair) -> str:
+    """Why a pair with an edge was never asked about."""
+    if len(p.inside) == 2:
+        return f"No pass looks inside {printable(p.inside[0][1])}: it stays as it is."
+    return (
+        f"The fusion passes do not ask what could go into {_one(p.consumer.opcode or 'value')} like"
+        f" {printable(p.consumer.name)}, or they had taken it in elsewhere before its operands' turn came."
+    )
+
+
+def kernels_line(p: Pair) -> str:
+    """Where the two run in the end and what passes between them; empty where there is nothing to say."""
+    if p.outcome in ("fused", "apart") or not p.producer_kernels or not p.consumer_kernels:
+        return ""
+    producer = _home(p.producer, p.producer_kernels)
+    consumer = _home(p.consumer, p.consumer_kernels)
+    return f"In the end {producer} and {consumer}; {bytes_text(p.bytes_between)} pass between them."
+
+
+def _home(place: Place, kernels: tuple[Place, ...]) -> str:
+    name = printable(place.name)
+    if [k.name for k in kernels] == [place.name]:
+        return f"{name} is a kernel"
+    return f"{name} runs in {names(kernels)}"
+
+
+def names(places: tuple[Place, ...], most: int = 4) -> str:
+    """Some names, and how many more there are."""
+    shown = ", ".join(printable(p.name) for p in places[:most])
+    return shown + (f" and {len(places) - most} more" if len(places) > most else "")
+
+
+def steps_text(d: Decision) -> str:
+    """`step 3, again at 7, 12`."""
+    if len(d.steps) == 1:
+        return f"step {d.steps[0]}"
+    return f"step {d.steps[0]}, again at {ranges(list(d.steps[1:]))}"
+
+
+def pair_text(producer: str | None, consumer: str | None) -> str:
+    """`a → b`; the producer alone where no user was asked about."""
+    return " → ".join(printable(n) for n in (producer, consumer) if n)
+
+
+def verdict(d: Decision) -> str:
+    """XLA's words where it has some, else the rule's title."""
+    return printable(d.reason or d.rule.title)

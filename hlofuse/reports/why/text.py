@@ -1,0 +1,200 @@
+"""`why` for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from hlofuse.format.command_line import print_command
+from hlofuse.format.escape import printable, shorten
+from hlofuse.format.units import ranges
+from hlofuse.reports.explain.advice import advice_line
+from hlofuse.reports.explain.model import Place
+from hlofuse.reports.explain.phrases import figures_text, origin
+from hlofuse.reports.explain.tables import plain_table
+from hlofuse.reports.why import Decision, Pair, Story
+from hlofuse.reports.why.phrases import (
+    inside_lines,
+    kernels_line,
+    names,
+    not_considered,
+    pair_headline,
+    pair_text,
+    said_of_line,
+    steps_text,
+    story_headline,
+    verdict,
+)
+from hlofuse.reports.why.text_costs import print_pair_cost
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PRODUCERS = 8  # operands named where one rule refused many
+
+
+def print_why(
+    answer: Story | Pair, console: Console, *, input_words: Sequence[str] = (), limit: int = 20
+) -> None:
+    """The answer in the first line, then what it rests on."""
+    if isinstance(answer, Pair):
+        _print_pair(answer, console, input_words, limit)
+    else:
+        _print_story(answer, console, input_words, limit)
+
+
+def _indented(console: Console, text: Text | str, by: int = 2) -> None:
+    console.print(Padding(text if isinstance(text, Text) else Text(text), (0, 0, 0, by)))
+
+
+def _print_places(console: Console, places: Sequence[Place]) -> None:
+    table = plain_table(("", "left"), ("", "left"), ("", "left"))
+    table.show_header = False
+    table.columns[0].no_wrap = max((len(p.name) for p in places), default=0) <= 44
+    for p in places:
+        what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or "made on the way, no more there"
+        table.add_row(Text(printable(p.name)), Text(what), Text(printable(origin(p)), style="dim"))
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _shape_text(shape: str, width: int = 60) -> str:
+    """A long tuple is cut behind an element."""
+    elements = shape.split(", ")
+    if len(shape) <= width or len(elements) == 1 or shape.count("(") > 1:
+        return shorten(shape, width)
+    count = len(elements)
+    while count > 1 and len(", ".join(elements[:count])) > width - 15:
+        count -= 1
+    return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} in all)"
+
+
+def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: int) -> None:
+    style = "bold green" if p.outcome == "fused" else "bold"
+    console.print(Text(pair_headline(p), style=style))
+    for note in inside_lines(p):
+        _indented(console, Text(f"({note})", style="dim"))
+    if p.swapped:
+        _indented(console, Text("(named the other way round: it is the producer of the two)", style="dim"))
+    settled = p.settled_by
+    if settled is not None:
+        line = Text(f"{settled.rule.code}", style="bold yellow")
+        line.append(f", {printable(settled.pass_name)} {steps_text(settled)}", style="not bold default")
+        if settled.reason:
+            line.append(f": “{printable(settled.reason)}”", style="not bold default")
+        _indented(console, line)
+        if settled.rule.title:
+            _indented(console, printable(settled.rule.title) + ".")
+        if settled.figures:
+            _indented(console, figures_text(settled.figures))
+        if p.said_of is not None:
+            _indented(console, said_of_line(p))
+        if settled.rule.why:
+            _indented(console, Text(printable(settled.rule.why), style="dim"))
+    elif p.outcome == "not considered":
+        _indented(console, not_considered(p))
+    elif p.path:
+        shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
+        _indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
+        print_command(console, 2, "why", *input_words, p.path[0], p.path[1])
+    console.print()
+    _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
+    where = kernels_line(p)
+    if where:
+        _indented(console, where)
+    if p.cost is not None:
+        console.print()
+        print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden)
+    if settled is not None and settled.event == "ineligible" and settled.rule.advice:
+        console.print()
+        _indented(console, printable(advice_line(settled.rule)))
+    others = [d for d in p.decisions if d is not settled]
+    if others:
+        console.print()
+        _print_decisions(console, "other decisions about the two", others, limit)
+    if settled is not None and settled.rule.code:
+        console.print()
+        print_command(console, 2, "rule", settled.rule.code)
+
+
+def _print_story(s: Story, console: Console, input_words: Sequence[str], limit: int) -> None:
+    console.print(Text(story_headline(s), style="bold"))
+    held = () if s.holder is None else (s.holder,)
+    _print_places(console, (s.subject, *held, *s.kernels[:4]))
+    if s.holder is not None:
+        console.print()
+        print_command(console, 2, "why", *input_words, s.holder.name)
+        return
+    if s.holds:
+        console.print()
+        shown = names(tuple(Place(n) for n in s.holds), 30)
+        _indented(console, f"holds {len(s.holds)} instructions of the input: {shown}")
+    for title, decisions in (("going into its users", s.as_producer), ("rewritten", s.rewrites)):
+        if decisions:
+            console.print()
+            _print_decisions(console, title, decisions, limit)
+    if s.as_consumer:
+        console.print()
+        _print_taking(s, console, limit)
+    if not (s.as_producer or s.as_consumer or s.rewrites):
+        console.print()
+        _indented(console, "No pass decided anything about it.")
+
+
+def _print_decisions(console: Console, title: str, decisions: Sequence[Decision], limit: int) -> None:
+    _indented(console, Text(title, style="bold cyan"))
+    table = plain_table(("", "left"), ("", "left"), ("", "left"), ("", "left"))
+    table.show_header = False
+    shown = decisions[:limit] if limit else decisions
+    for d in shown:
+        table.add_row(
+            Text(f"{printable(d.pass_name)} {steps_text(d)}"), *_outcome(d), Text(d.rule.code, style="yellow")
+        )
+    console.print(Padding(table, (0, 0, 0, 4)))
+    if len(shown) < len(decisions):
+        _indented(console, Text(f"and {len(decisions) - len(shown)} more (--limit)", style="dim"), 4)
+
+
+def _outcome(d: Decision) -> tuple[Text, Text]:
+    if d.event == "rewrite":
+        pair = pair_text(", ".join(d.removed), ", ".join(d.added))
+        return Text("replaced" if d.added else "removed"), Text(pair)
+    pair = pair_text(d.producer, d.consumer)
+    if d.event == "fuse":
+        made = f" = {printable(d.fusion or '')}" if d.created else ""
+        copied = " (a copy; it stays for other users)" if d.duplicated else ""
+        return Text("fused", style="green"), Text(pair + made + copied)
+    text = Text(pair)
+    text.append(f"\n{verdict(d)}", style="dim")
+    return Text("refused", style="yellow"), text
+
+
+def _print_taking(s: Story, console: Console, limit: int) -> None:
+    """What was taken in; refusals of operands by rule, because a fusion may have dozens of parameters."""
+    fused = [d for d in s.as_consumer if d.event == "fuse"]
+    if fused:
+        _print_decisions(console, "taking its operands in", fused, limit)
+    refused: dict[str, list[Decision]] = {}
+    for d in s.as_consumer:
+        if d.event == "ineligible":
+            refused.setdefault(d.rule.code, []).append(d)
+    if not refused:
+        return
+    _indented(console, Text("operands that stay outside", style="bold cyan"))
+    for code, decisions in refused.items():
+        line = Text(code, style="yellow")
+        line.append(f"  {printable(decisions[0].rule.title or verdict(decisions[0]))}", style="default")
+        _indented(console, line, 4)
+        found = list(dict.fromkeys(d.producer or "" for d in decisions))
+        steps = sorted({step for d in decisions for step in d.steps})
+        listed = ", ".join(printable(n) for n in found[:_PRODUCERS])
+        more = f" and {len(found) - _PRODUCERS} more" if len(found) > _PRODUCERS else ""
+        word = "step" if len(steps) == 1 else "steps"
+        _indented(console, Text(f"{listed}{more} ({word} {_few(steps)})", style="dim"), 6)
+
+
+def _few(steps: list[int]) -> str:
+    text = ranges(steps)
+    return text if len(text) < 60 else f"{ranges(steps[:6])}, … {steps[-1]}"

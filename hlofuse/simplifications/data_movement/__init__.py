@@ -1,1 +1,0 @@
-"""Passes on operations that only move elements: broadcasts, reshapes, slices."""

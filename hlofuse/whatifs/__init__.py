@@ -1,9 +1,0 @@
-"""What if XLA decided otherwise? Sweeps over knobs and devices, and which rule costs a module most.
-
-The folder is not called `what_if`, as the function is: importing it would hide the function.
-"""
-
-from hlofuse.whatifs.model import Axis, FixedRule, Point, Ranking, RelaxedRule, Sweep
-from hlofuse.whatifs.run import what_if
-
-__all__ = ["Axis", "FixedRule", "Point", "Ranking", "RelaxedRule", "Sweep", "what_if"]

@@ -1,0 +1,53 @@
+"""How arguments are written on the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hlofuse.capture.arguments import parse_arguments
+from hlofuse.ir.errors import HlofuseError
+
+
+def array(dtype: str, *shape: int) -> dict[str, Any]:
+    return {"array": {"dtype": dtype, "shape": list(shape)}}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("f32[128,512]", [array("float32", 128, 512)]),
+        ("float32[4], i32[2]", [array("float32", 4), array("int32", 2)]),
+        ("f32[2] s32[] pred[3]", [array("float32", 2), array("int32"), array("bool", 3)]),
+        ("bf16[ ]", [array("bfloat16")]),
+        ("{'w': f32[2], 'b': u8[1]}", [{"dict": [["w", array("float32", 2)], ["b", array("uint8", 1)]]}]),
+        ("f32[2] {'w': f32[3]}", [array("float32", 2), {"dict": [["w", array("float32", 3)]]}]),
+        ("[f32[1], f64[2]]", [{"list": [array("float32", 1), array("float64", 2)]}]),
+        ("(f32[1],)", [{"tuple": [array("float32", 1)]}]),
+        ("3, -1.5, True, None, 'relu'", [{"value": v} for v in (3, -1.5, True, None, "relu")]),
+    ],
+)
+def test_what_is_read(text: str, expected: list[dict[str, Any]]) -> None:
+    assert parse_arguments(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("f31[2]", "no element type f31; did you mean"),
+        ("f32[2", "cannot be read"),
+        ("f32[n]", "dimensions are whole numbers"),
+        ("f32[-2]", "dimensions are whole numbers"),
+        ("f32[True]", "dimensions are whole numbers"),
+        ("exit()", "no shape or plain value"),
+        ("__import__('os')", "no shape or plain value"),
+        ("-'a'", "no shape or plain value"),
+        ("[" * 5000, "--args"),
+        ("\0", "cannot be read"),
+    ],
+)
+def test_what_is_not(text: str, said: str) -> None:
+    with pytest.raises(HlofuseError, match=said):
+        parse_arguments(text)

@@ -1,0 +1,156 @@
+"""Explanations: the data, and how it looks on samples (golden files a person can read)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import load
+from hlofuse.ir import parse_module
+from hlofuse.replay import replay
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.model import Explanation
+
+from ..running import Golden, Run
+
+SMALL = (
+    "softmax",
+    "gpt2_block",
+    *(f"../cartpole/cpu/{n}" for n in ("precomputed_noise", "scan", "baseline")),
+)
+
+
+def explained(text: str) -> Explanation:
+    return explain(replay(parse_module(text)))
+
+
+def explained_sample(samples: Path, name: str) -> Explanation:
+    return explain(replay(load(samples / "cpu" / name)))
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.parametrize("name", ["softmax", "gpt2_block", "../cartpole/cpu/scan"])
+def test_text(
+    hlofuse: Run, golden: Golden, samples: Path,
+    monkeypatch: pytest.MonkeyPatch, name: str, columns: int,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(samples / "cpu")
+    result = hlofuse("explain", f"{name}/before.hlo", "--limit", 6, columns=columns)
+    assert (result.status, result.err) == (0, "")
+    golden(f"explain/{name.replace('../cartpole/cpu/', 'cartpole_')}.{columns}.txt", result.out)
+    assert all(len(line) <= columns for line in result.out.split("\n"))
+
+
+def test_markdown_and_json(
+    hlofuse: Run, golden: Golden, samples: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(samples / "cpu")
+    for form, ending in (("markdown", "md"), ("json", "json")):
+        result = hlofuse("explain", "softmax/before.hlo", "--format", form)
+        golden(f"explain/softmax.{ending}", result.out)
+    assert json.loads(result.out)["schema"] == "hlofuse.explain/1"
+
+
+def test_only_refused(
+    hlofuse: Run, golden: Golden, samples: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(samples / "cpu")
+    result = hlofuse("explain", "softmax/before.hlo", "--only-refused", "--pass", "fusion")
+    golden("explain/softmax.only_refused.txt", result.out)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_what_fusions_save_adds_up(samples: Path, name: str) -> None:
+    """Bytes saved by fusions, and by wrapping, are the difference of the totals."""
+    e = explained_sample(samples, name)
+    saved = sum(g.bytes_saved for p in e.passes for g in p.fused)
+    total = e.before.cost.bytes_accessed - e.after.cost.bytes_accessed
+    rewritten = sum(len(p.rewrites) for p in e.passes)
+    # Shares of copied operations are whole bytes; a wrapped scatter is counted with its whole result.
+    assert saved == pytest.approx(total, rel=0.01) or rewritten
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_refusals_are_edges_of_the_result(samples: Path, name: str) -> None:
+    found = replay(load(samples / "cpu" / name))
+    after = {i.name: i for i in found.after.instructions()}
+    for story in explain(found).passes:
+        for r in story.refused:
+            if r.consumer is not None:
+                assert r.consumer in after
+        pairs = [(r.producer.name, r.consumer) for r in story.refused if r.between_kernels]
+        assert len(pairs) == len(set(pairs))
+
+
+TWO_USERS = """HloModule m
+
+ENTRY %main (p: f32[8], q: f32[8]) -> (f32[8], f32[8]) {
+  %p = f32[8]{0} parameter(0)
+  %q = f32[8]{0} parameter(1)
+  %e = f32[8]{0} exponential(%p)
+  %a = f32[8]{0} add(%e, %q)
+  %b = f32[8]{0} multiply(%e, %q)
+  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %b)
+}
+"""
+
+
+def test_an_expensive_producer_with_two_users() -> None:
+    e = explained(TWO_USERS)
+    assert e.before.kernels == 3
+    assert {o.rule.code for o in e.obstacles} == {"IF004"}
+    assert [(r.producer.name, r.bytes_between) for r in e.obstacles[0].refusals] == [("e", 32), ("e", 32)]
+    assert e.obstacles[0].edges == 2
+
+
+def test_a_module_with_nothing_to_fuse(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(
+        "HloModule m\n\nENTRY %main (p: f32[8]) -> f32[8] {\n  ROOT %p = f32[8]{0} parameter(0)\n}\n"
+    )
+    result = hlofuse("explain", path)
+    assert result.status == 0
+    assert "0 kernels → 0" in result.out
+    assert "Nothing stands between two kernels" in result.out
+
+
+def test_one_computation_alone(samples: Path) -> None:
+    found = replay(load(samples / "cartpole" / "cpu" / "scan"))
+    homes = {g.computation for p in explain(found).passes for g in p.fused}
+    assert len(homes) > 1 or homes
+    home = sorted(homes)[0]
+    alone = explain(found, computation=home)
+    assert {g.computation for p in alone.passes for g in p.fused} == {home}
+    assert alone.before == explain(found).before
+
+
+def test_names_of_passes_and_computations_are_checked(hlofuse: Run, samples: Path) -> None:
+    path = samples / "cpu" / "softmax" / "before.hlo"
+    result = hlofuse("explain", path, "--pass", "fusoin")
+    assert result.status == 2
+    assert "has no pass fusoin (it has fusion, fusion-wrapper); did you mean fusion" in result.err
+    result = hlofuse("explain", path, "--computation", "main.4")
+    assert result.status == 2
+    assert "did you mean main.3?" in result.err
+
+
+def test_decisions_are_not_told_from_another_stage(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    path = samples / "cpu" / "softmax" / "after.hlo"
+    result = hlofuse("why", path, "ynn_fusion")
+    assert (result.status, result.out) == (2, "")
+    assert "already fused" in result.err
+    assert f"That dump lies beside it: {path.with_name('before.hlo')}" in result.err
+    alone = tmp_path / "after.hlo"
+    alone.write_bytes(path.read_bytes())
+    assert "--xla_dump_hlo_pass_re=.*" in hlofuse("why", alone, "ynn_fusion").err
+    assert hlofuse("why", path, "ynn_fusion", "--assume-input").status == 0
+
+
+def test_a_what_if_run_says_so(hlofuse: Run, samples: Path) -> None:
+    path = samples / "cpu" / "softmax" / "before.hlo"
+    result = hlofuse("explain", path, "--disable", "CPU007")
+    assert "jit_softmax on cpu, what if: without CPU007" in result.out

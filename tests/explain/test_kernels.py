@@ -1,0 +1,193 @@
+"""`kernels`: who runs what, in each format, from each moment of a compilation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.inputs import load
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.replay import replay
+from hlofuse.reports.kernels import Choice, kernel_selection
+from hlofuse.rules.catalogue import catalogue
+
+from ..running import Golden, Run
+
+GPU = ("--target", "gpu", "--device", "h100_sxm")
+CARD = ("--target", "gpu", "--device", "rtx2080ti")
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_text(hlofuse: Run, golden: Golden, samples: Path, columns: int) -> None:
+    for name, options in (("gpt2_block", GPU), ("../cartpole/gpu/baseline", CARD)):
+        result = hlofuse("kernels", samples / "gpu" / name, *options, columns=columns)
+        assert (result.status, result.err) == (0, "")
+        golden(f"kernels/gpu_{name.replace('../cartpole/gpu/', 'cartpole_')}.{columns}.txt", result.out)
+    result = hlofuse("kernels", samples / "cpu" / "gpt2_block", "--limit", 8, columns=columns)
+    golden(f"kernels/cpu_gpt2_block.{columns}.txt", result.out)
+
+
+def test_json_and_markdown(
+    hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(samples)
+    golden("kernels/gpu_softmax.md", hlofuse("kernels", "gpu/softmax", *GPU, "--format", "markdown").out)
+    result = hlofuse("kernels", "gpu/softmax", *GPU, "--limit", 1, "--format", "json")
+    golden("kernels/gpu_softmax.json", result.out)
+    found = json.loads(result.out)
+    assert found["schema"] == "hlofuse.kernels/1"
+    assert sum(r["kernels"] for r in found["runners"]) == len(found["kernels"])  # --limit is for people
+    assert {k["rule"] for k in found["kernels"]} == set(found["rules"])
+
+
+def test_a_fused_module_is_taken_as_it_is(hlofuse: Run, samples: Path) -> None:
+    for folder, options in (("cpu", ()), ("gpu", GPU)):
+        case = samples / folder / "gpt2_block"
+        before, after = (
+            json.loads(hlofuse("kernels", case / f"{moment}.hlo", *options, "--format", "json").out)
+            for moment in ("before", "after")
+        )
+        assert (before["replayed"], after["replayed"]) == (True, False)
+        strip = lambda r: sorted((k["run_by"], k["shape"], k["blocks"]) for k in r["kernels"])  # noqa: E731
+        assert strip(before) == strip(after)
+
+
+def test_in_the_order_of_the_module(hlofuse: Run, samples: Path) -> None:
+    case = samples / "gpu" / "softmax"
+    found = json.loads(hlofuse("kernels", case, *GPU, "--format", "json").out)
+    out = hlofuse("kernels", case, *GPU, "--order", "module").out
+    places = [out.index(f"\n{k['name']} ") for k in found["kernels"]]
+    assert places == sorted(places)
+
+
+def test_every_rule_says_who_runs_the_kernel() -> None:
+    for code, rule in catalogue().items():
+        assert bool(rule.runs) == code.startswith(("EM", "EC")), code
+
+
+def test_wrong_input_is_told(hlofuse: Run, samples: Path, deviceless: Path) -> None:
+    result = hlofuse("kernels", deviceless)
+    assert result.status == 2
+    assert "target gpu asks for --device" in result.err
+    result = hlofuse("kernels", deviceless, "--target", "gpu")
+    assert result.status == 2
+    assert "asks for --device" in result.err
+    result = hlofuse("kernels", samples / "cpu" / "softmax", "--disable", "EM040")
+    assert result.status == 2
+    assert "tells who runs a kernel" in result.err
+
+
+PRODUCT_OF_A_VECTOR = """\
+HloModule m
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %add.1 = f32[] add(%a, %b)
+}
+
+ENTRY %main (v: f32[512], m: f32[512,1024]) -> f32[1024] {
+  %v = f32[512]{0} parameter(0)
+  %m = f32[512,1024]{1,0} parameter(1)
+  %b = f32[512,1024]{1,0} broadcast(%v), dimensions={0}, metadata={op_name="jit(f)/dot_general"}
+  %mul = f32[512,1024]{1,0} multiply(%b, %m), metadata={op_name="jit(f)/dot_general"}
+  %zero = f32[] constant(0)
+  ROOT %sum = f32[1024]{0} reduce(%mul, %zero), dimensions={0}, to_apply=%add, metadata={op_name="jit(f)/dot"}
+}
+"""
+
+
+def fused_on_gpu(text: str, device: str = "h100_sxm") -> tuple[Choice, ...]:
+    after = replay(parse_module(text), "gpu", device=device).after
+    return kernel_selection(after, "gpu", device=load_device(device)).kernels
+
+
+def test_a_product_with_a_vector_is_no_library_call() -> None:
+    (kernel,) = fused_on_gpu(PRODUCT_OF_A_VECTOR)
+    assert (kernel.run_by, kernel.rule.code) == ("reduction emitter", "EM040")
+    assert [n.rule.code for n in kernel.notes] == ["EM060"]
+    assert kernel.notes[0].figures == {"product": "sum.1"}
+    assert kernel.figures["reduces"] == "1,024 columns of 512"
+
+
+def test_one_row_is_one_row() -> None:
+    text = """\
+HloModule m
+%add {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+ENTRY %main {
+  %p = f32[6400]{0} parameter(0)
+  %exp = f32[6400]{0} exponential(%p)
+  %zero = f32[] constant(0)
+  ROOT %sum = f32[] reduce(%exp, %zero), dimensions={0}, to_apply=%add
+}
+"""
+    (kernel,) = fused_on_gpu(text)
+    assert kernel.figures["reduces"] == "1 row of 6,400"
+
+
+def test_a_product_no_library_takes() -> None:
+    text = """\
+HloModule m
+
+ENTRY %main (a: s32[128,256], b: s32[256,64]) -> s32[128,64] {
+  %a = s32[128,256]{1,0} parameter(0)
+  %b = s32[256,64]{1,0} parameter(1)
+  ROOT %dot = s32[128,64]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+    (kernel,) = fused_on_gpu(text)
+    # XLA made it `wrapped_dot`, 64 blocks of 128 threads.
+    assert (kernel.run_by, kernel.blocks, kernel.threads) == ("loop emitter", 64, 128)
+    assert [n.rule.code for n in kernel.notes] == ["EM061"]
+    (on_cpu,) = kernel_selection(parse_module(text), "cpu").kernels
+    assert (on_cpu.run_by, on_cpu.rule.code) == ("Eigen", "EC003")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "batch", "run_by"),
+    [
+        (("f32[1,512]", "f32[512,64]", "f32[1,64]"), "", "matrix-vector loop"),
+        (("f32[3,3]", "f32[3,3]", "f32[3,3]"), "", "plain loops"),
+        (("bf16[64,64]", "bf16[64,64]", "bf16[64,64]"), "", "plain loops"),
+        (("f32[4,64,64]", "f32[4,64,64]", "f32[4,64,64]"), "0", "Eigen"),
+    ],
+)
+def test_products_on_cpu(shapes: tuple[str, str, str], batch: str, run_by: str) -> None:
+    a, b, c = shapes
+    left = shapes[0].count(",")
+    text = (
+        f"HloModule m\n\nENTRY %main (a: {a}, b: {b}) -> {c} {{\n  %a = {a} parameter(0)\n  %b = {b} "
+        "parameter(1)\n"
+        f"  ROOT %dot = {c} dot(%a, %b), lhs_batch_dims={{{batch}}}, rhs_batch_dims={{{batch}}},"
+        f" lhs_contracting_dims={{{left}}}, rhs_contracting_dims={{{left - 1}}}\n}}\n"
+    )
+    (kernel,) = kernel_selection(parse_module(text), "cpu").kernels
+    assert kernel.run_by == run_by
+
+
+def test_older_releases_have_emitters_of_their_own(samples: Path) -> None:
+    module = load(samples / "gpu" / "softmax" / "before.hlo")
+    device = load_device("v100")
+    fused = replay(module, "gpu-legacy", device=device).after
+    found = kernel_selection(fused, "gpu-legacy", device=device)
+    assert found.release == "jaxlib 0.4.35"
+    assert all(k.blocks for k in found.kernels)
+
+
+def test_names_of_a_dump_are_made_safe(hlofuse: Run) -> None:
+    text = (
+        "HloModule m\n\nENTRY %main (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n"
+        '  ROOT %c = f32[8]{0} custom-call(%p), custom_call_target="f\\033[31m|x"\n}\n'
+    )
+    for form in ("text", "markdown"):
+        result = hlofuse("kernels", "-", "--format", form, stdin=text.encode())
+        assert result.status == 0
+        assert "\x1b" not in result.out
+        assert "EC007" in result.out

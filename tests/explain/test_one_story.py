@@ -1,0 +1,149 @@
+"""`explain` and `why` tell one story: the rule that keeps two kernels apart is the same in both."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hlofuse.account import observed_replay
+from hlofuse.inputs import load
+from hlofuse.ir import parse_module
+from hlofuse.replay import variant_of
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.model import Explanation
+from hlofuse.reports.why import Pair, why
+from hlofuse.reports.why.own_names import in_the_input
+
+from ..running import Run
+
+DATA = Path(__file__).parents[1] / "data" / "gpu.tar.xz"
+PROGRAMS = (
+    "row_col_reductions",
+    "batch_norm_train",
+    "gpt2_block",
+    "scan_update_buffer",
+    "mlp",
+    "softmax_column",
+    "lstm_scan",
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packed")
+    with tarfile.open(DATA) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_obstacle_is_what_why_answers(corpus: Path, name: str) -> None:
+    folder = next(p.parent for p in corpus.rglob(f"h100_sxm/{name}/before.hlo"))
+    observed = observed_replay(load(folder), variant_of("gpu", "h100_sxm"))
+    told = [(o.rule.code, r) for o in explain(observed.replay, costs=observed.costs).obstacles
+            for r in o.refusals]  # fmt: skip
+    assert told
+    for code, r in told:
+        answer = why(observed.replay, r.producer.name, r.consumer_then)
+        assert isinstance(answer, Pair)
+        assert answer.outcome in ("refused", "does not pay"), (r.producer.name, r.consumer_then)
+        assert answer.settled_by is None or answer.settled_by.rule.code == code
+
+
+def test_the_pair_that_is_shown_is_the_pair_to_ask_about(hlofuse: Run, samples: Path) -> None:
+    folder = str(samples / "gpu" / "gpt2_block")
+    lines = hlofuse("explain", folder, "--device", "h100_sxm", columns=60).out.splitlines()
+    shown = next(k for k, line in enumerate(lines) if line.startswith("  PF031  Only bitcasts"))
+    producer, arrow, consumer = lines[shown + 1].split()[:3]
+    assert arrow == "→"
+    command = next(line for line in lines[shown:] if " why " in line)  # however long, on one line
+    assert command.split() == ["hlofuse", "why", folder, "--device", "h100_sxm", producer, consumer]
+    assert hlofuse(*command.split()[1:]).out.startswith(f"{producer} was not fused into {consumer}.\n  PF031")
+
+
+def test_a_view_is_no_kernel_to_compare_with(samples: Path) -> None:
+    run = observed_replay(load(samples / "gpu" / "gpt2_block"), variant_of("gpu", "h100_sxm"))
+    of_view = why(run.replay, "fusion.21", "bitcast.50.0", costs=run.costs)
+    assert isinstance(of_view, Pair)
+    assert (of_view.outcome, of_view.cost) == ("refused", None)
+
+
+BITCAST = """HloModule seen
+ENTRY e {
+  p = f32[512,512]{1,0} parameter(0)
+  q = f32[256,1024]{1,0} parameter(1)
+  s = f32[512,512]{1,0} exponential(p)
+  b = f32[256,1024]{1,0} bitcast(s)
+  ROOT c = f32[256,1024]{1,0} custom-call(b, q), custom_call_target="library"
+}"""
+
+
+def explained(text: str) -> tuple[Explanation, Pair]:
+    observed = observed_replay(parse_module(text), variant_of("gpu", "h100_sxm"))
+    answer = why(observed.replay, "s", "c", costs=observed.costs)
+    assert isinstance(answer, Pair)
+    return explain(observed.replay, costs=observed.costs), answer
+
+
+def test_a_value_read_as_a_view_is_between_the_two_kernels() -> None:
+    found, answer = explained(BITCAST)
+    assert [(r.kernel, r.consumer) for o in found.obstacles for r in o.refusals] == [("s", "c")]
+    assert answer.outcome == "refused"
+
+
+LOOP = """HloModule often
+body {
+  t = (s32[], f32[1048576]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[1048576] get-tuple-element(t), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[1048576] negate(x)
+  ROOT u = (s32[], f32[1048576]) tuple(j, y)
+}
+cond {
+  t = (s32[], f32[1048576]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(7)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  a = s32[] constant(0)
+  p = f32[1048576] parameter(0)
+  q = f32[1048576] exponential(p)
+  t = (s32[], f32[1048576]) tuple(a, q)
+  ROOT w = (s32[], f32[1048576]) while(t), condition=cond, body=body, backend_config=CONFIG
+}"""
+
+
+@pytest.mark.parametrize(("config", "turns"), [('{"known_trip_count":{"n":"7"}}', 7), ("{}", 1)])
+def test_a_loop_counts_as_often_as_it_runs(config: str, turns: int) -> None:
+    text = LOOP.replace("CONFIG", config)
+    observed = observed_replay(parse_module(text), variant_of("gpu", "h100_sxm"))
+    found = explain(observed.replay, costs=observed.costs)
+    assert [(p.kernels, p.trips) for p in found.loops] == [(3, turns if turns > 1 else None)]
+    in_loop = next(k for k in found.dearest if k.place.name == "y")
+    once = next(k for k in found.dearest if k.place.name == "q")
+    assert (in_loop.turns, once.turns) == (turns, 1)
+    assert in_loop.us == pytest.approx((in_loop.kernel.us + 1.0) * turns)
+
+
+def test_what_why_advises_holds(hlofuse: Run, samples: Path) -> None:
+    names = ("fusion.28", "triton_softmax.6")
+    asked = ("why", str(samples / "gpu" / "gpt2_block"), "--device", "h100_sxm", *names)
+    said = hlofuse(*asked)
+    assert "it would stop paying" in said.out
+    attempt = said.out.split("try it: ")[1].split()
+    changed = hlofuse(*asked, *attempt[:2])
+    assert "was not fused into triton_softmax.6: it would cost time" in changed.out
+
+
+def test_names_given_on_the_way_stand_for_operations_of_the_input(samples: Path) -> None:
+    folder = samples / "gpu" / "gpt2_block"
+    run = observed_replay(load(folder), variant_of("gpu", "h100_sxm")).replay
+    assert in_the_input(("mul.16.0", "fusion.21"), run)[0] == "mul.16.0"
+    assert in_the_input(("%fusion.28", "triton_softmax.6"), run) == ["add.9.0", "triton_softmax.6"]
+    assert in_the_input(("gemm_fusion_dot.2", "fusion.21"), run) == ["gemm_fusion_dot.2", "mul.29.0"]
+    assert in_the_input(("nothing", "fusion.21"), run) == ["nothing", "fusion.21"]

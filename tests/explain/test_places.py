@@ -1,0 +1,76 @@
+"""Where an operation of a program on a framework comes from: its layer, both places in the source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hlofuse.ir import parse_module
+from hlofuse.replay import replay
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.phrases import origin, sources
+
+from ..running import Run
+
+TEXT = """HloModule jit_f, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
+
+FileNames
+1 "/home/me/net.py"
+2 "/home/me/env/lib/python3.12/site-packages/keras/src/backend/jax/nn.py"
+
+FunctionNames
+1 "call"
+2 "relu"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=9}
+2 {file_name_id=2 function_name_id=2 line=35 end_line=35 column=1 end_column=9}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  %own = f32[8]{0} negate(%p), metadata={op_name="jit(f)/neg" stack_frame_id=1}
+  %deep = f32[8]{0} exponential(%own), metadata={op_name="jit(f)/jvp(block_0)/relu_1/exp" stack_frame_id=2}
+  ROOT %last = f32[8]{0} tanh(%deep), metadata={op_name="transpose(jvp(block_1))/tanh" stack_frame_id=2}
+}
+"""
+
+
+def test_a_line_in_an_installed_package_is_told_with_the_users_own() -> None:
+    module = parse_module(TEXT)
+    own, deep = (module.find(n) for n in ("own", "deep"))
+    assert own is not None
+    assert deep is not None
+    assert str(module.source_of(own)) == "/home/me/net.py:7"
+    assert module.called_from(own) is None
+    assert str(module.source_of(deep)) == "keras/src/backend/jax/nn.py:35"
+    assert str(module.called_from(deep)) == "/home/me/net.py:7"
+
+
+def test_an_explanation_names_the_layer() -> None:
+    explanation = explain(replay(parse_module(TEXT)))
+    (group,) = explanation.passes[0].fused
+    places = {s.producer.name: origin(s.producer) for s in group.steps}
+    assert places == {
+        "own": "/home/me/net.py:7 call",
+        "deep": "block_0/relu_1: keras/src/backend/jax/nn.py:35 relu, from /home/me/net.py:7 call",
+    }
+    assert sources(group) == (
+        "block_1, backward: keras/src/backend/jax/nn.py:35 relu, from /home/me/net.py:7 call"
+    )
+
+
+def test_like_kernels_of_other_layers_are_counted() -> None:
+    explanation = explain(replay(parse_module(TEXT)))
+    (group,) = explanation.passes[0].fused
+    assert origin(group.fusion, 2).startswith("block_1, backward, and 2 like it: keras/")
+
+
+def test_why_tells_it_as_well(hlofuse: Run, tmp_path: Path) -> None:
+    dump = tmp_path / "before.hlo"
+    dump.write_text(TEXT)
+    told = hlofuse("why", str(dump), "own", "deep", columns=200).out
+    assert "block_0/relu_1: keras/src/backend/jax/nn.py:35 relu, from /home/me/net.py:7 call" in told

@@ -1,0 +1,235 @@
+"""`why`: one instruction, a pair, fusions made on the way, names that do not exist."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import load
+from hlofuse.ir import parse_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.replay import Replay, replay
+from hlofuse.reports.why import Pair, Story, why
+
+from ..running import Golden, Run
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> Replay:
+    return replay(load(Path(__file__).parents[2] / "samples" / "cpu" / "gpt2_block"))
+
+
+def pair(run: Replay, a: str, b: str) -> Pair:
+    answer = why(run, a, b)
+    assert isinstance(answer, Pair)
+    return answer
+
+
+def story(run: Replay, name: str) -> Story:
+    answer = why(run, name)
+    assert isinstance(answer, Story)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("label", "names"),
+    [
+        ("refused", ["add.9", "bitcast_add_fusion"]),
+        ("fused", ["mul.29", "bitcast.9"]),
+        ("apart", ["mul.28", "ynn_fusion"]),
+        ("story", ["add.9"]),
+        ("copied", ["broadcast.10"]),
+        ("fusion", ["multiply_bitcast_fusion"]),
+    ],
+)
+def test_text(
+    hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch, label: str, names: list[str]
+) -> None:
+    monkeypatch.chdir(samples / "cpu")
+    result = hlofuse("why", "gpt2_block/before.hlo", *names)
+    assert (result.status, result.err) == (0, "")
+    golden(f"why/{label}.txt", result.out)
+    assert all(len(line) <= 80 for line in result.out.split("\n"))
+
+
+@pytest.mark.parametrize("names", [["add.9", "bitcast_add_fusion"], ["add.9"]])
+def test_markdown_and_json(
+    hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    monkeypatch.chdir(samples / "cpu")
+    label = "pair" if len(names) == 2 else "story"
+    result = hlofuse("why", "gpt2_block/before.hlo", *names, "--format", "markdown")
+    golden(f"why/{label}.md", result.out)
+    result = hlofuse("why", "gpt2_block/before.hlo", *names, "--format", "json")
+    golden(f"why/{label}.json", result.out)
+    assert json.loads(result.out)["schema"] == "hlofuse.why/1"
+
+
+def test_a_percent_sign_is_no_part_of_a_name(gpt2: Replay) -> None:
+    assert why(gpt2, "%add.9") == why(gpt2, "add.9")
+
+
+def test_a_pair_is_understood_either_way_round(gpt2: Replay) -> None:
+    there, back = pair(gpt2, "add.9", "bitcast_add_fusion"), pair(gpt2, "bitcast_add_fusion", "add.9")
+    assert not there.swapped
+    assert back.swapped
+    assert there.settled_by == back.settled_by
+
+
+def test_the_consumer_may_be_named_by_what_it_became(gpt2: Replay) -> None:
+    """add.13 became bitcast_add_fusion: the same pair under three names."""
+    by_input = pair(gpt2, "add.9", "add.13")
+    by_fusion = pair(gpt2, "add.9", "bitcast_add_fusion")
+    assert by_input.outcome == by_fusion.outcome == "refused"
+    assert by_input.settled_by == by_fusion.settled_by
+
+
+def test_repeated_refusals_are_one_decision(gpt2: Replay) -> None:
+    decisions = [d for d in story(gpt2, "add.9").as_producer if len(d.steps) > 1]
+    assert decisions
+    assert all(list(d.steps) == sorted(set(d.steps)) for d in decisions)
+
+
+def test_the_fate_of_each_kind_of_instruction(gpt2: Replay) -> None:
+    assert story(gpt2, "mul.28").fate == "fused"
+    assert story(gpt2, "multiply_bitcast_fusion").fate == "kernel"
+    assert story(gpt2, "ynn_fusion").fate == "kernel"
+    assert story(gpt2, "xs_1_.1").fate == "no kernel"
+    assert len(story(gpt2, "broadcast.10").kernels) == 6
+
+
+def test_every_name_has_a_story(gpt2: Replay) -> None:
+    for instruction in (*gpt2.before.instructions(), *gpt2.after.instructions()):
+        story(gpt2, instruction.name)
+
+
+def test_every_edge_has_an_answer(gpt2: Replay) -> None:
+    for consumer in gpt2.before.entry:
+        for producer in consumer.operands:
+            found = pair(gpt2, producer.name, consumer.name)
+            assert found.outcome in ("fused", "refused", "not considered")
+            if found.outcome == "refused":
+                assert found.settled_by is not None
+                assert not found.shared
+
+
+def test_parts_of_a_library_fusion_stand_for_it(gpt2: Replay, hlofuse: Run, samples: Path) -> None:
+    """Whoever reads the dump meets the dot inside the fusion first."""
+    holder = gpt2.before.entry.find("ynn_fusion")
+    assert holder is not None
+    root = holder.fused_computation.root
+    inside = story(gpt2, root.name)
+    assert (inside.fate, inside.holder and inside.holder.name) == ("inside", "ynn_fusion")
+    found = pair(gpt2, root.name, "bitcast_add_fusion")
+    assert found.inside == ((root.name, "ynn_fusion"),)
+    assert found.settled_by == pair(gpt2, "ynn_fusion", "bitcast_add_fusion").settled_by
+    both = pair(gpt2, root.name, root.operands[0].name)
+    assert both.outcome == "not considered"
+    for form in ("text", "markdown"):
+        out = hlofuse("why", samples / "cpu" / "gpt2_block", root.name, "--format", form).out
+        assert "is a part of ynn" in out.replace("\\", "")
+
+
+def test_the_function_of_a_reduce_stands_for_the_reduce() -> None:
+    run = replay(
+        parse_module("""HloModule m
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[8]) -> f32[] {
+  %p = f32[8]{0} parameter(0)
+  %z = f32[] constant(0)
+  ROOT %r = f32[] reduce(%p, %z), dimensions={0}, to_apply=%sum
+}
+""")
+    )
+    found = story(run, "s")
+    assert found.fate == "inside"
+    assert found.holder is not None
+    assert found.holder.name == "r"
+    assert pair(run, "p", "s").consumer.name == "r"
+
+
+def test_a_copy_inside_a_fusion_made_on_the_way(gpt2: Replay) -> None:
+    known = {i.name for i in gpt2.before.instructions()}
+    copies = [
+        i
+        for f in gpt2.after.entry
+        if f.fusion_kind == "kLoop"
+        for i in f.fused_computation
+        if i.opcode == "parameter" and i.name not in known
+    ]
+    assert copies
+    assert all(story(gpt2, i.name).fate == "inside" for i in copies)
+
+
+def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path) -> None:
+    with pytest.raises(HlofuseError, match=r"has no instruction mul\.281; did you mean mul\.28"):
+        why(gpt2, "mul.281")
+    result = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "bitcast_ad_fusion")
+    assert (result.status, result.out) == (2, "")
+    assert "did you mean" in result.err
+
+
+def test_of_a_line_of_the_program_the_kernels_are_named(gpt2: Replay) -> None:
+    with pytest.raises(HlofuseError) as told:
+        why(gpt2, "programs.py:301")
+    kernels = str(told.value).split(" come of programs.py:301; name one: ")[1].split(", ")
+    assert "broadcast_select_fusion" in kernels
+    assert all(story(gpt2, k).fate in ("kernel", "fused") for k in kernels)
+    with pytest.raises(HlofuseError, match="and no kernel comes of a line of that name"):
+        why(gpt2, "programs.py:9999")
+
+
+def test_a_line_of_one_kernel_stands_for_that(hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("why", samples / "cpu" / "gpt2_block", "programs.py:302", "--format", "json")
+    assert result.status == 0
+    kernel = json.loads(result.out)["instruction"]["name"]
+    assert kernel != "programs.py:302"
+    assert hlofuse("why", samples / "cpu" / "gpt2_block", kernel, "--format", "json").out == result.out
+
+
+def test_an_operation_that_stays_for_another_user() -> None:
+    run = replay(
+        parse_module("""HloModule m
+
+ENTRY %main (p: f32[8]) -> (f32[8], f32[8]) {
+  %p = f32[8]{0} parameter(0)
+  %n = f32[8]{0} negate(%p)
+  %a = f32[8]{0} add(%n, %n)
+  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%a, %n)
+}
+""")
+    )
+    found = pair(run, "n", "a")
+    assert found.outcome == "fused"
+    assert found.settled_by is not None
+    assert found.settled_by.duplicated
+    # It is computed in the fusion, and once more for the result.
+    assert len(story(run, "n").kernels) == 2
+
+
+def test_the_same_name_twice(gpt2: Replay) -> None:
+    assert pair(gpt2, "add.9", "add.9").outcome == "apart"
+
+
+def test_a_long_tuple_is_cut_behind_an_element() -> None:
+    from hlofuse.reports.why.text import _shape_text
+
+    element = "f32[32,4,4,128]{3,2,1,0}"
+    assert _shape_text(f"(f32[8], {element})") == f"(f32[8], {element})"
+    assert _shape_text(f"(f32[8], {', '.join(3 * [element])})") == f"(f32[8], {element}, … 4 in all)"
+
+
+def test_a_name_given_twice_is_one_instruction(hlofuse: Run, samples: Path) -> None:
+    """It is said, and described once."""
+    for form in ("text", "markdown"):
+        told = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "add.9", "--format", form).out
+        assert "is one instruction: name two, or only this one." in told
+        assert told.count("f32[4,64,128]") == 1

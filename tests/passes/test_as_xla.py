@@ -1,0 +1,89 @@
+"""Ahead of fusion as XLA:CPU: whole programs, single passes and small cases, settled by XLA's own dumps.
+
+`tests/data/cpu-unoptimized.tar.xz` is made by `tests/tools/pack_simplifications.py`: the 63 programs of the
+corpus and 337 random ones, and of every pass a few modules that it changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.ir.verifier import check_module
+from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification
+from hlofuse.pipelines.lowering import pipelines_of
+from hlofuse.pipelines.manager import prepare
+
+from ..tools.compare_simplifications import same_structure
+from .packed import archive
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.expected.hlo"))
+PARTS = 8
+DIFFERENT = {
+    "random_1003",  # a constant that is left out of the dump counts upwards
+    "random_1059",  # the same
+    "random_2053",  # a constant that is left out of the dump counts upwards
+    "random_3026",  # reduce-decomposer
+    "random_3029",  # reduction of a concatenation in a second round
+}
+
+
+def simple_steps(step: Simplification) -> dict[str, Simplification]:
+    """The passes in it by name."""
+    if isinstance(step, FixedPoint) and isinstance(step.of, Pipeline):
+        return simple_steps(step.of)
+    if isinstance(step, Pipeline):
+        return {name: inner for s in step.steps for name, inner in simple_steps(s).items()}
+    return {} if isinstance(step, NotRepeated) else {step.name: step}
+
+
+# No broadcast that comes by StableHLO is out of order; `test_gpu.py` has XLA's answers. No packed program has
+# any of the others, the small cases do.
+_NEVER_SEEN = {"broadcast_canonicalizer", "gather_expander", "sharding-remover"}
+PASSES = {name: step for pipeline in pipelines_of("cpu") for name, step in simple_steps(pipeline).items()}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_programs_come_out_as_xla_has_them_ahead_of_fusion(part: int) -> None:
+    different = set()
+    names = sorted(case for case in archive("cpu") if case.startswith("programs/"))[part::PARTS]
+    assert len(names) >= 50
+    for case in names:
+        texts = archive("cpu")[case]
+        out = prepare(parse_module(texts["before"]), "cpu")
+        check_module(out.module)
+        assert not out.skipped, case
+        if not same_structure(out.module, parse_module(texts["ahead"])):
+            different.add(case.removeprefix("programs/"))
+    assert different == {name for name in DIFFERENT if f"programs/{name}" in names}
+
+
+@pytest.mark.parametrize("name", sorted(PASSES.keys() - _NEVER_SEEN))
+def test_a_pass_changes_a_module_as_xla_does(name: str) -> None:
+    cases = [texts for case, texts in archive("cpu").items() if case.startswith(f"passes/{name}/")]
+    assert cases
+    for texts in cases:
+        module = parse_module(texts["given"])
+        assert PASSES[name].run(module)
+        check_module(module)
+        assert same_structure(module, parse_module(texts["left"]))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.split(".")[0])
+def test_a_small_case_comes_out_as_xla_has_it(path: Path) -> None:
+    module = parse_module(path.with_name(path.name.replace(".expected", "")).read_text(encoding="utf-8"))
+    out = prepare(module, "cpu")
+    assert not out.skipped
+    assert same_structure(out.module, parse_module(path.read_text(encoding="utf-8")))
+
+
+def test_a_broadcast_is_put_in_order_after_layout_assignment() -> None:
+    path = Path(__file__).parent / "gpu_cases" / "broadcast_out_of_order.hlo"
+    out = prepare(parse_module(path.read_text(encoding="utf-8")), "cpu").module
+    (broadcast,) = (i for i in out.instructions() if i.opcode == "broadcast")
+    assert list(broadcast.dimensions) == [1, 2]
+    (transpose,) = broadcast.operands
+    assert transpose.opcode == "transpose"
+    assert transpose.shape.minor_to_major == transpose.operands[0].shape.minor_to_major

@@ -1,0 +1,61 @@
+"""Single folds, as XLA's dumps of the pass have them in larger programs."""
+
+from __future__ import annotations
+
+from hlofuse.ir.module import Module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.ir.verifier import check_module
+from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+
+from .test_gpu import FOLDER
+
+
+def folded(text: str) -> Module:
+    module = parse_module(text)
+    assert HloConstantFolding().run(module)
+    check_module(module)
+    return module
+
+
+def test_an_element_of_a_choice_between_constants() -> None:
+    """A choice that is known and made of what only the program says is worked out, another is not."""
+    module = folded((FOLDER / "constant_choice.hlo").read_text())
+    (left,) = [x for x in module.entry if x.opcode == "conditional"]
+    assert left.operands[0].literal.canonical_text == "0"
+
+
+def test_a_choice_whose_branch_repeats_a_value_stays() -> None:
+    """A broadcast is not folded, not even in a branch."""
+    module = parse_module("""HloModule m
+
+%one (a: f32[]) -> (f32[2]) {
+  %a = f32[] parameter(0)
+  %k = f32[2]{0} broadcast(%a), dimensions={}
+  ROOT %t = (f32[2]{0}) tuple(%k)
+}
+
+%two (b: f32[]) -> (f32[2]) {
+  %b = f32[] parameter(0)
+  %l = f32[2]{0} constant({1, 2})
+  ROOT %u = (f32[2]{0}) tuple(%l)
+}
+
+ENTRY %e () -> f32[2] {
+  %i = pred[] constant(false)
+  %c = f32[] constant(3)
+  %w = (f32[2]{0}) conditional(%i, %c, %c), true_computation=%one, false_computation=%two
+  ROOT %v = f32[2]{0} get-tuple-element(%w), index=0
+}
+""")
+    assert not HloConstantFolding().run(module)
+
+
+def test_the_bitcast_of_a_constant_reads_it_as_it_lies() -> None:
+    module = folded("""HloModule m
+
+ENTRY %e () -> f32[2,3] {
+  %c = f32[3,2]{1,0} constant({ { 1, 2 }, { 3, 4 }, { 5, 6 } })
+  ROOT %b = f32[2,3]{0,1} bitcast(%c)
+}
+""")
+    assert module.entry.root.literal.canonical_text.replace(" ", "") == "{{1,3,5},{2,4,6}}"

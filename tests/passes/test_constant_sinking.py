@@ -1,0 +1,48 @@
+"""A constant sunk into a loop leaves everything outside as it is, also what nobody reads."""
+
+from __future__ import annotations
+
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.loop.constant_sinking import WhileLoopConstantSinking
+
+LOOP = """
+HloModule m
+
+%less (s: (s32[], s32[])) -> pred[] {
+  %s = (s32[], s32[]) parameter(0)
+  %n = s32[] get-tuple-element(%s), index=0
+  %ten = s32[] constant(10)
+  ROOT %lt = pred[] compare(%n, %ten), direction=LT
+}
+
+%body (t: (s32[], s32[])) -> (s32[], s32[]) {
+  %t = (s32[], s32[]) parameter(0)
+  %k = s32[] get-tuple-element(%t), index=0
+  %by = s32[] get-tuple-element(%t), index=1
+  %more = s32[] add(%k, %by)
+  ROOT %next = (s32[], s32[]) tuple(%more, %by)
+}
+
+ENTRY %e (x: s32[]) -> (s32[], s32[]) {
+  %x = s32[] parameter(0)
+  %step = s32[] constant(2)
+  %unread = s32[] negate(%x)
+  %init = (s32[], s32[]) tuple(%x, %BY%)
+  ROOT %w = (s32[], s32[]) while(%init), condition=%less, body=%body
+}
+"""
+
+
+def test_a_constant_is_made_in_the_loop_and_the_unread_stays() -> None:
+    module = parse_module(LOOP.replace("%BY%", "%step"))
+    assert WhileLoopConstantSinking().run(module)
+    assert [user.name for user in module.entry.parameters[0].users] == ["unread", "init"]
+    assert [c.name for c in module.computations] == ["less", "e", "body.sunk"]
+    more = next(i for i in module.computations[2] if i.opcode == "add")
+    assert [o.opcode for o in more.operands] == ["get-tuple-element", "constant"]
+
+
+def test_what_is_no_constant_stays_carried() -> None:
+    module = parse_module(LOOP.replace("%BY%", "%x"))
+    assert not WhileLoopConstantSinking().run(module)
+    assert [c.name for c in module.computations] == ["less", "body", "e"]

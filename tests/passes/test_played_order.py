@@ -1,0 +1,146 @@
+"""The order of users and of ages that repeating XLA's passes leaves, against XLA's ids and its record.
+
+The record lists the consumers of each producer in the order of XLA's users.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.ir.module import Module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.order.replayed import with_played_order
+from hlofuse.passes.common.cloning import clone_computation
+from hlofuse.passes.fusion.priority_fusion.following import Follower
+from hlofuse.pipelines.manager import prepare
+from hlofuse.replay.replay import replay
+from hlofuse.trace.priority_record import FusionStep, PriorityRecord, PriorityStep
+
+from ..pipelines.gpu_cases import cases
+from .packed import archive
+
+FOLDER = Path(__file__).parent / "gpu_cases"
+H100 = load_device("h100_sxm")
+PROGRAMS = ("gpt2_train_step", "cartpole_unrolled_10", "attention_grad", "mlp_grad_bf16", "lstm_scan")
+"""Of the first two the text ahead of fusion does not tell the order: merged duplicates left no trace."""
+
+
+def users_in_record(record: PriorityRecord) -> dict[str, list[str]]:
+    """The consumers of each producer the first time, as long as none of them has been fused."""
+    found: dict[str, list[str]] = {}
+    touched: set[str] = set()
+    for step in record.steps:
+        if isinstance(step, FusionStep):
+            touched |= {step.fusion, step.producer, step.consumer}
+        elif isinstance(step, PriorityStep) and not touched & {step.producer, *step.consumers}:
+            found.setdefault(step.producer, list(step.consumers))
+    return {producer: consumers for producer, consumers in found.items() if len(set(consumers)) > 1}
+
+
+def users_in(module: Module, wanted: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The same producers, and of their users those that the record knows."""
+    users = {i.name: [u.name for u in i.users] for c in module.non_fusion_computations() for i in c}
+    return {name: [u for u in users[name] if u in consumers] for name, consumers in wanted.items()}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_fused_in_xlas_order(name: str) -> None:
+    case = cases("gpu")[f"h100_sxm/{name}"]
+    unoptimized = parse_module(archive("gpu-h100_sxm")[f"programs/{name}"]["before"])
+    played = with_played_order(parse_module(case.before), unoptimized, "gpu", H100)
+    assert played is not None
+    wanted = users_in_record(case.record)
+    assert len(wanted) > 1
+    assert users_in(played, wanted) == wanted
+    # Ids that XLA wrote down go before those of the played module.
+    events = replay(played, "gpu", device=H100, ids=case.ids).passes[2].events
+    fused = [(e.producer, e.consumer) for e in events if e.event == "fuse"]
+    assert fused == [(s.producer, s.consumer) for s in case.record.fusions()]
+
+
+def test_users_of_a_broadcast_that_a_bitcast_turns() -> None:
+    """XLA leaves the bitcast of a broadcast alone where the dimensions would change places; its record has
+    the second product in front.
+    """
+    unoptimized = parse_module((FOLDER / "broadcast_turned.hlo").read_text())
+    module = parse_module((FOLDER / "broadcast_turned.h100_sxm.hlo").read_text())
+    wanted = {
+        "broadcast.1.0": ["multiply.3.0", "multiply.1.0"],
+        "broadcast.2": ["multiply.2.0", "multiply.4"],
+        "slice.1.0": ["multiply.2.0", "multiply.1.0"],
+        "slice.2": ["multiply.3.0", "multiply.4"],
+    }
+    played = with_played_order(module, unoptimized, "gpu", H100)
+    assert played is not None
+    assert users_in(played, wanted) == wanted
+
+
+def test_no_order_is_taken_from_another_program() -> None:
+    module = parse_module((FOLDER / "slices_sunk.h100_sxm.hlo").read_text())
+    other = parse_module((FOLDER / "slices_sunk.hlo").read_text().replace("power", "subtract"))
+    assert with_played_order(module, other, "gpu", H100) is None
+    assert with_played_order(module, other, "gpu-legacy", None) is None
+
+
+@pytest.mark.parametrize("with_gpu", [True, False])
+def test_sorts_are_cubs_or_xlas_as_in_the_module_given(with_gpu: bool) -> None:
+    """Compiled without a GPU, XLA leaves the sorts that it has no table of; the size of scratch is any."""
+    unoptimized = """HloModule m
+
+%less (a: s32[], b: s32[]) -> pred[] {
+  %a = s32[] parameter(0)
+  %b = s32[] parameter(1)
+  ROOT %lt = pred[] compare(%a, %b), direction=LT
+}
+
+ENTRY %e (x: s32[40000]) -> s32[40000] {
+  %x = s32[40000]{0} parameter(0)
+  ROOT %s = s32[40000]{0} sort(%x), dimensions={0}, to_apply=%less
+}
+"""
+    module = """HloModule m
+
+ENTRY %e (x: s32[40000]) -> s32[40000] {
+  %x = s32[40000]{0} parameter(0)
+  %c = (s32[40000]{0}, u8[177919]{0}) custom-call(%x), custom_call_target="xla.gpu.ext.cub_sort_keys", \
+api_version=API_VERSION_TYPED_FFI, backend_config={descending = false, batch_size = 1 : i64}
+  ROOT %s = s32[40000]{0} get-tuple-element(%c), index=0
+}
+"""
+    if not with_gpu:
+        module = unoptimized
+    assert with_played_order(parse_module(module), parse_module(unoptimized), "gpu", H100) is not None
+
+
+def test_a_replay_of_what_was_played_keeps_its_order() -> None:
+    played = prepare(parse_module((FOLDER / "broadcast_turned.hlo").read_text()), "gpu", H100).module
+    assert played.has_played_order
+    # Nothing the replay does by itself comes between: with another order the first fusions are others.
+    before = {i.name: [u.name for u in i.users] for i in played.entry}
+    follower = Follower(PriorityRecord())
+    replay(played, "gpu", device=H100, guide=follower)
+    assert {i.name: [u.name for u in i.users] for i in played.entry} == before
+    asked = [e.consumers for e in replay(played, "gpu", device=H100).events if e.event == "priority"]
+    assert ["multiply.3", "multiply.1"] in [list(consumers or ()) for consumers in asked]
+
+
+def test_a_copied_computation_is_in_the_order_of_the_original() -> None:
+    """`HloComputation::Clone` sorts instructions and users as they stand in the original."""
+    module = parse_module("""HloModule m
+
+ENTRY e {
+  p = f32[2]{0} parameter(0)
+  a = f32[2]{0} sine(p)
+  b = f32[2]{0} cosine(p)
+  ROOT c = f32[2]{0} add(b, a)
+}
+""")
+    p, a, b, c = module.entry
+    p.users[:] = [b, a]
+    module.entry.reorder([p, b, a, c])
+    copy = clone_computation(module.entry)
+    assert [i.opcode for i in copy] == ["parameter", "cosine", "sine", "add"]
+    assert [u.opcode for u in copy.parameters[0].users] == ["cosine", "sine"]

@@ -1,0 +1,105 @@
+"""One operation followed through every pass."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hlofuse.reports.timeline import reels
+from hlofuse.reports.trace_op import follow
+from hlofuse.reports.trace_op.model import How, Trail
+
+from ..running import Golden, Run
+from .made_up import ALL, FUSED, PLAIN, SIMPLER, write
+
+
+def only(folder: Path, asked: str) -> Trail:
+    (trail,) = follow(reels(folder)[0], asked).trails
+    return trail
+
+
+def test_changed_then_fused(tmp_path: Path, hlofuse: Run) -> None:
+    trail = only(write(tmp_path, ALL), "%d")
+    assert [(s.frame.after, s.how) for s in trail.stops] == [
+        ("before_optimizations", How.FOUND),
+        ("algsimp", How.CHANGED),
+        ("fusion", How.FUSED),
+    ]
+    assert [(k.name, k.opcodes) for k in trail.ends] == [("x", ("multiply", "negate", "sqrt"))]
+    assert "divide becomes multiply, renamed m" in hlofuse("trace-op", tmp_path, "d").out
+
+
+def test_a_name_of_a_later_dump_is_followed_back(tmp_path: Path) -> None:
+    longer = SIMPLER.replace("negate(m)", "negate(t)").replace("  n =", "  t = f32[8]{0} tanh(m)\n  n =")
+    made = only(write(tmp_path, (PLAIN, PLAIN, longer, longer, longer)), "t").stops[0]
+    assert (made.frame.after, made.how) == ("algsimp", How.MADE)
+    # A fusion stands for what it computes.
+    write(tmp_path, ALL)
+    root = only(tmp_path, "x")
+    assert (root.stops[0].frame.after, root.stops[0].spots[0].name) == ("before_optimizations", "s")
+
+
+def test_what_is_removed_is_gone(tmp_path: Path) -> None:
+    dead = PLAIN.replace("  n =", "  z = f32[8]{0} tanh(p)\n  n =")
+    trail = only(write(tmp_path, (dead, dead, SIMPLER, FUSED, FUSED)), "z")
+    assert trail.stops[-1].how is How.GONE
+    assert trail.ends == ()
+
+
+def test_an_operation_of_a_gpt2_block_from_its_line_to_its_kernel(gpt2_whole: Path) -> None:
+    journey = follow(reels(gpt2_whole)[0], "programs.py:304")
+    product, residual = journey.trails
+    assert [(s.frame.after, s.how) for s in product.stops] == [
+        ("before_optimizations", How.FOUND),
+        ("dot_decomposer", How.REWRITTEN),
+        ("splitk-rewriter", How.REWRITTEN),
+        ("triton-gemm-rewriter", How.FUSED),
+    ]
+    assert [k.name for k in product.ends] == ["gemm_fusion_dot.6"]
+    assert product.ends[0].opcodes == ("dot",)
+    # The sum is computed where it is stored and again where it is normalized.
+    assert [k.name for k in residual.ends] == ["loop_add_fusion", "triton_softmax.6"]
+    assert all("add" in k.opcodes for k in residual.ends)
+
+
+def test_what_is_in_the_place_of_an_operation_is_followed(gpt2_whole: Path) -> None:
+    trail = only(gpt2_whole, "div.17")
+    replaced = next(s for s in trail.stops if s.how is How.REPLACED)
+    assert (replaced.frame.after, replaced.spots[0].opcode) == ("algsimp", "multiply")
+    assert [k.name for k in trail.ends] == ["triton_softmax.10"]
+
+
+def test_fusions_of_a_line_are_told_by_what_is_in_them(samples: Path, tmp_path: Path) -> None:
+    trails = follow(reels(samples / "cpu" / "softmax")[0], "programs.py:89").trails
+    assert all(t.opcode != "fusion" and t.ends for t in trails)
+    # Where the line has nothing but a fusion, what it computes stands for it.
+    fused = FUSED.replace("calls=f", 'calls=f, metadata={source_file="a.py" source_line=3}')
+    trail = only(write(tmp_path, (fused,) * len(ALL)), "a.py:3")
+    assert (trail.name, [k.name for k in trail.ends]) == ("s", ["x"])
+
+
+def test_reports(gpt2_whole: Path, hlofuse: Run, golden: Golden) -> None:
+    for form, ending in (("text", "txt"), ("markdown", "md"), ("json", "json")):
+        result = hlofuse("trace-op", gpt2_whole, "programs.py:304", "--format", form, columns=100)
+        assert (result.status, result.err) == (0, "")
+        golden(f"trace-op/gpt2_block.{ending}", result.out)
+
+
+def test_wrong_names(tmp_path: Path, gpt2_whole: Path, hlofuse: Run) -> None:
+    write(tmp_path, ALL)
+    assert "no dump of module_0000.jit_f has q7" in hlofuse("trace-op", tmp_path, "q7").err
+    no_sources = hlofuse("trace-op", tmp_path, "a.py:3").err
+    assert "do not say where in the program" in no_sources
+    assert "programs.py:304" in hlofuse("trace-op", gpt2_whole, "programs.py:1").err
+    write(tmp_path, ALL, "module_0001.jit_g")
+    several = hlofuse("trace-op", tmp_path, "d")
+    assert (several.status, "--module" in several.err) == (2, True)
+    assert hlofuse("trace-op", tmp_path, "d", "--module", "jit_g").status == 0
+
+
+def test_a_damaged_dump_is_left_out_and_named(gpt2: Path, hlofuse: Run) -> None:
+    cut = next(gpt2.glob("*.0045.*"))
+    cut.write_text(cut.read_text()[:5000])
+    document = json.loads(hlofuse("trace-op", gpt2, "dot_general.9", "--format", "json").out)
+    assert document["unreadable"] == [cut.name]
+    assert document["operations"][0]["ends_in"][0]["name"] == "gemm_fusion_dot.6"

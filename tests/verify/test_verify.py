@@ -1,0 +1,158 @@
+"""`verify`: agreement, and what is said where there is none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.reports.verify import find_cases, verify
+
+from ..inputs.made_up import FULL, dump
+from ..running import Golden, Run
+
+
+def test_the_samples_agree_with_xla(samples: Path) -> None:
+    cases, skipped = find_cases(samples / "cpu")
+    cases += find_cases(samples / "cartpole" / "cpu")[0]
+    report = verify(cases)
+    assert (len(cases), skipped) == (8, [])
+    assert report.agrees
+    for v in report.verdicts:
+        assert (v.error, v.difference) == (None, None)
+        assert v.fusion_names == v.fusions > 0
+        assert all(p.changed_ours == p.changed_xla for p in v.passes)
+
+
+def test_several_processes_say_the_same(samples: Path) -> None:
+    cases, _ = find_cases(samples / "cartpole" / "cpu")
+    strip = lambda report: [(v.name, v.exact, v.passes, v.fusions) for v in report.verdicts]  # noqa: E731
+    assert strip(verify(cases[:3], jobs=2)) == strip(verify(cases[:3]))
+
+
+@pytest.fixture
+def broken(tmp_path: Path, samples: Path) -> Path:
+    """A corpus in which XLA seems to have done something else to softmax."""
+    for folder in ("cpu/softmax", "cartpole/cpu/precomputed_noise"):
+        shutil.copytree(samples / folder, tmp_path / Path(folder).name)
+    for file in ("01-fusion.hlo", "after.hlo"):
+        path = tmp_path / "softmax" / file
+        text = path.read_text()
+        assert "divide(%broadcast.4, %param_0.4)" in text
+        path.write_text(
+            text.replace("divide(%broadcast.4, %param_0.4)", "multiply(%broadcast.4, %param_0.4)")
+        )
+    return tmp_path
+
+
+def test_a_difference_is_shown_from_both_sides(hlofuse: Run, golden: Golden, broken: Path) -> None:
+    result = hlofuse("verify", broken, "-j1")
+    assert result.status == 1
+    golden("verify/difference.txt", result.out)
+    result = hlofuse("verify", broken, "-j1", "--format", "markdown")
+    golden("verify/difference.md", result.out)
+    result = hlofuse("verify", broken, "-j1", "--format", "json")
+    report = json.loads(result.out)
+    assert (report["schema"], report["agrees"], report["modules"], report["exact"]) == (
+        "hlofuse.verify/1",
+        False,
+        2,
+        1,
+    )
+
+
+def test_agreement_in_one_line(hlofuse: Run, golden: Golden, samples: Path) -> None:
+    result = hlofuse("verify", samples / "cpu", "--module", "softmax", "-v")
+    assert result.status == 0
+    golden("verify/agreement.txt", result.out)
+
+
+def test_two_files(hlofuse: Run, samples: Path) -> None:
+    folder = samples / "cpu" / "softmax"
+    assert hlofuse("verify", folder / "before.hlo", folder / "after.hlo").status == 0
+    result = hlofuse("verify", folder / "before.hlo", folder / "before.hlo")
+    assert result.status == 1
+    assert "broadcast_divide_fusion" in result.out
+
+
+def test_files_of_the_wrong_moment_are_said_to_be_that(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    """The two files that XLA writes unasked: a difference between them says nothing about a replay."""
+    text = (samples / "cpu" / "softmax" / "before.hlo").read_text()
+    before = tmp_path / "module_0001.jit_softmax.before_optimizations.txt"
+    before.write_text(text)
+    after = tmp_path / "module_0001.jit_softmax.cpu_after_optimizations.txt"
+    after.write_text(text.replace("HloModule jit_softmax", "HloModule jit_softmax, is_scheduled=true"))
+    for form in ("text", "markdown"):
+        result = hlofuse("verify", before, after, "--format", form)
+        assert result.status == 1
+        words = " ".join(result.out.replace("\\", "").split())
+        assert "BEFORE shows a module that the fusion passes have not reached yet" in words
+        assert "AFTER shows the module after all optimizations" in words
+
+
+def test_a_module_that_cannot_be_read_does_not_stop_the_rest(hlofuse: Run, broken: Path) -> None:
+    (broken / "softmax" / "before.hlo").write_text("HloModule broken\n\nENTRY %main {\n  nonsense\n}\n")
+    result = hlofuse("verify", broken, "-j1")
+    assert result.status == 1
+    assert "1 of 1 module exact" in result.out
+    assert "softmax  not compared" in result.out
+
+
+def test_a_pass_that_xla_did_not_need(hlofuse: Run, broken: Path) -> None:
+    """The dump after `fusion` is gone, as if that pass had changed nothing."""
+    (broken / "precomputed_noise" / "01-fusion.hlo").unlink()
+    result = hlofuse("verify", broken, "--module", "precomputed_noise")
+    assert result.status == 1
+    assert "differs after fusion" in result.out
+
+
+def test_wrong_calls(hlofuse: Run, tmp_path: Path, samples: Path) -> None:
+    assert "does not exist" in hlofuse("verify", tmp_path / "no").err
+    before = samples / "cpu" / "softmax" / "before.hlo"
+    result = hlofuse("verify", before)
+    assert result.status == 2
+    assert "hlofuse verify BEFORE AFTER" in result.err
+    assert hlofuse("verify", before, before, "--module", "x").status == 2
+    result = hlofuse("verify", before.parent, before)
+    assert (result.status, result.out) == (2, "")
+    assert f"hlofuse verify {before.parent}, or two files" in result.err
+    assert "there is no target" in hlofuse("verify", samples / "cpu", "--target", "abacus").err
+    assert (
+        "alike on every device"
+        in hlofuse("verify", samples / "cpu", "--target", "cpu", "--device", "h100_sxm").err
+    )
+    assert "holds no module dumps" in hlofuse("verify", tmp_path).err
+
+
+def test_dump_directories_and_what_they_lack(tmp_path: Path) -> None:
+    dump(tmp_path, FULL, "jit_f", 1)
+    dump(tmp_path, ["before_optimizations"], "jit_g", 2)
+    cases, skipped = find_cases(tmp_path)
+    assert [c.name for c in cases] == ["jit_f"]
+    assert cases[0].passes is not None
+    assert [name for name, _ in cases[0].passes] == ["fusion", "fusion-wrapper"]
+    assert "module_0002.jit_g has no dump" in skipped[0]
+    with pytest.raises(HlofuseError, match="has no dump of the module"):
+        find_cases(tmp_path, module="jit_g")
+
+
+def test_a_directory_with_nothing_to_compare_says_which_flags_to_give(tmp_path: Path) -> None:
+    for number in range(12):
+        dump(tmp_path, ["before_optimizations"], "jit_g", number)
+    with pytest.raises(HlofuseError, match=r"(?s)nothing to verify.*and 2 more\nXLA_FLAGS=.*pass_re"):
+        find_cases(tmp_path)
+
+
+def test_two_files_that_do_not_belong_together_are_told(hlofuse: Run, samples: Path) -> None:
+    softmax, block = samples / "cpu/softmax", samples / "cpu/gpt2_block"
+    same = hlofuse("verify", softmax / "before.hlo", softmax / "before.hlo")
+    assert same.status == 1
+    assert "AFTER shows no sign of fusion." in same.out
+    other = hlofuse("verify", softmax / "before.hlo", block / "after.hlo", columns=100)
+    assert other.status == 1
+    assert "BEFORE is jit_softmax, AFTER jit_gpt2_block: not of one program." in other.out
+    right = hlofuse("verify", softmax / "before.hlo", softmax / "after.hlo")
+    assert (right.status, "AFTER" in right.out) == (0, False)

@@ -1,0 +1,220 @@
+"""Which one rule costs most, and what becomes of a module as knobs take other values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hlofuse
+from hlofuse.account import observed_replay
+from hlofuse.ir import parse_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.verifier import verify_module
+from hlofuse.pipelines import TARGETS
+from hlofuse.replay import Checkpoint, variant_of
+from hlofuse.reports.difference import difference_of
+from hlofuse.reports.whatif.markdown import ranking_markdown
+from hlofuse.reports.whatif.phrases import advice, to_act_on
+from hlofuse.reports.whatif.plot import plot_sweep
+from hlofuse.rules.catalogue import catalogue
+
+from ..render.modules import needs_graphviz
+
+# The root is dear and every row of the array reads it: CPU007 keeps it apart.
+DEAR = """HloModule m
+ENTRY e {
+  p = f32[1024] parameter(0)
+  x = f32[1024,64] parameter(1)
+  d = f32[1024] rsqrt(p)
+  b = f32[1024,64] broadcast(d), dimensions={0}
+  ROOT m = f32[1024,64] multiply(x, b)
+}
+"""
+# The same array shifted again and again: code would be copied 2, 4, 8… times.
+SHIFTED = (
+    "HloModule m\nENTRY e {\n  x0 = f32[1025] parameter(0)\n"
+    + "".join(
+        f"  a{k} = f32[{1024 - k}] slice(x{k}), slice={{[0:{1024 - k}]}}\n"
+        f"  b{k} = f32[{1024 - k}] slice(x{k}), slice={{[1:{1025 - k}]}}\n"
+        f"  x{k + 1} = f32[{1024 - k}] add(a{k}, b{k})\n"
+        for k in range(6)
+    )
+    + "  ROOT r = f32[1019] negate(x6)\n}\n"
+)
+# Two kernels that have one number in common: GM004 keeps them apart.
+ONE_NUMBER = """HloModule m
+ENTRY e {
+  s = f32[] parameter(0)
+  x = f32[1024] parameter(1)
+  y = f32[1024] parameter(2)
+  b = f32[1024] broadcast(s), dimensions={}
+  n = f32[1024] negate(x)
+  a = f32[1024] add(n, b)
+  c = f32[1024] multiply(y, b)
+  ROOT t = (f32[1024], f32[1024]) tuple(a, c)
+}
+"""
+
+
+def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
+    found = hlofuse.what_if(parse_module(DEAR))
+    assert found.after.kernels == 2
+    best = found.relaxed[0]
+    assert best.rule.code == "CPU007"
+    assert best.saves
+    assert (best.kernels_saved, best.bytes_saved) == (1, 2 * 4096)
+    assert [b.producer.name for b in best.blocks] == ["d"]
+    assert [(e.producer.name, e.consumer.name) for e in best.difference.fused] == [("d", "b")]
+    assert best.difference.parted == ()
+
+
+def test_where_nothing_can_be_done_the_next_rule_is_named() -> None:
+    found = hlofuse.what_if(parse_module(DEAR))
+    helpless = replace(found.relaxed[0].rule, code="XX001", advice="Nothing to do: it is right.")
+    first = replace(found.relaxed[0], rule=helpless)
+    both = replace(found, relaxed=(first, *found.relaxed))
+    assert advice(first)[-1] == "Nothing to do: it is right."
+    assert to_act_on(found) is None
+    assert to_act_on(replace(found, relaxed=(first,))) is None
+    assert to_act_on(both) is found.relaxed[0]
+    page = ranking_markdown(both)
+    assert page.index("XX001: The consumer") < page.index("Of the rules about which you can do something")
+
+
+def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -> None:
+    module = hlofuse.load(samples / "cpu" / "gpt2_block")
+    refused = {e.rule for e in hlofuse.replay(module).events if e.event == "ineligible"}
+    found = hlofuse.what_if(module)
+    relaxed, fixed = [r.rule.code for r in found.relaxed], [f.rule.code for f in found.fixed]
+    assert sorted(relaxed + fixed) == sorted(c for c in refused if c and not catalogue()[c].outcome)
+    assert not any(catalogue()[c].essential for c in relaxed)
+    assert all(catalogue()[c].essential for c in fixed)
+    assert [r.gain for r in found.relaxed] == sorted((r.gain for r in found.relaxed), reverse=True)
+
+
+def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
+    module = hlofuse.load(samples / "cartpole" / "cpu" / "unrolled_10")
+    row = next(r for r in hlofuse.what_if(module).relaxed if r.rule.code == "IF002")
+    difference = difference_of(observed_replay(module, variant_of("cpu", disable=["IF002"])))
+    assert difference is not None
+    assert difference.ours == row.difference.ours
+    assert difference.fused == row.difference.fused
+    assert difference.changes == ("without IF002",)
+
+
+def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
+    module = parse_module(ONE_NUMBER)
+    row = next(r for r in hlofuse.what_if(module, target="gpu", device="v100").relaxed)
+    assert row.rule.code == "GM004"
+    assert row.kernels_saved == 1
+    difference = difference_of(observed_replay(module, variant_of("gpu", "v100", disable=["GM004"])))
+    assert difference is not None
+    assert difference.ours == row.difference.ours
+    assert difference.fused == row.difference.fused
+
+
+def test_a_replay_goes_on_from_where_another_was() -> None:
+    module = parse_module(ONE_NUMBER)
+    usual, other = variant_of("gpu", "v100"), variant_of("gpu", "v100", disable=["GM004"])
+    checkpoint = Checkpoint("multi_output_fusion")
+    first = usual.replay(module, checkpoint=checkpoint)
+    second = other.replay(module, checkpoint=checkpoint)
+    third = usual.replay(module, checkpoint=checkpoint)
+    for shared, whole in ((first, usual.replay(module)), (second, other.replay(module)), (third, first)):
+        assert [(p.name, p.changed, p.events) for p in shared.passes] == [
+            (p.name, p.changed, p.events) for p in whole.passes
+        ]
+        assert print_module(shared.after) == print_module(whole.after)
+    assert first.events[0] is second.events[0]
+    assert len(second.events) != len(first.events)
+
+
+def test_a_sweep_is_a_grid_against_xla(samples: Path) -> None:
+    module = hlofuse.load(samples / "gpu" / "gpt2_block")
+    found = hlofuse.what_if(
+        module,
+        "gpu",
+        device=["h100_sxm", "v100"],
+        sweep={"launch_overhead_us": [0, 1], "l2_cache_size": [1e5]},
+    )
+    assert [(p.device, p.values) for p in found.points] == [
+        ("h100_sxm", ("0", "100000.0")),
+        ("h100_sxm", ("1", "100000.0")),
+        ("v100", ("0", "100000.0")),
+        ("v100", ("1", "100000.0")),
+    ]
+    assert not any(p.is_xla for p in found.points)
+    for device, xla in zip(found.devices, found.xla, strict=True):
+        own = hlofuse.explain(hlofuse.replay(module, "gpu", device=device))
+        assert xla.kernels == own.after.kernels
+    # The same decisions take so much less without launches.
+    one, none = found.points[1].totals, found.points[0].totals
+    assert one.us is not None
+    assert none.us is not None
+    assert none.us < one.us
+
+
+def test_xlas_own_values_are_xla() -> None:
+    found = hlofuse.what_if(parse_module(SHIFTED), sweep={"code-duplication-limit": [1, 15, 1000]})
+    assert [p.is_xla for p in found.points] == [False, True, False]
+    kernels = [p.totals.kernels for p in found.points]
+    assert kernels[1] == found.xla[0].kernels
+    assert kernels[0] > kernels[1] > kernels[2] == 1
+    assert found.xla_values == (("15",),)
+    # With something else changed as well not even XLA's value gives XLA.
+    other = hlofuse.what_if(parse_module(SHIFTED), sweep={"code-duplication-limit": [15]}, disable=["CPU012"])
+    assert [p.is_xla for p in other.points] == [False]
+
+
+def test_what_every_relaxed_rule_leaves_is_a_sound_module(samples: Path) -> None:
+    for target, device, folder in (("cpu", None, "cpu"), ("gpu", "h100_sxm", "gpu")):
+        module = hlofuse.load(samples / folder / "gpt2_block")
+        for code in (c for c, r in catalogue().items() if not r.fixed):
+            after = variant_of(target, device, disable=[code]).replay(module).after
+            assert verify_module(after) == [], code
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        ({"code-duplicaton-limit": [1]}, "did you mean .*code-duplication-limit"),
+        ({"code-duplication-limit": ["x"]}, "'x' is not a number"),
+        ({"memory_bandwidth": [1]}, "there is no knob 'memory_bandwidth'"),
+        ({"code-duplication-limit": range(1000)}, "too many for a sweep"),
+    ],
+)
+def test_wrong_sweeps(sweep: dict[str, list[float]], message: str) -> None:
+    with pytest.raises(HlofuseError, match=message):
+        hlofuse.what_if(parse_module(DEAR), sweep=sweep)
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS.values() if t.additions])
+def test_what_a_target_leaves_out_can_be_added(target: object) -> None:
+    assert isinstance(target, type(TARGETS["cpu"]))
+    device = "h100_sxm" if target.needs_device else None
+    for addition in target.additions:
+        for name in (addition.name, addition.passes[0], *(f"{f}001" for f in addition.families)):
+            variant = variant_of(target.name, device, enable=[name])
+            assert variant.passes == (*target.passes, *addition.passes)
+            assert variant.changes == (f"with {name}",)
+            assert variant.xla is not None
+            assert variant.xla.passes == target.passes
+    with pytest.raises(HlofuseError, match="--enable takes"):
+        variant_of(target.name, device, enable=["PF040"])
+
+
+@needs_graphviz
+def test_the_plot_shows_every_point_and_says_what_is_not_xla(samples: Path) -> None:
+    module = hlofuse.load(samples / "gpu" / "softmax")
+    found = hlofuse.what_if(module, "gpu", device="h100_sxm", sweep={"launch_overhead_us": [0, 1, 2]})
+    dot = plot_sweep(found).dot
+    assert dot.count("shape=circle") == 3 * 3
+    assert dot.count('fillcolor="#ffffff"') == 3  # XLA's own point is a ring
+    assert "Not XLA&#39;s behaviour" in dot
+    svg = plot_sweep(found).to_svg()
+    assert "estimated time" in svg
+    assert svg == plot_sweep(found).to_svg()
+    assert plot_sweep(found).to_bytes("png").startswith(b"\x89PNG")
