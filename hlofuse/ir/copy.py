@@ -17,7 +17,7 @@ def copy_module(module: Module) -> Module:
     new = Module(module.name, module.attributes)
     new.filename = module.filename
     new.lowered_from = module.lowered_from
-    new.has_played_order = module.has_played_order
+    new.order_source = module.order_source
     new.print_options = module.print_options
     frames = module._stack_frames
     new._stack_frames = frames if callable(frames) else frames.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Literal, TypeAlias
 
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
 from hlofuse.ir.computation import Computation
@@ -10,6 +11,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.stack_frames import SourceLocation, StackFrames
+
+OrderSource: TypeAlias = Literal["xla", "replayed", "estimated", "text"]
+"""XLA's ids; its earlier passes, repeated; an estimate; the order of the text."""
 
 
 class Module:
@@ -27,10 +31,10 @@ class Module:
         "computations",
         "entry",
         "filename",
-        "has_played_order",
         "instruction_names",
         "lowered_from",
         "name",
+        "order_source",
         "print_options",
         "processing_order",
     )
@@ -51,8 +55,8 @@ class Module:
         """How the module was written, and is printed unless asked otherwise."""
         self.processing_order: list[Computation] = []
         """The order in which passes go through computations, where it is known to be another one."""
-        self.has_played_order = False
-        """Ids and the order of users are what XLA's earlier passes leave, repeated to get here."""
+        self.order_source: OrderSource | None = None
+        """Where ids and use-lists come from; None until it is decided (`hlofuse.order`)."""
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"

@@ -24,8 +24,6 @@ def with_played_order(
     None where what they leave is another module. HlofuseError where calls would multiply beyond reason.
     """
     played = prepare(unoptimized, target, device, without=_left_out(module))
-    if not played.module.has_played_order:
-        return None
     copy = copy_module(module)
     twins = counterparts(played.module, copy)
     if twins is None:
@@ -34,7 +32,7 @@ def with_played_order(
     for mine, twin in twins.items():
         known = dict.fromkeys(twins[u] for u in mine.users if u in twins)
         twin.users[:] = [*known, *(u for u in twin.users if u not in known)]
-    copy.has_played_order = True
+    copy.order_source = "replayed"
     return copy
 
 

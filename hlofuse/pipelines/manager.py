@@ -42,7 +42,7 @@ def prepare(
         except _Failed as failed:
             skipped.append(failed.name)
         else:
-            out.has_played_order = True
+            out.order_source = "replayed"
             return Prepared(out, tuple(skipped))
 
 

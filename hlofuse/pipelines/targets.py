@@ -38,7 +38,7 @@ class Target:
     has_history: bool = False
     """They also rest on what earlier passes left in memory: ids, users' order, spent names."""
     restores_users: bool = False
-    """The order of users is that which earlier passes leave (`hlofuse.pipelines.legacy_users.restore`)."""
+    """The order of users is that which earlier passes leave (`hlofuse.order.legacy`)."""
     additions: tuple[Addition, ...] = ()
     """What XLA has, or once had, beyond these passes."""
 

@@ -194,15 +194,15 @@ def _begun(
     if settings.outside is not None:
         result.outside_rules = settings.outside.rules
     if TARGETS[target].has_history:
-        from hlofuse.pipelines.history import restore_history
+        from hlofuse.order import restore
 
-        restore_history(after, ids)
-    if TARGETS[target].restores_users:
-        from hlofuse.pipelines.history import reserve_spent_names
-        from hlofuse.pipelines.legacy_users.restore import restore_users_order
+        restore(after, ids)
+    elif TARGETS[target].restores_users:
+        from hlofuse.order import restore_use_lists
 
-        restore_users_order(after)
-        reserve_spent_names(after)
+        restore_use_lists(after)
+    else:
+        after.order_source = "text"
     return result
 
 

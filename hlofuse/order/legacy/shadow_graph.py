@@ -1,0 +1,208 @@
+"""A graph of bare nodes that rewrites can be played on to see which order of users they leave."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+
+from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+
+
+class Node:
+    """An instruction of the shadow graph. One that a rewrite puts in has no source, until it stands for
+    one of the text's.
+    """
+
+    __slots__ = ("dead", "is_bitcast", "operands", "shape", "source", "users")
+
+    def __init__(
+        self, source: Instruction | None, shape: Hashable, operands: list[Node], *, is_bitcast: bool = False
+    ) -> None:
+        self.source = source
+        self.shape = shape
+        self.operands = operands
+        self.is_bitcast = is_bitcast
+        self.dead = False
+        self.users: list[Node] = []
+        for operand in operands:
+            operand.add_user(self)
+
+    def add_user(self, user: Node) -> None:
+        """Append `user` unless it is there (`HloInstruction::Users::AddUser`)."""
+        if user not in self.users:
+            self.users.append(user)
+
+    def remove_user(self, user: Node) -> None:
+        """Take `user` out; the last user takes its place (`HloInstruction::Users::RemoveUser`)."""
+        last = self.users.pop()
+        if last is not user:
+            self.users[self.users.index(user)] = last
+
+    def give_user(self, user: Node, to: Node) -> None:
+        """`user` reads `to` wherever it read this (`ReplaceUseWith`)."""
+        user.operands = [to if o is self else o for o in user.operands]
+        self.remove_user(user)
+        to.add_user(user)
+
+
+class ShadowGraph:
+    """The nodes of one computation, users in the order of the text to begin with."""
+
+    def __init__(self, computation: Computation) -> None:
+        order = computation.post_order()
+        self.of: dict[Instruction, Node] = {}
+        for x in order:
+            self.of[x] = Node(x, x.shape.key, [], is_bitcast=x.opcode == "bitcast")
+        for x, node in self.of.items():
+            node.operands = [self.of[o] for o in x.operands]
+            node.users = [self.of[u] for u in x.users]
+        self.nodes = list(self.of.values())
+        self.root = self.of[computation.root]
+        self.visited: set[Node] = set()
+
+    def add(self, node: Node) -> Node:
+        self.nodes.append(node)
+        return node
+
+    def add_bitcast(self, of: Node) -> Node:
+        return self.add(Node(None, of.shape, [of], is_bitcast=True))
+
+    def bypass(self, node: Node) -> None:
+        """The users of `node` read its only operand, in its place."""
+        (operand,) = node.operands
+        place = operand.users.index(node)
+        operand.users[place : place + 1] = node.users
+        for user in node.users:
+            user.operands = [operand if o is node else o for o in user.operands]
+        node.dead, node.operands, node.users = True, [], []
+
+    def put_in_front(self, user: Node, new: Node) -> None:
+        """`user` reads its only operand through `new`, which takes its place among the users."""
+        (operand,) = user.operands
+        self.add(new)
+        operand.users[operand.users.index(user)] = new
+        user.operands, new.operands, new.users = [new], [operand], [user]
+
+    def put_behind(self, operand: Node, new: Node) -> None:
+        """All users of `operand` read it through `new`."""
+        self.add(new)
+        new.operands, new.users, operand.users = [operand], operand.users, [new]
+        for user in new.users:
+            user.operands = [new if o is operand else o for o in user.operands]
+
+    def put_bitcasts_behind(self, node: Node, between: Hashable) -> None:
+        """All users read `node` through a bitcast to the shape `between` and one back.
+
+        What `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`) does, which
+        is not to come along the first of them again.
+        """
+        users = node.users
+        if not users:
+            return
+        node.users = []
+        there = self.add(Node(None, between, [node], is_bitcast=True))
+        self.visited.add(there)
+        back = self.add(Node(None, node.shape, [there], is_bitcast=True))
+        back.users = users
+        for user in users:
+            user.operands = [back if o is node else o for o in user.operands]
+
+    def merged_chain(self, end: Node, is_link: Callable[[Node], bool]) -> Iterator[Node]:
+        """The bitcasts of a chain up to `end`, each as it reads what the chain reads.
+
+        Chains are as long as users are many: the innermost comes first, without recursion. What is done with
+        one decides what the next one reads.
+        """
+        chain = [end]
+        while chain[-1].operands and is_link(chain[-1].operands[0]):
+            chain.append(chain[-1].operands[0])
+        for bitcast in reversed(chain):
+            if bitcast.dead:
+                continue
+            operand = bitcast.operands[0]
+            if is_link(operand):
+                source = bitcast.source or operand.source
+                merged = self.add(Node(source, bitcast.shape, [operand.operands[0]], is_bitcast=True))
+                self.replace(bitcast, merged)
+                bitcast = merged
+            yield bitcast
+
+    def replace_uses(self, old: Node, new: Node) -> None:
+        """Users other than `new` itself, and the root role, go over (`ReplaceAllUsesWith`)."""
+        for user in list(old.users):
+            if user is not new:
+                user.operands = [new if o is old else o for o in user.operands]
+                new.add_user(user)
+        old.users = [new] if new in old.users else []
+        if old is self.root:
+            self.root = new
+
+    def replace(self, old: Node, new: Node) -> None:
+        """The same; then the old one goes, and what only it used (`ReplaceInstruction`)."""
+        self.replace_uses(old, new)
+        queue = deque([old])
+        while queue:
+            node = queue.popleft()
+            source = node.source
+            if node.dead or node.users or node is self.root:
+                continue
+            if source is not None and (
+                source.opcode == "parameter" or (node is not old and has_side_effect(source))
+            ):
+                continue
+            node.dead = True
+            for operand in dict.fromkeys(node.operands):
+                operand.remove_user(node)
+            queue.extend(node.operands)
+            node.operands = []
+
+    def visit(self, action: Callable[[Node], None]) -> None:
+        """Depth first, operands before users; what is dead already first, then from the root.
+
+        Mirrors `DfsHloRewriteVisitor`: `action` may put nodes into `visited` to have them passed over.
+        """
+        unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
+        self._walk([*unused, self.root], action)
+
+    def post_order(self) -> list[Node]:
+        """Operands before users, from what has no users in the order of age (`MakeInstructionPostOrder`).
+
+        What a rewrite put in is youngest.
+        """
+        order: list[Node] = []
+        starts = [x for x in self.nodes if not x.dead and not x.users]
+        starts.sort(key=lambda x: len(self.nodes) if x.source is None else x.source.id)
+        self._walk(starts, order.append)
+        return order
+
+    def _walk(self, starts: list[Node], action: Callable[[Node], None]) -> None:
+        visited = self.visited = set()
+        visiting: set[Node] = set()
+        for start in starts:
+            stack = [] if start.dead else [start]
+            while stack:
+                node = stack[-1]
+                if node in visited:
+                    stack.pop()
+                    continue
+                if node not in visiting:
+                    visiting.add(node)
+                    left = [o for o in reversed(node.operands) if o not in visited]
+                    if left:
+                        stack += left
+                        continue
+                stack.pop()
+                visited.add(node)
+                if not node.dead:
+                    action(node)
+
+    def take_over(self) -> None:
+        """Give the instructions the order of users found, where it is complete."""
+        for node in self.nodes:
+            if not node.dead and node.source is not None:
+                users = [u.source for u in node.users if u.source is not None]
+                # What was found may miss a user or hold one twice: then the text's order stays.
+                if len(users) == len(node.source.users) and set(users) == set(node.source.users):
+                    node.source.users[:] = users

@@ -1,0 +1,374 @@
+"""Rewrites that other passes made between the rounds: each is undone first and repeated in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.ir.instruction import Instruction
+from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
+
+# ---------------------------------------------------------------- duplicates
+# Operations that every user had one of its own of, until the last CSE before fusion made them one.
+#
+# The text shows one with many users; the passes in between saw many with one user each, and CSE lists the
+# users of the one it keeps in the order of its walk. They are:
+#
+# - broadcasts of constants: HostOffloadLegalize copies them for each use (`DuplicateBroadcastForEachUse`,
+#   `xla/hlo/transforms/host_offload_legalize.cc`);
+# - transposes in front of library calls, scatters and gathers: LayoutAssignment copies an operand for each
+#   use (`CopyOperandIfLayoutsDiffer`, `xla/service/layout_assignment.cc`), and so do the simplifiers of the
+#   latter two;
+# - converts in front of what cannot compute in less than single precision
+#   (`xla/service/float_normalization.cc`), which come before the last of the three layout normalizations.
+
+_ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
+_MOVES = frozenset({"bitcast", "transpose"})
+
+
+def split_broadcasts(graph: ShadowGraph) -> None:
+    """A broadcast of a constant for each use."""
+    for x, node in list(graph.of.items()):
+        if is_broadcast_of_constant(x):
+            _split(graph, node)
+
+
+def split_transposes(graph: ShadowGraph) -> None:
+    """A transpose, with the bitcasts around it, for each use by something with a layout of its own."""
+    for x, node in reversed(list(graph.of.items())):
+        if (
+            x.opcode in _MOVES
+            and len(node.users) > 1
+            and _moved(node)
+            and all(map(_wants_layout, node.users))
+        ):
+            _split(graph, node)
+
+
+def split_widenings(graph: ShadowGraph) -> None:
+    """A convert to single precision for each use."""
+    for node in list(graph.nodes):
+        source = None if node.dead or node.is_bitcast else node.source
+        if source is not None and _is_widening(source):
+            _split(graph, node)
+
+
+def _is_widening(x: Instruction) -> bool:
+    """True if float normalization put the convert in front of what cannot compute in bf16."""
+    return (
+        x.opcode == "convert"
+        and x.shape.element_type in ("f16", "f32")
+        and x.operands[0].shape.element_type == "bf16"
+        and not x.op_name
+        and not x.name.startswith("convert_element_type")
+    )
+
+
+def _moved(node: Node) -> bool:
+    """It is a transpose or a bitcast of one."""
+    while node.is_bitcast and node.operands:
+        node = node.operands[0]
+    return node.source is not None and node.source.opcode == "transpose"
+
+
+def _wants_layout(user: Node) -> bool:
+    source = user.source
+    if source is None:
+        return False
+    if source.opcode in _MOVES:
+        return all(map(_wants_layout, user.users))
+    return source.opcode in _ANY_LAYOUT or source.fusion_kind == "kCustom"
+
+
+def _split(graph: ShadowGraph, node: Node) -> None:
+    """Give every use but the first an operation of its own."""
+    uses = [(user, k) for user in node.users for k, o in enumerate(user.operands) if o is node]
+    for user, k in uses[1:]:
+        own = graph.add(Node(node.source, node.shape, list(node.operands), is_bitcast=node.is_bitcast))
+        user.operands[k] = own
+        own.users = [user]
+        if node not in user.operands:
+            node.remove_user(user)
+
+
+def merge_equals(graph: ShadowGraph) -> None:
+    """`HloCSE`: the first of equal operations takes the users of all."""
+    first: dict[tuple[object, ...], Node] = {}
+    for node in graph.post_order():
+        if node.dead or not node.operands:
+            continue
+        source: Instruction | None = None if node.is_bitcast else node.source
+        if source is None and not node.is_bitcast:
+            continue
+        kept = first.setdefault((source, node.shape, *map(id, node.operands)), node)
+        if kept is not node:
+            graph.replace(node, kept)
+
+
+# ---------------------------------------------------------------- expanded gemms
+# Triton's matrix products as the operations they were made of.
+#
+# GemmFusion (`xla/service/gpu/transforms/gemm_fusion.cc`) takes bitcasts, transposes and converts around a dot
+# into a fusion after the first LayoutNormalization: that one saw them as users of what the fusion reads now.
+
+
+class ExpandedGemms:
+    """Takes Triton's matrix products of a shadow graph apart, and puts them together when asked."""
+
+    def __init__(self, graph: ShadowGraph) -> None:
+        self._graph = graph
+        self._fusions = [x for x in graph.of if _is_triton_gemm(x)]
+        for fusion in self._fusions:
+            self._expand(graph.of[fusion])
+
+    def _expand(self, node: Node) -> None:
+        fusion = node.source
+        assert fusion is not None
+        inside: dict[Instruction, Node] = {}
+        place = {o: o.users.index(node) for o in node.operands}
+        for operand in place:
+            operand.users.remove(node)
+        for x in fusion.fused_computation.post_order():
+            if x.opcode == "parameter":
+                inside[x] = node.operands[int(x.parameter_number or 0)]
+                continue
+            operands = [inside[o] for o in x.operands]
+            same = _same_bitcast(x, operands)
+            if same is None:
+                same = self._graph.add(Node(x, x.shape.key, operands, is_bitcast=x.opcode == "bitcast"))
+                for operand in set(operands) & place.keys():
+                    # It stands where the fusion stood.
+                    operand.users.remove(same)
+                    operand.users.insert(place[operand], same)
+            inside[x] = same
+        self._graph.replace_uses(node, inside[fusion.fused_computation.root])
+        node.dead, node.operands = True, []
+
+    def put_together(self) -> None:
+        """Make fusions of them, in the order of the walk."""
+        nodes: dict[Instruction | None, list[Node]] = {}
+        for node in self._graph.nodes if self._fusions else ():
+            nodes.setdefault(node.source, []).append(node)
+
+        def alive(source: Instruction) -> Node | None:
+            return next((n for n in nodes.get(source, ()) if not n.dead), None)
+
+        for fusion in self._fusions:
+            root = alive(fusion.fused_computation.root)
+            if root is None:
+                continue
+            read = _boundary(root, set(fusion.operands))
+            operands = [read.get(o) or alive(o) for o in fusion.operands]
+            made = self._graph.add(Node(fusion, fusion.shape.key, [o for o in operands if o is not None]))
+            nodes.setdefault(fusion, []).append(made)
+            self._graph.replace(root, made)
+
+
+def _is_triton_gemm(x: Instruction) -> bool:
+    return x.fusion_kind == "kCustom" and '"__triton_gemm"' in (x.attributes.raw("backend_config") or "")
+
+
+def _same_bitcast(x: Instruction, operands: list[Node]) -> Node | None:
+    """The bitcast outside that CSE had made one with this one."""
+    if x.opcode != "bitcast":
+        return None
+    return next((u for u in operands[0].users if u.is_bitcast and u.shape == x.shape.key), None)
+
+
+def _boundary(root: Node, outside: set[Instruction]) -> dict[Instruction, Node]:
+    """What a fusion rooted at `root` reads, by what it was."""
+    found: dict[Instruction, Node] = {}
+    stack, seen = [root], {root}
+    while stack:
+        for operand in stack.pop().operands:
+            if operand.source in outside:
+                found.setdefault(operand.source, operand)
+            elif operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return found
+
+
+# ---------------------------------------------------------------- grouped transposes
+# Transposes as they were before TransposeDimensionGrouper put bitcasts around them.
+#
+# It merges dimensions that stay together (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`), and
+# runs between the last but one LayoutNormalization and the last: for those before, what now reads an array
+# through a bitcast was a transpose, which they made anew.
+
+
+class GroupedTransposes:
+    """Takes the bitcasts around transposes out of a shadow graph, and puts them back when asked."""
+
+    def __init__(self, graph: ShadowGraph) -> None:
+        self._graph = graph
+        self._in_front: dict[Instruction, Instruction] = {}
+        self._behind: dict[Instruction, Instruction] = {}
+        place = {node: k for k, node in enumerate(graph.nodes)}
+        for transpose, node in graph.of.items():
+            bitcast = transpose.operands[0] if transpose.opcode == "transpose" else None
+            if bitcast is None or bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
+                continue
+            array = bitcast.operands[0]
+            finer = [array, *(u for u in array.users if u is not bitcast and u.opcode == "bitcast")]
+            for read in finer:
+                groups = _groups(read.shape.dimensions, bitcast.shape.dimensions)
+                if groups is not None:
+                    break
+            else:
+                continue
+            self._in_front[transpose] = bitcast
+            graph.bypass(graph.of[bitcast])
+            if read is not array:
+                # Which of the bitcasts was there first is not known; they were one.
+                graph.of[array].give_user(node, graph.of[read])
+                graph.of[read].users.sort(key=place.__getitem__)
+            after = transpose.users[0] if len(transpose.users) == 1 else None
+            moved = [d for k in transpose.dimensions for d in groups[k]]
+            if (
+                after is not None
+                and after.opcode == "bitcast"
+                and not after.is_root
+                and moved == after.shape.true_dimensions
+            ):
+                self._behind[transpose] = after
+                graph.bypass(graph.of[after])
+
+    def put_back(self) -> None:
+        """Read and be read through the bitcasts from here on."""
+        for node in list(self._graph.nodes):
+            if node.dead or node.source is None or node.is_bitcast:
+                continue
+            bitcast = self._in_front.get(node.source)
+            if bitcast is not None:
+                self._graph.put_in_front(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
+            bitcast = self._behind.get(node.source)
+            if bitcast is not None:
+                self._graph.put_behind(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
+
+
+def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:
+    """The neighbours among `dimensions` that each of `merged` is the product of; None if one is not."""
+    rest = [d for d in dimensions if d != 1]
+    groups: list[list[int]] = []
+    for product in merged:
+        group: list[int] = []
+        found = 1
+        while found < product and rest:
+            group.append(rest.pop(0))
+            found *= group[-1]
+        if found != product:
+            return None
+        groups.append(group)
+    return None if rest else groups
+
+
+# ---------------------------------------------------------------- merged batches
+# Dots as they were before DotDimensionMerger gave them one batch dimension.
+#
+# It reshapes the operands (`xla/service/gpu/transforms/dot_dimension_merger.cc`) after the first
+# LayoutNormalization, for which the dots read what now is read through a bitcast.
+
+_DOTS = frozenset({"custom-call", "dot"})
+
+
+class MergedBatches:
+    """Takes the bitcasts in front of batched dots out of a shadow graph, and puts them back when asked."""
+
+    def __init__(self, graph: ShadowGraph) -> None:
+        self._graph = graph
+        self._read_through: list[tuple[Node, int, Instruction]] = []
+        for node in list(graph.nodes):
+            bitcast = node.source
+            if node.dead or not node.is_bitcast or bitcast is None or not _merges_batch(bitcast):
+                continue
+            if node.users and all(u.source is not None and u.source.opcode in _DOTS for u in node.users):
+                for user in node.users:
+                    self._read_through += [
+                        (user, k, bitcast) for k, o in enumerate(user.operands) if o is node
+                    ]
+                graph.bypass(node)
+
+    def put_back(self) -> None:
+        """Read through the bitcasts from here on, each dot through its own."""
+        for user, k, bitcast in self._read_through:
+            operand = user.operands[k]
+            new = self._graph.add(Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
+            new.operands, new.users = [operand], [user]
+            user.operands[k] = new
+            place = operand.users.index(user)
+            if operand in user.operands:
+                operand.users.insert(place, new)
+            else:
+                operand.users[place] = new
+
+
+def _merges_batch(bitcast: Instruction) -> bool:
+    """It makes one dimension of the leading ones and leaves the two that are multiplied."""
+    before, after = bitcast.operands[0].shape.dimensions, bitcast.shape.dimensions
+    return 3 <= len(after) < len(before) and before[-len(after) + 1 :] == after[1:]
+
+
+# ---------------------------------------------------------------- sunk broadcasts
+# Broadcasts that the last simplification before fusion moved behind converts.
+#
+# In bf16 programs `convert(broadcast(x))` becomes `broadcast(convert(x))`, and where x is a convert itself
+# the two cancel out. The old broadcast and convert stay in the module unused, which tells that it happened;
+# values have gained users by it that earlier passes did not see. Mirrors
+# `AlgebraicSimplifierVisitor::TryToSinkBroadcastAfterOpWithUniqueNonScalarOperand`
+# (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) and `SimplifyFPConversions`.
+
+
+class SunkBroadcasts:
+    """Takes the new broadcasts out of a shadow graph, and puts them in again when asked."""
+
+    def __init__(self, graph: ShadowGraph) -> None:
+        self._graph = graph
+        self._sunk: dict[Instruction, tuple[Instruction, Instruction, Instruction | None]] = {}
+        """Old broadcast to the old convert, the new broadcast, and the new convert if it is still there."""
+        new = [x for x in graph.of if x.opcode == "broadcast" and x.users]
+        for convert in [x for x in graph.of if x.opcode == "convert" and not x.users and not x.is_root]:
+            old = convert.operands[0]
+            if old.opcode == "broadcast" and old.users == [convert]:
+                match = next((x for x in new if _came_of(x, old, convert)), None)
+                if match is not None:
+                    new.remove(match)
+                    self._undo(old, convert, match)
+
+    def _undo(self, old: Instruction, convert: Instruction, new: Instruction) -> None:
+        of = self._graph.of
+        kept = new.operands[0] if old.operands[0] in new.operands[0].operands else None
+        if kept is not None and kept.users != [new]:
+            return
+        self._sunk[old] = (convert, new, kept)
+        self._graph.replace(of[new], of[convert])
+
+    def sink(self, node: Node) -> None:
+        """What the simplifier does when it comes to a broadcast."""
+        found = self._sunk.get(node.source) if node.source is not None else None
+        if found is None:
+            return
+        convert, new, kept = found
+        user = next((u for u in node.users if u.source is convert), None)
+        if user is None:
+            return
+        inner = self._graph.add(Node(kept, user.shape, [node.operands[0]]))
+        outer = self._graph.add(Node(new, user.shape, [inner]))
+        self._graph.replace_uses(user, outer)
+
+    def cancel_converts(self) -> None:
+        """Converts put in by `sink` and no longer there read what the convert before them read."""
+        new = {broadcast for _, broadcast, kept in self._sunk.values() if kept is None}
+        for node in list(self._graph.nodes):
+            if not node.dead and node.source in new and node.operands[0].source is None:
+                self._graph.replace(node.operands[0], node.operands[0].operands[0].operands[0])
+
+
+def _came_of(new: Instruction, old: Instruction, convert: Instruction) -> bool:
+    """`new` may be what became of `old` and its convert."""
+    if new.shape.key != convert.shape.key or new.dimensions != old.dimensions:
+        return False
+    narrow, wide = old.operands[0], new.operands[0]
+    return (narrow.opcode == "convert" and narrow.operands[0] is wide) or (
+        wide.opcode == "convert" and wide.operands[0] is narrow
+    )

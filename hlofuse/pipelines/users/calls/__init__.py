@@ -1,1 +1,0 @@
-"""What inlining, loops and functions with several results did to lists of users."""

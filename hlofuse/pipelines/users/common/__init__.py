@@ -1,1 +1,0 @@
-"""Walks, holes in lists, and what else the mechanisms share."""

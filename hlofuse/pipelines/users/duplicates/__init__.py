@@ -1,1 +1,0 @@
-"""What CSE did to lists of users when it made equal instructions one."""

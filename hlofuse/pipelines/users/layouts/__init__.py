@@ -1,1 +1,0 @@
-"""What layout assignment and normalization did to lists of users."""

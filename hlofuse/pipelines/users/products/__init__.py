@@ -1,1 +1,0 @@
-"""What passes that rewrite products and convolutions, or take neighbours along, did to lists of users."""

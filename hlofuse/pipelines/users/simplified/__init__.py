@@ -1,1 +1,0 @@
-"""What AlgebraicSimplifier and ReshapeMover did to lists of users."""
