@@ -25,7 +25,7 @@ from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load, read_text
 from hlofuse.ir import Module, parse_module
-from hlofuse.replay import variant_of
+from hlofuse.replay import replay_config
 
 
 def processor_ms(session: CDPSession) -> float:
@@ -52,7 +52,7 @@ def measure(
 ) -> None:
     """One line of figures."""
     start = time.perf_counter()
-    observed = observed_replay(module, variant_of(target, device))
+    observed = observed_replay(module, replay_config(target, device))
     replayed = time.perf_counter()
     file = folder / "page.html"
     file.write_text(page_html(page_of({"as XLA": observed})), encoding="utf-8")

@@ -26,7 +26,7 @@ from playwright.sync_api import sync_playwright
 from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load
-from hlofuse.replay import variant_of
+from hlofuse.replay import replay_config
 
 Point = tuple[float, float]
 Rect = tuple[float, float, float, float]
@@ -176,7 +176,7 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         for name in options.inputs:
             module = load(name)
-            observed = observed_replay(module, variant_of(options.target, options.device))
+            observed = observed_replay(module, replay_config(options.target, options.device))
             file = Path(folder) / "page.html"
             file.write_text(page_html(page_of({"": observed})), encoding="utf-8")
             page = browser.new_page(viewport={"width": 1400, "height": 850})

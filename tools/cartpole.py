@@ -30,7 +30,7 @@ from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.replay import Replay, replay
+from hlofuse.replay import Replay, ReplayInput, replay
 from hlofuse.reports.explain.cost_phrases import us_text
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.kernels import Choice, kernel_selection
@@ -83,7 +83,7 @@ def figures(name: str, target: str, without: str = "") -> Figures | None:
     card = None if target == "cpu" else load_device(CARD)
     module = load(SAMPLES / target / name, target=target)
     settings = parse_settings((), (without,) if without else ())
-    done = replay(module, target, device=card, settings=settings, ids=unique_ids_for(module, None))
+    done = replay(ReplayInput(module, unique_ids_for(module)), target, device=card, settings=settings)
     after = done.after
     turn = _turn(after)
     chosen = {(k.computation, k.name): k for k in kernel_selection(after, target, device=card).kernels}

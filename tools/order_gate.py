@@ -31,6 +31,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
 from hlofuse.order.estimate import MECHANISMS, estimate_order
 from hlofuse.pipelines import replay
+from hlofuse.replay import ReplayInput
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
 
 
@@ -61,7 +62,7 @@ def score(task: Task) -> tuple[Task, dict[str, int]]:
         estimate_order(module, task.without)
     module.order_source = "text"
     ids = unique_ids_for(read) if task.order == "xla" else None
-    done = replay(module, "gpu", device=task.device, ids=ids)
+    done = replay(ReplayInput(module, ids), "gpu", device=task.device)
     found = {
         level: int(kinds.module(done.after).key == kinds.module(after).key)
         for level, kinds in (("L1", Structures(output_order=False)), ("L1x", Structures()))

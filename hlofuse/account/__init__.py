@@ -2,16 +2,16 @@
 
 from hlofuse.account.figures import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.account.kernel_times import KernelTimes
-from hlofuse.account.observer import Observer
+from hlofuse.account.observer import CostObserver
 from hlofuse.account.replaying import PRIORITY_FUSION, Costs, Observed, SharedStart, observed_replay
 
 __all__ = [
     "PRIORITY_FUSION",
+    "CostObserver",
     "Costs",
     "KernelTime",
     "KernelTimes",
     "Observed",
-    "Observer",
     "PairDetail",
     "ReadTerm",
     "SharedStart",

@@ -15,19 +15,15 @@ from hlofuse.account.figures import (
 )
 from hlofuse.account.kernel_times import time_by
 from hlofuse.account.models import model_of
-from hlofuse.account.observer import Enough, Look, Moment, Observer, OtherOrder
+from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
 from hlofuse.account.pairs import pair_detail
 from hlofuse.account.sums import pair_estimate, sums
-from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
-from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.passes.fusion.priority_fusion.guide import Guide
-from hlofuse.pipelines import TARGETS
-from hlofuse.replay import Checkpoint, Replay, Variant
+from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, replay
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
 
@@ -40,22 +36,14 @@ class Costs:
     def __init__(
         self,
         model: KernelModel,
-        observer: Observer,
+        observer: CostObserver,
         replay: Replay,
-        again: Callable[[Observer], None],
-        make_guide: Callable[[], Guide | None],
-        turned: Callable[[int, str], Replay],
-        *,
-        ids_known: bool,
+        repeat: Callable[[MomentObserver], None],
     ) -> None:
         self.device = model.device
-        self.ids_known = ids_known
-        """Ties are XLA's own; else they are marked."""
         self.observer = observer
         self._replay = replay
-        self._again = again
-        self._make_guide = make_guide
-        self._turned = turned
+        self._repeat = repeat
         mine = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps count anew where the pass runs again.
         self._number = {id(e): k for k, e in enumerate(e for e in mine if e.event == "fuse")}
@@ -120,16 +108,6 @@ class Costs:
         number = self._number_of(event)
         return self.observer.ties.get(number, ()) if number is not None else ()
 
-    def other_order(self, event: Event, producer: str) -> Replay | None:
-        """The replay with `producer`, of equal priority, taken first at this event; a whole replay's work."""
-        number = self._number_of(event)
-        return self._turned(number, producer) if number is not None else None
-
-    @property
-    def work_of_other_orders(self) -> int:
-        """Fusions that trying every tie the other way round would repeat."""
-        return self.observer.fusions * sum(len(names) for names in self.observer.ties.values())
-
     def look_at(self, asked: Iterable[tuple[Event, Look]]) -> None:
         """Show each look the graph as it stood at its event; repeats the replay, once for all of them."""
         looks: dict[Moment, list[Look]] = {}
@@ -142,7 +120,7 @@ class Costs:
             if number is not None:
                 looks.setdefault((event.event, number), []).append(look)
         if looks:
-            self._again(Observer(self._make_guide(), looks=looks))
+            self._repeat(MomentObserver(looks))
 
     def details(self, asked: Sequence[tuple[Event, str | None]]) -> list[PairDetail | None]:
         """Fuse events in full, or what a priority says of one consumer, by its name then."""
@@ -168,85 +146,67 @@ class Costs:
 
 @dataclass(slots=True)
 class Observed:
-    """A replay and its costs; None for targets that ask no cost model."""
+    """A replay and its costs."""
 
     replay: Replay
     costs: Costs | None
-    guide: Guide | None = None
-    """What settled ties, after it has seen everything."""
-    record: str | None = None
-    """The file with XLA's own record, where it was followed."""
-    changes: tuple[str, ...] = ()
-    """What differs from XLA, in words; empty when XLA itself is repeated."""
+    """None for targets that ask no cost model."""
     xla: Observed | None = None
-    """XLA's own replay, where this one is another."""
-    remark: str = ""
-    """What to say ahead of all that is told of it: how the module came to be; empty where XLA made it."""
+    """XLA's own replay, where this one differs from XLA."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What differs from XLA, in words; empty when XLA itself is repeated."""
+        return self.replay.config.changes
+
+    @property
+    def note(self) -> str:
+        """What a report has to say first: how the module came to be; empty where XLA wrote it."""
+        return self.replay.input.note
 
 
 @dataclass(slots=True)
 class SharedStart:
-    """What observed replays of a module have in common up to a pass behind priority fusion."""
+    """What observed replays of a module have in common up to a pass after priority fusion."""
 
     checkpoint: Checkpoint
-    observer: Observer | None = None
-    """What the first of them saw."""
+    observer: CostObserver | None = None
+    """The observer of the first of them."""
 
 
 def observed_replay(
-    module: Module,
-    variant: Variant,
+    input: ReplayInput | Module,
+    config: ReplayConfig,
     *,
-    ids: UniqueIds | None = None,
-    make_guide: Callable[[], Guide] | None = None,
-    known: KnownStructures | None = None,
+    cache: KnownStructures | None = None,
     start: SharedStart | None = None,
     begun: Checkpoint | None = None,
     totals_only: bool = False,
 ) -> Observed:
-    """Like `Variant.replay`, with an eye on the costs; with XLA's own beside it where the variant is another.
+    """A replay with its costs, and with XLA's own replay where the configuration differs from XLA.
 
-    `make_guide` makes a guide that settles what the pass leaves open; each repetition gets a new one.
-    `known` is what earlier replays of the module have worked out of costs, for who makes many, and `start`
-    how far this one is the same as they; without that `begun`, ahead of the first pass, is where it starts.
-    With `totals_only` nobody will ask about single fusions, so that none is looked at.
+    `cache` holds costs that earlier replays of the module computed. `start` says up to which pass this
+    replay is the same as earlier ones; without it, it starts at `begun`, before the first pass. With
+    `totals_only` the costs of single fusions are not noted.
     """
-    known = known or KnownStructures()
-
-    def run(guide: Guide | None, checkpoint: Checkpoint | None = None) -> Replay:
-        return variant.replay(module, ids=ids, guide=guide, known=known, checkpoint=checkpoint)
-
+    if isinstance(input, Module):
+        input = ReplayInput(input)
+    cache = cache or KnownStructures()
+    xla = observed_replay(input, config.xla, cache=cache) if config.xla is not None else None
+    if config.device is None:
+        return Observed(replay(input, config), None, xla)
     beginning = begun
-    if beginning is None and variant.passes and variant.settings.outside is None:
-        beginning = Checkpoint(variant.passes[0])  # what comes ahead of it takes longest
+    if beginning is None and config.passes and config.settings.outside is None:
+        beginning = Checkpoint(config.passes[0])  # what comes before it takes longest
 
-    def again(observer: Observer) -> None:
+    def repeat(observer: MomentObserver) -> None:
         with suppress(Enough):
-            run(observer, beginning)
+            replay(input, config, [observer], cache=cache, checkpoint=beginning)
 
-    def turned(fusion: int, producer: str) -> Replay:
-        return run(OtherOrder(fusion, producer), beginning)
-
-    xla = (
-        observed_replay(module, variant.xla, ids=ids, make_guide=make_guide, known=known)
-        if variant.xla is not None
-        else None
-    )
-    guide = make_guide() if make_guide is not None else None
-    if variant.device is None:
-        return Observed(run(guide), None, guide, changes=variant.changes, xla=xla)
-    ids_known = ids is not None or guide is not None
-    observer = Observer(guide, note_ties=not ids_known)
-    done = run(guide if totals_only else observer, start.checkpoint if start is not None else begun)
+    observer = CostObserver(with_ties=input.has_open_ties)
+    checkpoint = start.checkpoint if start is not None else begun
+    done = replay(input, config, () if totals_only else [observer], cache=cache, checkpoint=checkpoint)
     if start is not None and not totals_only:
         observer = start.observer = start.observer or observer
-    costs = Costs(
-        model_of(variant.device, RELEASES[TARGETS[variant.target].release], known),
-        observer,
-        done,
-        again,
-        make_guide or (lambda: None),
-        turned,
-        ids_known=ids_known,
-    )
-    return Observed(done, costs, guide, changes=variant.changes, xla=xla)
+    model = model_of(config.device, config.release, cache)
+    return Observed(done, Costs(model, observer, done, repeat), xla)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import report_options_with
-from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.reports.check import Check
@@ -79,9 +79,9 @@ def command(
     """
     from dataclasses import replace
 
-    from hlofuse.cli.common.at_fusion import say
     from hlofuse.cli.common.measuring import has_several, measure_all
     from hlofuse.cli.common.output import emit, write_file
+    from hlofuse.cli.common.replaying import warn
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.check import Baseline, check_modules, read_baseline
     from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
@@ -101,7 +101,7 @@ def command(
     stored = Baseline()
     if baseline is not None and not (update and _nothing_there(baseline)):
         stored = read_baseline(baseline)
-    asked = [ReplayRequest(input=path, **request) for path in inputs]
+    asked = [ReplayOptions(input=path, **request) for path in inputs]
     measured = measure_all(asked, root, stored.profiles)
     if update:
         from hlofuse.reports.check.baseline_text import updated_files
@@ -125,7 +125,7 @@ def command(
         found = replace(found, updated=True)
     if form not in ("text", "json", "markdown"):  # those say it themselves
         for remark in found.remarks:
-            say(remark)
+            warn(remark)
     for kind, file in further:
         emit(_written(found, kind, "never", file, root), file)
     emit(_written(found, form, color, output, root), output)

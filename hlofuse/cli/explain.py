@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
-from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +55,7 @@ def command(
     from hlofuse.reports.explain.explain import explain
     from hlofuse.reports.explain.record import record_check
 
-    asked = ReplayRequest(input=input, **request)
+    asked = ReplayOptions(input=input, **request)
     try:
         observed = asked.run()
     except HlofuseError as error:
@@ -103,14 +103,15 @@ def command(
         text=draw,
         markdown=written,
         json=data,
-        remark=observed.remark,
+        note=observed.note,
+        replay=observed.replay,
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
     return 0
 
 
-def _film(asked: ReplayRequest) -> tuple[str, str] | None:
+def _film(asked: ReplayOptions) -> tuple[str, str] | None:
     """How many dumps between passes lie in the directory, and the command that tells of them."""
     import os
 
@@ -139,7 +140,7 @@ def _film_markdown(film: tuple[str, str] | None) -> str:
 
 
 def _compare(
-    asked: ReplayRequest,
+    asked: ReplayOptions,
     observed: Observed,
     other: str,
     limit: int,
@@ -166,7 +167,8 @@ def _compare(
         text=draw,
         markdown=lambda: f"```\n{rendered(draw, color, output)}```",
         json=lambda: comparison_json(found),
-        remark=observed.remark,
+        note=observed.note,
+        replay=observed.replay,
     )
 
 

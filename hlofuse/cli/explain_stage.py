@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hlofuse.cli.common.replaying import ReplayRequest
+    from hlofuse.cli.common.replaying import ReplayOptions
     from hlofuse.ir.errors import HlofuseError
 
 
-def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
     """Report on a fused module as it is, or on a TPU's; False where there is nothing to say but the error.
 
     `how` are the options of the report: its form, color and output.
@@ -32,12 +32,12 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
     from hlofuse.reports.stages.fused import explain_fused
     from hlofuse.reports.stages.fused_report import fused_json, fused_markdown, print_fused
 
-    subject = asked.read(any_stage=True)
-    if error.stage.foreign_to(subject.target):
+    loaded = asked.read(any_stage=True)
+    if error.stage.foreign_to(loaded.target):
         return False
-    device = subject.variant.device if subject.variant is not None else None
+    device = loaded.config.device if loaded.config is not None else None
     with spinner("asking the rules"):
-        found = explain_fused(subject.module, subject.target, error.stage, device)
+        found = explain_fused(loaded.module, loaded.target, error.stage, device)
     better: tuple[str, ...] = ()
     if found.right_file is not None:
         better = replace(asked, input=found.right_file, module=None).input_words
@@ -50,7 +50,7 @@ def explain_stage(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, A
     return True
 
 
-def _explain_tpu(asked: ReplayRequest, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+def _explain_tpu(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
     from hlofuse.inputs.dump_stages import TPU_PIPELINES
     from hlofuse.inputs.stage import StageError
     from hlofuse.reports.stages.tpu import DEVICE, compare_tpu, tpu_files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
-from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
@@ -30,14 +30,13 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
     XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
-    from hlofuse.cli.common.at_fusion import say
     from hlofuse.cli.common.output import emit
     from hlofuse.cli.common.progress import progress_bar, spinner
     from hlofuse.explorer import page_html, page_of, passes_of, reel_of
 
-    asked = ReplayRequest(input=input, **request)
+    asked = ReplayOptions(input=input, **request)
     observed = asked.run()
-    say(observed.remark)
+    warn(observed.note)
     replays = _side_by_side(asked, observed, compare_device)
     reel = reel_of(observed.replay.before) if timeline and Path(input).is_dir() else None
     passes = None
@@ -49,7 +48,7 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     emit(html, output)
 
 
-def _side_by_side(asked: ReplayRequest, observed: Observed, other: str | None) -> dict[str, Observed]:
+def _side_by_side(asked: ReplayOptions, observed: Observed, other: str | None) -> dict[str, Observed]:
     """The replays of the page, each under what tells it from the others."""
 
     from hlofuse.format.escape import printable

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
-from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
+    from hlofuse.replay import Replay
     from hlofuse.reports.difference import Difference
     from hlofuse.reports.kernels import KernelSelection
 
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
 @input_argument
 @limit_option(20, "Kernels shown; 0 for all.")
 @click.option(
-    "--order",
+    "--sort",
     type=click.Choice(["cost", "module"]),
     default="cost",
     show_default=True,
-    help="Dearest kernels first, or as they stand in the module.",
+    help="Slowest kernels first, or in the order of the module.",
 )
 @replay_options
 @report_options
 def command(
     input: str,
     limit: int,
-    order: str,
+    sort: str,
     form: str,
     color: str,
     output: Path | None,
@@ -46,8 +47,8 @@ def command(
     from hlofuse.reports.kernels.markdown import selection_markdown
     from hlofuse.reports.kernels.text import print_selection
 
-    found, difference, remark = _selection(ReplayRequest(input=input, **request))
-    ordered = found.heaviest_first if order == "cost" else list(found.kernels)
+    found, difference, replay = _selection(ReplayOptions(input=input, **request))
+    ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
     shown = ordered[: limit or None]
     report(
         form,
@@ -56,28 +57,28 @@ def command(
         text=lambda console: print_selection(found, shown, console),
         markdown=lambda: selection_markdown(found, shown),
         json=lambda: selection_json(found),
-        remark=remark,
+        note=replay.input.note if replay is not None else "",
+        replay=replay,
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
     return 0
 
 
-def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None, str]:
-    from hlofuse.cli.common.at_fusion import at_fusion
+def _selection(asked: ReplayOptions) -> tuple[KernelSelection, Difference | None, Replay | None]:
     from hlofuse.inputs.stage import stage_of
     from hlofuse.pipelines import device_of
     from hlofuse.reports.difference import difference_of
     from hlofuse.reports.kernels import kernel_selection
 
-    subject = asked.read(any_stage=True)
-    module, target = subject.module, subject.target
-    device = subject.variant.device if subject.variant is not None else device_of(target, None)[0]
+    loaded = asked.read(any_stage=True)
+    module, target = loaded.module, loaded.target
+    device = loaded.config.device if loaded.config is not None else device_of(target, None)[0]
     stage = stage_of(module, target)
     as_it_is = stage.is_fused and not stage.foreign_to(target)
     if as_it_is and not (asked.assume_input or asked.changes_xla):
-        return kernel_selection(module, target, device=device), None, ""
-    observed = at_fusion(asked, subject).observe()
+        return kernel_selection(module, target, device=device), None, None
+    observed = asked.at_fusion_input(loaded).observe()
     replay = observed.replay
     found = kernel_selection(replay.after, target, device=device, replay=replay, what_if=observed.changes)
-    return found, difference_of(observed), observed.remark
+    return found, difference_of(observed), replay

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
-from hlofuse.cli.common.replaying import ReplayRequest, Subject, replay_options
+from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options, warn
 
 if TYPE_CHECKING:
     from hlofuse.plot.figure import Plot
@@ -34,7 +34,6 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
     Times are by XLA's own model, on GPU targets; elsewhere bytes stand for them.
     """
-    from hlofuse.cli.common.at_fusion import say
     from hlofuse.cli.common.output import write_file
     from hlofuse.cli.common.progress import spinner
     from hlofuse.render import format_of
@@ -43,29 +42,30 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     to_stdout = str(output) == "-"
     form = "dot" if to_stdout else format_of(output)
     require_engine(form)
-    subject = ReplayRequest(input=input, **request).read()
-    say(subject.remark)
+    loaded = ReplayOptions(input=input, **request).read()
+    warn(loaded.note)
     with spinner("plotting"):
-        content = _plot(subject, kind).to_bytes(form)
+        content = _plot(loaded, kind).to_bytes(form)
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
         write_file(output, content)
 
 
-def _plot(subject: Subject, kind: str) -> Plot:
+def _plot(loaded: Loaded, kind: str) -> Plot:
     from hlofuse.account import KernelTimes
     from hlofuse.ir import HlofuseError
+    from hlofuse.replay import ModuleTexts
     from hlofuse.reports.difference.phrases import warning_line
     from hlofuse.reports.stages.unoptimized import BRIEF
 
-    device = subject.variant.device if subject.variant is not None else None
+    device = loaded.config.device if loaded.config is not None else None
     if kind == "roofline" and device is None:
         raise HlofuseError("the roofline is a GPU's: it asks for --device (hlofuse devices lists them)")
-    replay = subject.replay(keep_modules=kind == "passes")
-    times = KernelTimes(device, subject.target, replay) if device is not None else None
-    alerts: tuple[str, ...] = (warning_line(subject.changes),) if subject.changes else ()
-    if subject.remark:
+    replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])
+    times = KernelTimes(device, loaded.target, replay) if device is not None else None
+    alerts: tuple[str, ...] = (warning_line(loaded.changes),) if loaded.changes else ()
+    if loaded.note:
         alerts += (BRIEF,)
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     if kind == "passes":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from hlofuse.cli.common.options import input_argument
-from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
@@ -111,7 +111,7 @@ def command(
     if animate and (form != "svg" or directory or after or focus or opened or collapsed):
         raise HlofuseError("--animate makes one SVG of a replay, with every operation: -o FILE.svg")
     require_engine(form)
-    asked = ReplayRequest(input=input, **request)
+    asked = ReplayOptions(input=input, **request)
     view, subject, caption = _replayed(asked, view) if after is None else _pair(asked, after, view)
     if animate:
         if not isinstance(subject, Replay):
@@ -148,36 +148,35 @@ def command(
         write_file(Path(output), content)
 
 
-def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
+def _replayed(asked: ReplayOptions, view: str | None) -> _Drawn:
     """The view, what it is of, and what must be said first."""
-    from hlofuse.cli.common.at_fusion import at_fusion, say
     from hlofuse.inputs import stage_of
     from hlofuse.inputs.stage import INPUT
     from hlofuse.reports.difference import difference_of
     from hlofuse.reports.difference.phrases import difference_lines
     from hlofuse.reports.stages.unoptimized import BRIEF
 
-    subject = asked.read(any_stage=True)
-    module, target = subject.module, subject.target
+    loaded = asked.read(any_stage=True)
+    module, target = loaded.module, loaded.target
     if view is None and not (asked.assume_input or asked.changes_xla):
         stage = stage_of(module, target)
         fits = stage.name == INPUT and not stage.foreign_to(target)
-        view = "after" if fits and subject.variant is not None else "before"
-        if fits and subject.variant is None:
+        view = "after" if fits and loaded.config is not None else "before"
+        if fits and loaded.config is None:
             click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
     if view == "before":
         return view, module, []
-    subject = at_fusion(asked, subject)
-    caption = [BRIEF] if subject.remark else []
-    say(subject.remark)
-    if not subject.changes:
-        return view, subject.replay(), caption
-    observed = subject.observe()
+    loaded = asked.at_fusion_input(loaded)
+    caption = [BRIEF] if loaded.note else []
+    warn(loaded.note)
+    if not loaded.changes:
+        return view, loaded.replay(), caption
+    observed = loaded.observe()
     difference = difference_of(observed)
     return view, observed.replay, caption + (difference_lines(difference) if difference is not None else [])
 
 
-def _pair(asked: ReplayRequest, after: str, view: str | None) -> _Drawn:
+def _pair(asked: ReplayOptions, after: str, view: str | None) -> _Drawn:
     """Two modules as they are, and what of the one is what of the other."""
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.side_by_side import pair_of_diff, read_both

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
-from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 
 _PATH = click.Path(path_type=Path)
 
@@ -35,18 +35,18 @@ def command(
     Of a module before optimizations it is approximate, and the file says so in its first line. One that is
     fused already is refused.
     """
-    from hlofuse.cli.common.at_fusion import say
     from hlofuse.cli.common.output import emit, write_file
     from hlofuse.format.escape import printable
     from hlofuse.ir.text.printer import print_module
+    from hlofuse.replay import ModuleTexts
     from hlofuse.trace.jsonl import to_jsonl
 
-    subject = ReplayRequest(input=input, **request).read()
-    if subject.changes:
-        click.echo(f"note: not XLA's behaviour: {', '.join(map(printable, subject.changes))}", err=True)
-    say(subject.remark)
-    head = f"// {subject.remark}\n" if subject.remark else ""
-    result = subject.replay(keep_modules=keep_passes is not None)
+    loaded = ReplayOptions(input=input, **request).read()
+    if loaded.changes:
+        click.echo(f"note: not XLA's behaviour: {', '.join(map(printable, loaded.changes))}", err=True)
+    warn(loaded.note)
+    head = f"// {loaded.note}\n" if loaded.note else ""
+    result = loaded.replay([ModuleTexts()] if keep_passes is not None else [])
     if keep_passes is not None:
         keep_passes.mkdir(parents=True, exist_ok=True)
         for number, done in enumerate((p for p in result.passes if p.changed), 1):

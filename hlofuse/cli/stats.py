@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import limit_option, report_options
-from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
+    from hlofuse.replay import Replay
     from hlofuse.reports.difference import Difference
 
 
@@ -42,13 +43,13 @@ def command(
     from hlofuse.reports.stats.markdown import statistics_markdown
     from hlofuse.reports.stats.text import print_statistics
 
-    requests = [ReplayRequest(input=path, **request) for path in inputs]
+    requests = [ReplayOptions(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
     heaviest = None if form == "json" else limit or None
-    found, differences, remark = [], [], ""
+    found, differences, replays = [], [], []
     for asked in requests:
-        module, difference, said = _module(asked, after or asked.changes_xla)
-        remark = remark or said
+        module, difference, replay = _module(asked, after or asked.changes_xla)
+        replays += [replay] if replay is not None else []
         found.append(statistics(module, heaviest=heaviest))
         differences += [difference] if difference is not None else []
     report(
@@ -58,17 +59,18 @@ def command(
         text=lambda console: print_statistics(found, console),
         markdown=lambda: statistics_markdown(found),
         json=lambda: statistics_json(found),
-        remark=remark,
+        note=next((r.input.note for r in replays if r.input.note), ""),
+        replay=replays[0] if len(found) == len(replays) == 1 else None,
         differences=differences,
         limit=limit,
     )
     return 0
 
 
-def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None, str]:
+def _module(request: ReplayOptions, after: bool) -> tuple[Module, Difference | None, Replay | None]:
     if not after:  # on which device is all the same
-        return request.read(any_stage=True, told=lambda _: None).module, None, ""
+        return request.read(any_stage=True, told=lambda _: None).module, None, None
     from hlofuse.reports.difference import difference_of
 
     observed = request.read().observe()
-    return observed.replay.after, difference_of(observed), observed.remark
+    return observed.replay.after, difference_of(observed), observed.replay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,6 +39,7 @@ def command(
     target: str | None,
     device: str | None,
     option: str | None,
+    order: Any,
     ids: str | None,
     ties: str,
     jobs: int | None,
@@ -74,8 +75,8 @@ def command(
     passes_of(target, option)  # a wrong name is said before anything is read
     if device is not None:
         device_of(target, device)
-    if ids not in (None, "none") and after is None:
-        raise HlofuseError("--ids FILE goes with BEFORE AFTER; for a directory there is --ids none")
+    if ids is not None and after is None:
+        raise HlofuseError("--ids FILE goes with BEFORE AFTER; for a directory there is --order xla")
     cases, skipped = _cases(path, after, target, option, module)
     known = device is not None or not TARGETS[target].needs_device
     if not known and not any(device_beside(str(c.before)) for c in cases):
@@ -89,6 +90,7 @@ def command(
             target=target,
             device=device,
             option=option,
+            order=order,
             ids=ids,
             ties_from_record=ties == "xla",
             jobs=workers,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
-from hlofuse.cli.common.replaying import ReplayRequest, Subject, replay_options
+from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hlofuse.replay import Variant
+    from hlofuse.replay import ReplayConfig
     from hlofuse.reports.whatif.sweep import Vary
 
 
@@ -73,7 +73,7 @@ def command(
     """
     from hlofuse.ir.errors import HlofuseError
 
-    asked = ReplayRequest(input=input, **request)
+    asked = ReplayOptions(input=input, **request)
     if asked.xla_trace is not None:
         raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
     if not sweeps:
@@ -91,7 +91,7 @@ def command(
     return 0
 
 
-def _rank(asked: ReplayRequest, limit: int, form: str, color: str, output: Path | None) -> None:
+def _rank(asked: ReplayOptions, limit: int, form: str, color: str, output: Path | None) -> None:
     from hlofuse.cli.common.progress import progress_bar
     from hlofuse.cli.common.reporting import report
     from hlofuse.reports.whatif.json import ranking_json
@@ -99,10 +99,10 @@ def _rank(asked: ReplayRequest, limit: int, form: str, color: str, output: Path 
     from hlofuse.reports.whatif.ranking import rank
     from hlofuse.reports.whatif.text import print_ranking
 
-    subject = asked.read()
-    assert subject.variant is not None
+    loaded = asked.read()
+    assert loaded.config is not None
     with progress_bar("replaying") as progress:
-        found = rank(subject.module, subject.variant, ids=subject.ids, progress=progress)
+        found = rank(loaded.input, loaded.config, progress=progress)
     report(
         form,
         color,
@@ -110,12 +110,13 @@ def _rank(asked: ReplayRequest, limit: int, form: str, color: str, output: Path 
         text=lambda console: print_ranking(found, console, input_words=asked.input_words, limit=limit),
         markdown=lambda: ranking_markdown(found, limit=limit),
         json=lambda: ranking_json(found),
-        remark=subject.remark,
+        note=loaded.note,
+        replay=loaded,
     )
 
 
 def _sweep(
-    asked: ReplayRequest,
+    asked: ReplayOptions,
     axes: dict[str, list[str]],
     more_devices: tuple[str, ...],
     plot: Path | None,
@@ -131,10 +132,10 @@ def _sweep(
     from hlofuse.reports.whatif.sweep import sweep
     from hlofuse.reports.whatif.text import print_sweep
 
-    subject = asked.read()
-    devices = [_vary(asked, subject, None), *(_vary(asked, subject, d) for d in more_devices)]
+    loaded = asked.read()
+    devices = [_vary(asked, loaded, None), *(_vary(asked, loaded, d) for d in more_devices)]
     with progress_bar("replaying") as progress:
-        found = sweep(subject.module, devices, axes, ids=subject.ids, progress=progress)
+        found = sweep(loaded.input, devices, axes, progress=progress)
     if plot is not None:
         from hlofuse.render import format_of
         from hlofuse.reports.whatif.plot import plot_sweep
@@ -147,18 +148,19 @@ def _sweep(
         text=lambda console: print_sweep(found, console),
         markdown=lambda: sweep_markdown(found),
         json=lambda: sweep_json(found),
-        remark=subject.remark,
+        note=loaded.note,
+        replay=loaded,
     )
 
 
-def _vary(asked: ReplayRequest, subject: Subject, device: str | None) -> Vary:
+def _vary(asked: ReplayOptions, loaded: Loaded, device: str | None) -> Vary:
     """What makes the variants of one device; the request's own for None."""
 
-    def vary(values: Mapping[str, str]) -> Variant:
-        xla = subject.variant.xla or subject.variant if subject.variant is not None else None
+    def vary(values: Mapping[str, str]) -> ReplayConfig:
+        xla = loaded.config.xla or loaded.config if loaded.config is not None else None
         own = xla.device if xla is not None else None
         more = [f"{name}={value}" for name, value in values.items()]
-        return asked.variant(subject.target, device or own, more)
+        return asked.config(loaded.target, device or own, more)
 
     return vary
 

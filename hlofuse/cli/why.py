@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
-from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
@@ -44,7 +44,7 @@ def command(
     from hlofuse.reports.why.markdown import why_markdown
     from hlofuse.reports.why.text import print_why
 
-    asked = ReplayRequest(input=input, **request)
+    asked = ReplayOptions(input=input, **request)
     observed = asked.run()
     answer = _in_other_words(observed, name, other) or why(observed.replay, name, other, costs=observed.costs)
     difference = difference_of(observed)
@@ -55,7 +55,8 @@ def command(
         text=lambda console: print_why(answer, console, input_words=asked.input_words, limit=limit),
         markdown=lambda: why_markdown(answer, limit=limit),
         json=lambda: why_json(answer),
-        remark=observed.remark,
+        note=observed.note,
+        replay=observed.replay,
         differences=[difference] if difference is not None else [],
         limit=limit,
     )

@@ -37,7 +37,7 @@ def page_of(replays: dict[str, Observed], passes: Passes | None = None) -> Page:
     quoted = {d.rule for run in runs for d in run.decisions} | {h.rule for run in runs for h in run.held}
     entries = catalogue()
     for observed in replays.values():
-        entries |= observed.replay.outside_rules
+        entries |= observed.replay.plugin_rules
     rules = tuple(
         RulePage(code, entries[code].title, tuple(sections(entries[code])))
         for code in sorted(quoted)
@@ -53,7 +53,7 @@ class _Collector:
     def __init__(self, label: str, observed: Observed) -> None:
         self.label = label
         self.replay = observed.replay
-        self.remark = observed.remark
+        self.note = observed.note
         self.costs = observed.costs
         self.facts = Facts(observed.replay, observed.costs)
         self.explained = explain(
@@ -78,9 +78,9 @@ class _Collector:
         decisions = tuple(self._decisions(boxes))
         return Run(
             self.label,
-            headline(e) + (f", {BRIEF}" if self.remark else ""),
+            headline(e) + (f", {BRIEF}" if self.note else ""),
             result_line(e),
-            (*((self.remark,) if self.remark else ()), *notes(e)),
+            (*((self.note,) if self.note else ()), *notes(e)),
             replay.target,
             printable(replay.device or ""),
             tuple(printable(c.name) for c in self.computations),

@@ -20,13 +20,10 @@ _LOCAL = (1 << 32) - 1
 
 
 def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | None:
-    """The ids to replay a loaded module with: `choice` is a file or `none`.
+    """The ids to replay a loaded module with: those in the file `choice`, else in a proto beside the text.
 
-    Without it what lies beside the text is taken.
     A proto of another module that happens to lie there is passed over; one asked for is an error.
     """
-    if choice == "none":
-        return None
     if choice is not None:
         ids = read_unique_ids(Path(choice))
         if not ids.fit(module):

@@ -33,6 +33,10 @@ class Target:
     """How faithfully the replay repeats XLA, as measured."""
     options: dict[str, tuple[str, ...]]
     """Named variants: XLA option to the pass list it gives."""
+    backend: str = "gpu"
+    """XLA's backend, `cpu` or `gpu`."""
+    flags: tuple[str, ...] = ()
+    """The XLA flags that make the backend of that release run these passes; none for its defaults."""
     needs_device: bool = False
     """Its decisions rest on a device's numbers (`hlofuse devices`)."""
     has_history: bool = False
@@ -64,6 +68,7 @@ TARGETS: dict[str, Target] = {
                 "tuple-simplifier",
             )
         },
+        backend="cpu",
         additions=(
             Addition(
                 "multi-output",
@@ -114,10 +119,14 @@ TARGETS: dict[str, Target] = {
         "every pass of 124 of 124 corpus modules on two devices, the kernels of 1,157 of 1,157 random ones "
         "and the order of their results in 1,153 (docs/fidelity.md)",
         {},
+        flags=("--xla_gpu_enable_priority_fusion=false",),
         needs_device=True,
         restores_users=True,
     ),
 }
+
+OPTION_FLAGS = {"triton-multi-output": "--xla_gpu_unsupported_enable_triton_multi_output_fusion=true"}
+"""The XLA flag of an option (`Target.options`), where XLA has one."""
 
 
 def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:

@@ -1,6 +1,21 @@
-"""One replay of XLA's fusion passes: how it is configured, running it, its result."""
+"""One replay of XLA's fusion passes: `replay(input, config, observers) -> Replay`."""
 
-from hlofuse.replay.config import Variant, variant_of
-from hlofuse.replay.replay import Checkpoint, PassResult, Replay, replay
+from hlofuse.pipelines.build import XlaBuild
+from hlofuse.replay.config import ReplayConfig, replay_config
+from hlofuse.replay.input import ReplayInput
+from hlofuse.replay.observers import ModuleTexts, ReplayObserver
+from hlofuse.replay.replay import replay
+from hlofuse.replay.result import Checkpoint, PassResult, Replay
 
-__all__ = ["Checkpoint", "PassResult", "Replay", "Variant", "replay", "variant_of"]
+__all__ = [
+    "Checkpoint",
+    "ModuleTexts",
+    "PassResult",
+    "Replay",
+    "ReplayConfig",
+    "ReplayInput",
+    "ReplayObserver",
+    "XlaBuild",
+    "replay",
+    "replay_config",
+]

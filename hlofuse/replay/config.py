@@ -1,4 +1,4 @@
-"""How to replay: a target, a device, the passes, and what of it is not as in XLA."""
+"""How to replay: which XLA, which passes, and what differs from it."""
 
 from __future__ import annotations
 
@@ -6,64 +6,46 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.module import Module
-from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.analysis.release import RELEASES, Release
 from hlofuse.passes import make_pass
-from hlofuse.pipelines import passes_of
+from hlofuse.pipelines.build import XlaBuild
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.pass_list import single_passes, split_passes
-from hlofuse.pipelines.targets import TARGETS
+from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
 from hlofuse.replay.optional_passes import with_enabled
-from hlofuse.replay.replay import Checkpoint, Replay, replay
 from hlofuse.rules.parse_settings import parse_settings
 from hlofuse.rules.settings import AS_XLA, Settings
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.cost.gpu.known import KnownStructures
-    from hlofuse.passes.fusion.priority_fusion.guide import Guide
     from hlofuse.plugins.active import ActiveRules
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class ReplayConfig:
     """Everything about a replay but the module."""
 
     target: str
-    device: DeviceDescription | None
+    build: XlaBuild
     passes: tuple[str, ...]
     settings: Settings = AS_XLA
     changes: tuple[str, ...] = ()
     """What differs from XLA, in words; empty when XLA itself is repeated."""
-    xla: Variant | None = None
+    xla: ReplayConfig | None = None
     """The same without the changes; None when there are none."""
 
-    def replay(
-        self,
-        module: Module,
-        *,
-        ids: UniqueIds | None = None,
-        guide: Guide | None = None,
-        keep_modules: bool = False,
-        known: KnownStructures | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> Replay:
-        """Repeat the passes on a copy of `module` (`hlofuse.replay`)."""
-        return replay(
-            module,
-            self.target,
-            device=self.device,
-            passes=self.passes,
-            keep_modules=keep_modules,
-            settings=self.settings,
-            ids=ids,
-            guide=guide,
-            known=known,
-            checkpoint=checkpoint,
-        )
+    @property
+    def device(self) -> DeviceDescription | None:
+        """The device that the replay is for; None where decisions depend on none."""
+        return self.build.device
+
+    @property
+    def release(self) -> Release:
+        """What differs between releases, as this one has it."""
+        return RELEASES[TARGETS[self.target].release]
 
 
-def variant_of(
+def replay_config(
     target: str,
     device: str | DeviceDescription | None = None,
     *,
@@ -73,8 +55,8 @@ def variant_of(
     enable: Iterable[str] = (),
     rules: Iterable[str] = (),
     passes: str | None = None,
-) -> Variant:
-    """What `--set NAME=VALUE`, `--disable`, `--enable`, `--rules`, `--passes` and `--option` ask for.
+) -> ReplayConfig:
+    """The configuration for a target, a device and the options of a what-if run, such as `--set NAME=VALUE`.
 
     HlofuseError for whatever name is not known, with what may have been meant, and for a package of rules
     that cannot be used.
@@ -100,9 +82,16 @@ def variant_of(
         *(f"with the rules of {package}" for package in (outside.names if outside is not None else ())),
         *((f"passes {', '.join(listed)}",) if passes is not None else ()),
     )
+    known, flag = TARGETS[target], OPTION_FLAGS.get(option or "")
+    flags = (*known.flags, *((flag,) if flag is not None else ()))
+
+    def build(on: DeviceDescription | None) -> XlaBuild:
+        return XlaBuild(known.release.removeprefix("jaxlib "), known.backend, on, flags)
+
+    xla = ReplayConfig(target, build(stated), standard)
     if not changes:
-        return Variant(target, stated, standard)
-    return Variant(target, described, listed, settings, changes, Variant(target, stated, standard))
+        return xla
+    return ReplayConfig(target, build(described), listed, settings, changes, xla)
 
 
 def _packages(rules: Iterable[str]) -> ActiveRules | None:

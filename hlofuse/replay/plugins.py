@@ -1,4 +1,4 @@
-"""What rules from outside add to a target's passes."""
+"""What plugins add to a target's passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 REWRITER = "custom-kernel-fusion-rewriter"
 
 
-def with_outside(passes: tuple[str, ...], target: str, settings: Settings) -> tuple[str, ...]:
+def with_plugins(passes: tuple[str, ...], target: str, settings: Settings) -> tuple[str, ...]:
     """The passes, with custom fusions made before the first of them if there are any for this target
     (a list of the user's own may name that pass elsewhere)."""
     if settings.outside is None:

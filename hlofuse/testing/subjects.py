@@ -27,9 +27,9 @@ def measured(subject: Any, target: str | None, device: str | None, root: Path) -
         subject = subject.module().before
     if isinstance(subject, str | os.PathLike):
         from hlofuse.cli.common.measuring import measure_all
-        from hlofuse.cli.common.replaying import ReplayRequest
+        from hlofuse.cli.common.replaying import ReplayOptions
 
-        found = measure_all([ReplayRequest(os.fspath(subject), target=target, device=device)], root)
+        found = measure_all([ReplayOptions(os.fspath(subject), target=target, device=device)], root)
         if len(found) != 1:
             raise HlofuseError(f"{subject} holds {len(found)} modules: name one dump")
         if found[0].remark:
@@ -42,11 +42,11 @@ def measured(subject: Any, target: str | None, device: str | None, root: Path) -
 
 def _of_module(module: Module, target: str | None, device: str | None, root: Path) -> Measured:
     from hlofuse.account import observed_replay
-    from hlofuse.replay import variant_of
+    from hlofuse.replay import replay_config
     from hlofuse.reports.check.measure import profile_of_replay
     from hlofuse.reports.check.refused_edges import held_apart
 
     chosen = target or ("gpu" if device is not None else "cpu")
-    observed = observed_replay(module, variant_of(chosen, device))
+    observed = observed_replay(module, replay_config(chosen, device))
     profile = profile_of_replay(module.name, observed, root)
     return Measured(profile, module.filename or "<module>", lambda: held_apart(observed, root))

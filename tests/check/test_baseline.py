@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hlofuse.account import observed_replay
 from hlofuse.ir import HlofuseError, parse_module
-from hlofuse.replay import variant_of
+from hlofuse.replay import replay_config
 from hlofuse.reports.check import Profile, read_baseline
 from hlofuse.reports.check.baseline_text import module_text, updated_files
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
@@ -37,7 +37,7 @@ def test_renamed_and_reordered_copies_have_the_same_baseline(program: Program, s
 
 def test_it_reads_like_this(samples: Path) -> None:
     module = parse_module((samples / "gpu" / "softmax" / "before.hlo").read_text())
-    observed = observed_replay(module, variant_of("gpu", "h100_sxm"))
+    observed = observed_replay(module, replay_config("gpu", "h100_sxm"))
     assert module_text(profile_of_replay("softmax", observed, Path())) == (
         '[module."softmax"]\n'
         'target = "gpu"\n'

@@ -58,7 +58,7 @@ def test_a_fused_module_is_taken_as_it_is(hlofuse: Run, samples: Path) -> None:
 def test_in_the_order_of_the_module(hlofuse: Run, samples: Path) -> None:
     case = samples / "gpu" / "softmax"
     found = json.loads(hlofuse("kernels", case, *GPU, "--format", "json").out)
-    out = hlofuse("kernels", case, *GPU, "--order", "module").out
+    out = hlofuse("kernels", case, *GPU, "--sort", "module").out
     places = [out.index(f"\n{k['name']} ") for k in found["kernels"]]
     assert places == sorted(places)
 

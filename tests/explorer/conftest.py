@@ -12,7 +12,7 @@ from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load
 from hlofuse.ir import Module
-from hlofuse.replay import variant_of
+from hlofuse.replay import replay_config
 
 from ..timeline.conftest import gpt2, gpt2_whole
 from .browser import Visit
@@ -44,7 +44,7 @@ def visit(browser: Browser, samples: Path, tmp_path: Path) -> Iterator[Open]:
         name = target or (target_of(what) if isinstance(what, str) else "cpu")
         if name == "gpu" and device is None:
             device = "h100_sxm"
-        observed = observed_replay(module, variant_of(name, device))
+        observed = observed_replay(module, replay_config(name, device))
         file = tmp_path / "page.html"
         file.write_text(page_html(page_of({"as XLA": observed})), encoding="utf-8")
         found = Visit(browser, file, address, dark=dark)

@@ -10,7 +10,7 @@ from hlofuse.explorer.boxes import Boxes
 from hlofuse.explorer.collect import page_of
 from hlofuse.explorer.regions import MOST
 from hlofuse.ir import parse_module
-from hlofuse.replay import Replay, replay, variant_of
+from hlofuse.replay import Replay, replay, replay_config
 
 from ..pipelines.cases import packed
 from ..pipelines.gpu_cases import cases as gpu_cases
@@ -53,7 +53,7 @@ def test_legacy(name: str) -> None:
 def test_regions_hold_every_operation_in_whole_kernels() -> None:
     for name in sorted(packed("cpu"))[:20]:
         module = parse_module(packed("cpu")[name].before)
-        run = page_of({"": observed_replay(module, variant_of("cpu", None))}).runs[0]
+        run = page_of({"": observed_replay(module, replay_config("cpu", None))}).runs[0]
         held: dict[int, set[int]] = {}
         for region in run.regions:
             sizes = [len(inside) for _, inside in region.kernels]

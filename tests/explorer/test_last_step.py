@@ -17,7 +17,7 @@ from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.replay import variant_of
+from hlofuse.replay import ReplayInput, replay_config
 
 from ..pipelines.cases import CORPUS, packed
 from ..pipelines.gpu_cases import cases as gpu_cases
@@ -52,7 +52,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """A page whose scripts follow the data of other modules, too."""
     file = tmp_path_factory.mktemp("page") / "page.html"
     module = parse_module("HloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n")
-    html = page_html(page_of({"": observed_replay(module, variant_of("cpu", None))}))
+    html = page_html(page_of({"": observed_replay(module, replay_config("cpu", None))}))
     file.write_text(html, encoding="utf-8")
     seen = Visit(browser, file)
     yield seen
@@ -62,7 +62,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def assert_ends_as_module(
     page: Visit, module: Module, target: str, device: str | None, ids: UniqueIds | None = None
 ) -> None:
-    observed = observed_replay(module, variant_of(target, device), ids=ids)
+    observed = observed_replay(ReplayInput(module, ids), replay_config(target, device))
     data = page_json(page_of({"": observed}))
     told = page.page.evaluate(LAST_STEP, [data["runs"][0], data["strings"], data["kinds"]])
     after, given = observed.replay.after, {i.name for i in module.instructions()}

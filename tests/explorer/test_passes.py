@@ -14,7 +14,7 @@ from hlofuse.diff import diff
 from hlofuse.explorer import page_html, page_of, passes_of, reel_of
 from hlofuse.explorer.passes import Passes
 from hlofuse.inputs import load
-from hlofuse.replay import variant_of
+from hlofuse.replay import replay_config
 from hlofuse.reports.timeline import film, reels
 from hlofuse.reports.timeline.lineage_graph import Weave
 from hlofuse.reports.timeline.model import Film, Frame, Size, Step
@@ -30,7 +30,7 @@ from .browser import Visit
 def made(gpt2_whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the GPT-2 block's dumps."""
     module = load(str(gpt2_whole))
-    observed = observed_replay(module, variant_of("gpu", "h100_sxm"))
+    observed = observed_replay(module, replay_config("gpu", "h100_sxm"))
     reel = reel_of(module)
     assert reel is not None
     file = tmp_path_factory.mktemp("page") / "page.html"
@@ -215,7 +215,7 @@ def test_hostile_dumps_are_text_and_nothing_else(browser: Browser, tmp_path: Pat
         Frame(Path(evil), 1, evil, evil), first.frame, changed=True, weight=1, header=(evil,), problem=evil
     )
     passes = Passes(Film(evil, (first, second), (evil,)), {1: closeup(found)}, weave, 0)
-    observed = observed_replay(before, variant_of("cpu", None))
+    observed = observed_replay(before, replay_config("cpu", None))
     file = tmp_path / "page.html"
     file.write_text(page_html(page_of({"": observed}, passes)), encoding="utf-8")
     visit = Visit(browser, file, "#view=film&every=1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
 from hlofuse.ir import Module
-from hlofuse.replay import variant_of
+from hlofuse.replay import replay_config
 
 from ..hostile import COLOUR, EVIL, hostile_module
 from .conftest import Open
@@ -41,7 +41,7 @@ def test_names_are_text_and_nothing_else(visit: Open) -> None:
 
 
 def test_the_file_holds_no_name_in_the_clear() -> None:
-    html = page_html(page_of({"": observed_replay(evil_module(), variant_of("cpu", None))}))
+    html = page_html(page_of({"": observed_replay(evil_module(), replay_config("cpu", None))}))
     assert "pwned" not in html
     assert html.count("</script>") == 2
 

@@ -67,13 +67,13 @@ def test_a_gpu_dump_needs_no_more_words(hlofuse: Run, tmp_path: Path) -> None:
     verified = hlofuse("verify", tmp_path)
     assert verified.err == ""
     assert "on target gpu" in verified.out
-    assert hlofuse("verify", tmp_path, "--ids", "none").status == verified.status
+    assert hlofuse("verify", tmp_path, "--order", "estimated").status == verified.status
 
 
 def test_ids_of_a_file_are_for_one_module(hlofuse: Run, samples: Path) -> None:
     result = hlofuse("verify", samples / "cpu", "--ids", "x.hlo.pb")
     assert result.status == 2
-    assert "--ids none" in result.err
+    assert "--order xla" in result.err
 
 
 OLD = ', metadata={op_name="f" source_file="model.py" source_line=3}'

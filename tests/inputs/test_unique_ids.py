@@ -76,12 +76,6 @@ def test_an_element_has_its_tuples_metadata_where_it_has_any(
     assert given == expected
 
 
-def test_none_means_none(tmp_path: Path) -> None:
-    file = module_file(tmp_path)
-    (tmp_path / "before.hlo.pb").write_bytes(proto())
-    assert unique_ids_for(load(file), "none") is None
-
-
 def test_another_modules_ids_are_passed_over_unless_asked_for(tmp_path: Path) -> None:
     file = module_file(tmp_path)
     beside = tmp_path / "before.hlo.pb"

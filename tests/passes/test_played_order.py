@@ -14,8 +14,8 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.order.replayed import with_played_order
 from hlofuse.passes.common.cloning import clone_computation
-from hlofuse.passes.fusion.priority_fusion.following import Follower
 from hlofuse.pipelines.manager import prepare
+from hlofuse.replay import ReplayInput
 from hlofuse.replay.replay import replay
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord, PriorityStep
 
@@ -56,7 +56,7 @@ def test_a_program_is_fused_in_xlas_order(name: str) -> None:
     assert len(wanted) > 1
     assert users_in(played, wanted) == wanted
     # Ids that XLA wrote down go before those of the played module.
-    events = replay(played, "gpu", device=H100, ids=case.ids).passes[2].events
+    events = replay(ReplayInput(played, case.ids), "gpu", device=H100).passes[2].events
     fused = [(e.producer, e.consumer) for e in events if e.event == "fuse"]
     assert fused == [(s.producer, s.consumer) for s in case.record.fusions()]
 
@@ -117,11 +117,10 @@ api_version=API_VERSION_TYPED_FFI, backend_config={descending = false, batch_siz
 
 def test_a_replay_of_what_was_played_keeps_its_order() -> None:
     played = prepare(parse_module((FOLDER / "broadcast_turned.hlo").read_text()), "gpu", H100).module
-    assert played.has_played_order
+    assert played.order_source == "replayed"
     # Nothing the replay does by itself comes between: with another order the first fusions are others.
     before = {i.name: [u.name for u in i.users] for i in played.entry}
-    follower = Follower(PriorityRecord())
-    replay(played, "gpu", device=H100, guide=follower)
+    replay(ReplayInput(played, record=PriorityRecord()), "gpu", device=H100)
     assert {i.name: [u.name for u in i.users] for i in played.entry} == before
     asked = [e.consumers for e in replay(played, "gpu", device=H100).events if e.event == "priority"]
     assert ["multiply.3", "multiply.1"] in [list(consumers or ()) for consumers in asked]

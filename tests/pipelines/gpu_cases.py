@@ -10,8 +10,7 @@ from pathlib import Path
 from hlofuse.inputs.unique_ids import ids_of_proto
 from hlofuse.ir import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.passes.fusion.priority_fusion.following import Follower
-from hlofuse.replay import Replay, replay
+from hlofuse.replay import Replay, ReplayInput, replay
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
 
 DATA = Path(__file__).parent.parent / "data"
@@ -34,9 +33,10 @@ class Case:
     def after(self) -> str:
         return self.texts[max(self.texts, key=lambda name: name[:2] if name[0].isdigit() else "")]
 
-    def replay(self, *, ids: bool, guide: Follower | None = None, option: str | None = None) -> Replay:
-        module, known = parse_module(self.before), self.ids if ids else None
-        return replay(module, "gpu", device=self.device, option=option, ids=known, guide=guide)
+    def replay(self, *, ids: bool, follow: bool = False, option: str | None = None) -> Replay:
+        record = self.record if follow else None
+        input = ReplayInput(parse_module(self.before), self.ids if ids else None, record)
+        return replay(input, "gpu", device=self.device, option=option)
 
 
 @cache

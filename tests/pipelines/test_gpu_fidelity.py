@@ -6,7 +6,6 @@ import pytest
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.verifier import verify_module as graph_problems
-from hlofuse.passes.fusion.priority_fusion.following import Follower
 from hlofuse.reports.verify import verify_module
 from hlofuse.trace.priority_record import FusionStep
 
@@ -37,8 +36,8 @@ def test_the_kernels_are_xlas_from_text_alone(name: str) -> None:
 
 
 def follow(case: Case, option: str | None = None) -> None:
-    follower = Follower(case.record)
-    case.replay(ids=True, guide=follower, option=option)
+    follower = case.replay(ids=True, follow=True, option=option).recorded_order
+    assert follower is not None
     follower.finish()
     assert follower.disagreements == []
     assert follower.agreed == follower.total

@@ -15,7 +15,7 @@ from hlofuse.plot.kernels import plot_kernels
 from hlofuse.plot.passes import plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.render.pair import Pair, pair_of
-from hlofuse.replay import replay
+from hlofuse.replay import ModuleTexts, replay
 
 from ..render.modules import needs_graphviz
 from ..running import Run
@@ -41,7 +41,7 @@ def labels(dot: str) -> list[str]:
 
 
 def test_a_row_for_each_pass_that_changed_something(samples: Path) -> None:
-    done = replay(load(samples / "cpu/softmax/before.hlo"), "cpu", keep_modules=True)
+    done = replay(load(samples / "cpu/softmax/before.hlo"), "cpu", [ModuleTexts()])
     found = labels(plot_passes(done, None).dot)
     assert found[0] == "jit_softmax"
     assert {"as it enters", "kernels", "bytes moved"} <= set(found)

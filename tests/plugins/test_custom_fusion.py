@@ -13,10 +13,9 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
-from hlofuse.pipelines import passes_of
 from hlofuse.plugins import ActiveRules, Candidate, CustomFusion, FusionRule, Kernel, KernelCost, Match
 from hlofuse.plugins.rewrite import custom_kernel_name
-from hlofuse.replay import Replay, Variant
+from hlofuse.replay import Replay, replay_config
 from hlofuse.rules.settings import Settings
 
 from .patterns import module_of
@@ -176,7 +175,7 @@ def test_the_time_is_the_packages() -> None:
 
     device = load_device("a100_sxm_40")
     settings = Settings(outside=ActiveRules.of(SOFTPLUS))
-    found = observed_replay(module_of(PROGRAM), Variant("gpu", device, passes_of("gpu"), settings))
+    found = observed_replay(module_of(PROGRAM), replace(replay_config("gpu", device), settings=settings))
     assert found.costs is not None
     made = found.replay.after.find("add_exp")
     assert made is not None
@@ -225,7 +224,7 @@ def test_a_package_that_fails_is_named(change: dict[str, object], words: str) ->
 
     def total() -> None:
         device = load_device("a100_sxm_40")
-        found = observed_replay(module_of(PROGRAM), Variant("gpu", device, passes_of("gpu"), settings))
+        found = observed_replay(module_of(PROGRAM), replace(replay_config("gpu", device), settings=settings))
         assert found.costs is not None
         found.costs.total(found.replay.after.instructions())
 

@@ -17,7 +17,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.ir.verifier import check_module
-from hlofuse.replay import Replay, variant_of
+from hlofuse.replay import Replay, ReplayInput, replay_config
 from hlofuse.reports.explain.facts import Facts
 from hlofuse.reports.explain.refusals import refusals
 from hlofuse.reports.stages import fused_gpu, fused_legacy
@@ -72,7 +72,7 @@ def agreement(
 
 @pytest.mark.parametrize("name", CPU)
 def test_cpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
-    made = observed_replay(load(case(corpus, "corpus", name)), variant_of("cpu", None)).replay
+    made = observed_replay(load(case(corpus, "corpus", name)), replay_config("cpu", None)).replay
     found, how = made_again.boundaries(reread(made.after), "cpu")
     same, other = agreement(found, replay_reasons(made, Facts(made), {"fusion"}))
     assert other == []
@@ -82,10 +82,10 @@ def test_cpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", GPU)
 def test_gpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
-    variant = variant_of("gpu", "h100_sxm")
+    variant = replay_config("gpu", "h100_sxm")
     assert variant.device is not None
     before = load(case(corpus, "h100_sxm", name))
-    observed = observed_replay(before, variant, ids=unique_ids_for(before, None))
+    observed = observed_replay(ReplayInput(before, unique_ids_for(before, None)), variant)
     found, _ = fused_gpu.boundaries(reread(observed.replay.after), variant.device)
     facts = Facts(observed.replay, observed.costs)
     _, other = agreement(found, replay_reasons(observed.replay, facts, {"priority-fusion"}))
@@ -95,7 +95,7 @@ def test_gpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", LEGACY)
 def test_legacy_reasons_are_those_of_the_replay_or_of_a_later_pass(corpus: Path, name: str) -> None:
-    variant = variant_of("gpu-legacy", "a100_sxm_40")
+    variant = replay_config("gpu-legacy", "a100_sxm_40")
     assert variant.device is not None
     made = observed_replay(load(case(corpus, "a100_sxm_40", name)), variant).replay
     found, how = fused_legacy.boundaries(reread(made.after), variant.device)
@@ -110,7 +110,7 @@ def test_legacy_reasons_are_those_of_the_replay_or_of_a_later_pass(corpus: Path,
 
 def test_taking_apart_undoes_fusing(corpus: Path) -> None:
     for name in CPU:
-        made = observed_replay(load(case(corpus, "corpus", name)), variant_of("cpu", None)).replay
+        made = observed_replay(load(case(corpus, "corpus", name)), replay_config("cpu", None)).replay
         apart, _ = made_again.take_apart(reread(made.after))
         check_module(apart)
         check_module(parse_module(print_module(apart)))
@@ -218,7 +218,7 @@ ENTRY main (x: f32[1024], y: f32[1024]) -> (f32[1024], f32[1024]) {
 
 
 def test_gpu_kernels_that_read_one_of_several_results_are_asked_about() -> None:
-    device = variant_of("gpu", "h100_sxm").device
+    device = replay_config("gpu", "h100_sxm").device
     assert device is not None
     found, _ = fused_gpu.boundaries(parse_module(RESULTS), device)
     assert [(b.producer, b.consumer, b.rule is not None) for b in found] == [("f", "g", True)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.passes.fusion.priority_fusion.following import Follower
-from hlofuse.replay import replay
+from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
+from hlofuse.replay import ReplayInput, replay
 from hlofuse.trace.priority_record import (
     FusionStep,
     IneligibleStep,
@@ -57,9 +57,11 @@ def test_the_three_kinds_of_steps() -> None:
     assert fusion == FusionStep("fusion", "neg", "abs")
 
 
-def followed(record: PriorityRecord) -> Follower:
-    follower = Follower(record)
-    replay(parse_module(MODULE), "gpu", device="h100_sxm", guide=follower)
+def followed(record: PriorityRecord) -> RecordedOrder:
+    follower = replay(
+        ReplayInput(parse_module(MODULE), record=record), "gpu", device="h100_sxm"
+    ).recorded_order
+    assert follower is not None
     follower.finish()
     return follower
 

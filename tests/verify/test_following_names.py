@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module, print_module
-from hlofuse.passes.fusion.priority_fusion.following import Follower
-from hlofuse.replay import replay
+from hlofuse.replay import ReplayInput, replay
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord
 
 TEXT = """HloModule m
@@ -21,7 +20,7 @@ ENTRY e {
 
 def test_a_constant_fused_at_the_end_gets_another_name() -> None:
     record = PriorityRecord([FusionStep(fusion="fusion.1", producer="n", consumer="a")])
-    after = replay(parse_module(TEXT), "gpu", device="h100_sxm", guide=Follower(record)).after
+    after = replay(ReplayInput(parse_module(TEXT), record=record), "gpu", device="h100_sxm").after
     names = [x.name for x in after.entry if x.opcode == "fusion"]
     assert len(names) == 2
     assert len(set(names)) == 2

@@ -119,7 +119,7 @@ def test_xlas_record_is_followed_by_replay_only_when_asked_for(
     hlofuse: Run, samples: Path, tmp_path: Path
 ) -> None:
     folder = samples / "cartpole" / "gpu" / "unrolled_10"
-    words = ["replay", folder, "--device", "h100_sxm", "--ids", "none", "-o"]
+    words = ["replay", folder, "--device", "h100_sxm", "--order", "estimated", "-o"]
     assert hlofuse(*words, tmp_path / "plain.hlo").status == 0
     record = folder / "priority_fusion.txtpb.gz"
     assert hlofuse(*words, tmp_path / "followed.hlo", "--xla-trace", record).status == 0

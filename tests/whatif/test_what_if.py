@@ -14,7 +14,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.verifier import verify_module
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import Checkpoint, variant_of
+from hlofuse.replay import Checkpoint, replay_config
 from hlofuse.reports.difference import difference_of
 from hlofuse.reports.whatif.markdown import ranking_markdown
 from hlofuse.reports.whatif.phrases import advice, to_act_on
@@ -98,7 +98,7 @@ def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -
 def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
     module = hlofuse.load(samples / "cartpole" / "cpu" / "unrolled_10")
     row = next(r for r in hlofuse.what_if(module).relaxed if r.rule.code == "IF002")
-    difference = difference_of(observed_replay(module, variant_of("cpu", disable=["IF002"])))
+    difference = difference_of(observed_replay(module, replay_config("cpu", disable=["IF002"])))
     assert difference is not None
     assert difference.ours == row.difference.ours
     assert difference.fused == row.difference.fused
@@ -110,7 +110,7 @@ def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
     row = next(r for r in hlofuse.what_if(module, target="gpu", device="v100").relaxed)
     assert row.rule.code == "GM004"
     assert row.kernels_saved == 1
-    difference = difference_of(observed_replay(module, variant_of("gpu", "v100", disable=["GM004"])))
+    difference = difference_of(observed_replay(module, replay_config("gpu", "v100", disable=["GM004"])))
     assert difference is not None
     assert difference.ours == row.difference.ours
     assert difference.fused == row.difference.fused
@@ -118,12 +118,13 @@ def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
 
 def test_a_replay_goes_on_from_where_another_was() -> None:
     module = parse_module(ONE_NUMBER)
-    usual, other = variant_of("gpu", "v100"), variant_of("gpu", "v100", disable=["GM004"])
+    usual, other = replay_config("gpu", "v100"), replay_config("gpu", "v100", disable=["GM004"])
     checkpoint = Checkpoint("multi_output_fusion")
-    first = usual.replay(module, checkpoint=checkpoint)
-    second = other.replay(module, checkpoint=checkpoint)
-    third = usual.replay(module, checkpoint=checkpoint)
-    for shared, whole in ((first, usual.replay(module)), (second, other.replay(module)), (third, first)):
+    first = hlofuse.replay(module, usual, checkpoint=checkpoint)
+    second = hlofuse.replay(module, other, checkpoint=checkpoint)
+    third = hlofuse.replay(module, usual, checkpoint=checkpoint)
+    alone = hlofuse.replay(module, usual), hlofuse.replay(module, other)
+    for shared, whole in ((first, alone[0]), (second, alone[1]), (third, first)):
         assert [(p.name, p.changed, p.events) for p in shared.passes] == [
             (p.name, p.changed, p.events) for p in whole.passes
         ]
@@ -173,7 +174,7 @@ def test_what_every_relaxed_rule_leaves_is_a_sound_module(samples: Path) -> None
     for target, device, folder in (("cpu", None, "cpu"), ("gpu", "h100_sxm", "gpu")):
         module = hlofuse.load(samples / folder / "gpt2_block")
         for code in (c for c, r in catalogue().items() if not r.fixed):
-            after = variant_of(target, device, disable=[code]).replay(module).after
+            after = hlofuse.replay(module, replay_config(target, device, disable=[code])).after
             assert verify_module(after) == [], code
 
 
@@ -197,13 +198,13 @@ def test_what_a_target_leaves_out_can_be_added(target: object) -> None:
     device = "h100_sxm" if target.needs_device else None
     for addition in target.additions:
         for name in (addition.name, addition.passes[0], *(f"{f}001" for f in addition.families)):
-            variant = variant_of(target.name, device, enable=[name])
+            variant = replay_config(target.name, device, enable=[name])
             assert variant.passes == (*target.passes, *addition.passes)
             assert variant.changes == (f"with {name}",)
             assert variant.xla is not None
             assert variant.xla.passes == target.passes
     with pytest.raises(HlofuseError, match="--enable takes"):
-        variant_of(target.name, device, enable=["PF040"])
+        replay_config(target.name, device, enable=["PF040"])
 
 
 @needs_graphviz

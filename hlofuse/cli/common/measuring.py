@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.cli.common.at_fusion import say
-from hlofuse.cli.common.replaying import ReplayRequest, Supposed
+from hlofuse.cli.common.replaying import ReplayOptions, Supposed, warn
 
 if TYPE_CHECKING:
     from hlofuse.inputs import DumpedModule
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def measure_all(
-    requests: Iterable[ReplayRequest], root: Path, known: Mapping[str, Profile] | None = None
+    requests: Iterable[ReplayOptions], root: Path, known: Mapping[str, Profile] | None = None
 ) -> list[Measured]:
     """Every module of every input. HlofuseError for the first that cannot be read or replayed.
 
     `known` are the profiles that they will be held against: those tell the device where nothing else does.
     """
-    context = _Context(root, known or {}, cache(say))
+    context = _Context(root, known or {}, cache(warn))
     return _with_names_of_their_own([m for r in requests for m in _modules(r, context)])
 
 
@@ -46,7 +45,7 @@ class _Context:
     """What is said of a device: of many modules once."""
 
 
-def _modules(request: ReplayRequest, context: _Context) -> Iterator[Measured]:
+def _modules(request: ReplayOptions, context: _Context) -> Iterator[Measured]:
     """The modules of one input, each under the name that it is paired by."""
     from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 
@@ -72,7 +71,7 @@ def _modules(request: ReplayRequest, context: _Context) -> Iterator[Measured]:
                 yield _one(replace(request, module=module.label), module.name, context)
 
 
-def _file_of(module: DumpedModule, request: ReplayRequest) -> Path | None:
+def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
     """The finished module, of a dump without the stages that a replay takes; None where those are there."""
     from hlofuse.inputs import choose_target
     from hlofuse.ir.errors import HlofuseError
@@ -96,31 +95,30 @@ def _supposed(profile: Profile | None) -> Supposed | None:
     return Supposed(profile.target, profile.device, "the baseline has it")
 
 
-def _one(request: ReplayRequest, name: str | None, context: _Context) -> Measured:
-    from hlofuse.cli.common.at_fusion import at_fusion
+def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
     from hlofuse.reports.check.refused_edges import held_apart
 
     root = context.root
-    subject = request.read(
+    loaded = request.read(
         any_stage=True,
         otherwise=lambda module: _supposed(context.known.get(name or module.name)),
         told=context.told,
     )
-    module, target = subject.module, subject.target
+    module, target = loaded.module, loaded.target
     file = module.filename or request.input
     replayed = request.assume_input or request.changes_xla
     stage = stage_of(module, target)
     if not replayed and stage.is_fused and not stage.foreign_to(target):
         return Measured(profile_of_result(name or module.name, module, target, root), file, list)
-    subject = at_fusion(request, subject)
-    assert subject.variant is not None
+    loaded = request.at_fusion_input(loaded)
+    assert loaded.config is not None
     # Nothing is held against XLA's own replay here.
-    observed = replace(subject, variant=replace(subject.variant, xla=None)).observe(one_of_many=True)
+    observed = replace(loaded, config=replace(loaded.config, xla=None)).observe(one_of_many=True)
     profile = profile_of_replay(name or module.name, observed, root)
-    return Measured(profile, file, lambda: held_apart(observed, root), subject.changes, subject.remark)
+    return Measured(profile, file, lambda: held_apart(observed, root), loaded.changes, loaded.note)
 
 
 def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:

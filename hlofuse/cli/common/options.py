@@ -36,11 +36,17 @@ def module_option(command: F) -> F:
 
 
 def target_options(command: F) -> F:
-    """`--target`, `--device`, `--option`, `--ids`: what is replayed, as XLA does it."""
+    """`--target`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
     command = click.option(
         "--ids",
-        metavar="FILE|none",
-        help="Unique ids of the instructions (.hlo.pb); taken from beside the input unless said.",
+        metavar="FILE",
+        help="XLA's unique ids of the instructions (.hlo.pb); default: the file beside the input.",
+    )(command)
+    command = click.option(
+        "--order",
+        type=click.Choice(["xla", "replayed", "estimated", "text"]),
+        help="Source of the order of instructions: XLA's ids, its earlier passes repeated, an"
+        " estimate, or the text.  [default: the best there is]",
     )(command)
     command = click.option(
         "--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets)."

@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hlofuse.cli.common.at_fusion import say
 from hlofuse.cli.common.options import assume_input_option, module_option, target_options, what_if_options
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.ir.module import Module
-    from hlofuse.ir.unique_ids import UniqueIds
-    from hlofuse.passes.fusion.priority_fusion.guide import Guide
-    from hlofuse.replay import Replay, Variant
+    from hlofuse.ir.module import Module, OrderSource
+    from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
     from hlofuse.trace.priority_record import PriorityRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def warn(note: str) -> None:
+    """Print the note on standard error, if there is one: for results that have no place for it."""
+    if note:
+        click.echo(f"note: {note}", err=True)
+
+
+def is_before_optimizations(module: Module, target: str) -> bool:
+    """True for a module that has to be lowered to the input of fusion; False where it is there.
+
+    StageError for other stages and platforms, and where the dump of the input of fusion lies beside it: that
+    is better.
+    """
+    from hlofuse.inputs.stage import BEFORE, StageError, require_input_stage
+
+    try:
+        require_input_stage(module, target)
+    except StageError as error:
+        stage = error.stage
+        if stage.name != BEFORE or stage.right_file is not None or stage.foreign_to(target):
+            raise
+        return True
+    return False
+
+
 @dataclass(frozen=True, slots=True)
-class ReplayRequest:
+class ReplayOptions:
     """Which module to replay, and how: the options as they were given."""
 
     input: str
@@ -33,6 +54,7 @@ class ReplayRequest:
     target: str | None = None
     device: str | None = None
     option: str | None = None
+    order: OrderSource | None = None
     ids: str | None = None
     xla_trace: str | None = None
     overrides: tuple[str, ...] = ()
@@ -51,6 +73,7 @@ class ReplayRequest:
             ("--target", self.target),
             ("--device", self.device),
             ("--option", self.option),
+            ("--order", self.order),
             ("--ids", self.ids),
             ("--xla-trace", self.xla_trace),
             ("--passes", self.passes),
@@ -77,28 +100,27 @@ class ReplayRequest:
         *,
         any_stage: bool = False,
         otherwise: Callable[[Module], Supposed | None] | None = None,
-        told: Callable[[str], None] = say,
-    ) -> Subject:
+        told: Callable[[str], None] = warn,
+    ) -> Loaded:
         """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
         HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
         the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
         nor the dump says them; `told` is given the device that was chosen so, and why.
         """
-        from hlofuse.cli.common.at_fusion import brought_to_fusion, in_its_order, is_before_optimizations
         from hlofuse.cli.common.progress import spinner
         from hlofuse.format.escape import printable
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.beside import device_beside
         from hlofuse.inputs.choose_target import ChosenTarget, release_doubt
-        from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, passes_of
+        from hlofuse.replay import ReplayInput
 
         if self.target is not None:  # what is wrong with the call is said before anything is read
             passes_of(self.target, self.option)
             if self.device is not None or not TARGETS[self.target].needs_device:
-                self.variant(self.target, self.device)
+                self.config(self.target, self.device)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
@@ -116,24 +138,75 @@ class ReplayRequest:
             elif supposed is not None and supposed.device is not None and supposed.target == target:
                 device, remark = supposed.device, f"for {supposed.device}, as {supposed.evidence}"
             if device is None and any_stage:
-                return Subject(module, target)
+                return Loaded(ReplayInput(module), target)
             if device is None and self.target is None:
                 raise HlofuseError(
                     f"this is for target {target} ({printable(chosen.evidence)}), which {ASKS_FOR_DEVICE};"
                     " --target says otherwise" + (f"\n{doubt}" if doubt else "")
                 )
         if self.device is not None:
-            self.variant(target, device)  # a mistyped device is told before what it would not go with
+            self.config(target, device)  # a mistyped device is told before what it would not go with
         exact = any_stage or self.assume_input or not is_before_optimizations(module, target)
-        say(doubt)
+        warn(doubt)
         told(remark)
-        variant = self.variant(target, device)
-        path, record = self._record(module, target)
-        ids = unique_ids_for(module, self.ids)
-        subject = Subject(module, target, variant, ids, path, record)
+        config = self.config(target, device)
+        log_file, log = self._fusion_log(module, target)
+        input = ReplayInput(module, record=log, record_file=str(log_file) if log is not None else "")
+        loaded = Loaded(input, target, config, log_file if log is None else None)
         if not exact:
-            return brought_to_fusion(self, subject)
-        return subject if any_stage else in_its_order(self, subject)
+            return self._lowered(loaded)
+        return loaded if any_stage else self._ordered(loaded)
+
+    def at_fusion_input(self, loaded: Loaded) -> Loaded:
+        """What was loaded at any stage, at the input of fusion: as it is, or lowered to there, with a note.
+
+        StageError where it cannot be had, HlofuseError where the target asks for a device and none is given.
+        """
+        config = loaded.config or self.config(loaded.target, None)
+        loaded = replace(loaded, config=config)
+        if not self.assume_input and is_before_optimizations(loaded.module, loaded.target):
+            return self._lowered(loaded)
+        return self._ordered(loaded)
+
+    def _ordered(self, loaded: Loaded) -> Loaded:
+        """The module in the order that `--order` asks for, or the best there is."""
+        from hlofuse.cli.common.progress import spinner
+        from hlofuse.inputs.ordered import replay_input
+        from hlofuse.ir.errors import HlofuseError
+
+        assert loaded.config is not None
+        if self.ids == "none":
+            raise HlofuseError("--ids none is --order estimated now")
+        device = (loaded.config.xla or loaded.config).device
+        with spinner("repeating the passes before fusion"):
+            found = replay_input(loaded.module, loaded.target, device, order=self.order, ids_file=self.ids)
+        return replace(loaded, input=replace(loaded.input, module=found.module, ids=found.ids))
+
+    def _lowered(self, loaded: Loaded) -> Loaded:
+        """A module before optimizations at the input of fusion, with a note.
+
+        HlofuseError for files about the input of fusion: they know other names and ids.
+        """
+        from hlofuse.cli.common.progress import spinner
+        from hlofuse.inputs.named_order import in_order_made
+        from hlofuse.inputs.unique_ids import unique_ids_for
+        from hlofuse.ir.errors import HlofuseError
+        from hlofuse.replay import ReplayInput
+        from hlofuse.reports.stages.unoptimized import beginning_of_fusion
+
+        order = self.order if self.order != "replayed" else None
+        trace = self.xla_trace if self.xla_trace != "none" else None
+        for flag, value in (("--order", order), ("--ids", self.ids), ("--xla-trace", trace)):
+            if value is not None:
+                raise HlofuseError(
+                    f"{flag} is about the module at the input of fusion; this one is before optimizations"
+                )
+        config = loaded.config
+        assert config is not None
+        in_order_made(loaded.module, unique_ids_for(loaded.module))
+        with spinner("repeating the passes before fusion"):
+            begun = beginning_of_fusion(loaded.module, loaded.target, (config.xla or config).device)
+        return replace(loaded, input=ReplayInput(begun.module, note=begun.remark), log_file=None)
 
     def run(self) -> Observed:
         """Load and replay, with an eye on the costs."""
@@ -141,25 +214,22 @@ class ReplayRequest:
 
     def on_device(self, first: Observed, other: str) -> Observed:
         """The module of a replay on another device; XLA's record is about the first one's."""
-        from dataclasses import replace
-
-        from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
 
-        module, target = first.replay.before, first.replay.target
+        target = first.replay.target
         if first.costs is None:
             raise HlofuseError(f"target {target} fuses alike on every device: --compare-device says nothing")
-        variant = replace(self.variant(target, other), xla=None)
-        ids = None if first.remark else unique_ids_for(module, self.ids)
-        return Subject(module, target, variant, ids, remark=first.remark).observe()
+        config = replace(self.config(target, other), xla=None)
+        input = replace(first.replay.input, record=None, record_file="")
+        return Loaded(input, target, config).observe()
 
-    def variant(
+    def config(
         self, target: str, device: str | DeviceDescription | None, more: Sequence[str] = ()
-    ) -> Variant:
+    ) -> ReplayConfig:
         """What is asked for on a device, with `more` overrides (`NAME=VALUE`)."""
-        from hlofuse.replay import variant_of
+        from hlofuse.replay import replay_config
 
-        return variant_of(
+        return replay_config(
             target,
             device,
             option=self.option,
@@ -170,8 +240,8 @@ class ReplayRequest:
             passes=self.passes,
         )
 
-    def _record(self, module: Module, target: str) -> tuple[Path | None, PriorityRecord | None]:
-        """Where XLA's own record of the pass is, if it plays a part, and the record if it was asked for."""
+    def _fusion_log(self, module: Module, target: str) -> tuple[Path | None, PriorityRecord | None]:
+        """Where XLA's fusion log is, if it plays a part, and its content if it was asked for."""
         from hlofuse.format.escape import printable
         from hlofuse.inputs.beside import priority_record_beside
         from hlofuse.ir.errors import HlofuseError
@@ -209,72 +279,83 @@ class Supposed:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Loaded:
     """A module that has been read, and how it is replayed."""
 
-    module: Module
+    input: ReplayInput
     target: str
-    variant: Variant | None = None
-    ids: UniqueIds | None = None
-    record_path: Path | None = None
-    """XLA's own record of the pass: asked for, or lying beside the module (only `observe` looks at that)."""
-    record: PriorityRecord | None = None
-    """What is in it, where it was asked for."""
-    remark: str = ""
-    """What a module is worth that was before optimizations; empty where it is as XLA has it."""
+    config: ReplayConfig | None = None
+    log_file: Path | None = None
+    """XLA's fusion log beside the module; only `observe` follows it."""
+
+    @property
+    def module(self) -> Module:
+        """The module, at whatever stage it was asked for."""
+        return self.input.module
+
+    @property
+    def order_source(self) -> OrderSource:
+        """Where a replay takes ids and use-lists from."""
+        from hlofuse.order import source_of
+        from hlofuse.pipelines import TARGETS
+
+        return source_of(self.module, self.input.ids) if TARGETS[self.target].has_history else "text"
+
+    @property
+    def follows_log(self) -> bool:
+        """True if a replay breaks ties as in XLA's fusion log."""
+        return self.input.record is not None
+
+    @property
+    def note(self) -> str:
+        """What a report has to say first; empty where XLA wrote the module."""
+        return self.input.note
 
     @property
     def changes(self) -> tuple[str, ...]:
         """What differs from XLA, in words; empty when XLA itself is repeated."""
-        return self.variant.changes if self.variant is not None else ()
+        return self.config.changes if self.config is not None else ()
 
     def observe(self, *, one_of_many: bool = False) -> Observed:
-        """Replay it, with an eye on the costs; with XLA's own replay beside it where that is another.
+        """The replay with its costs, and XLA's own replay where the options differ from XLA.
 
-        `one_of_many` keeps quiet about a record that is not followed.
+        `one_of_many` keeps quiet about a log that is not followed.
         """
         from hlofuse.account import observed_replay
         from hlofuse.cli.common.progress import spinner
+
+        assert self.config is not None
+        with spinner("replaying"):
+            return observed_replay(self._with_log(one_of_many), self.config)
+
+    def replay(self, observers: Sequence[ReplayObserver] = ()) -> Replay:
+        """The replay alone; XLA's log is followed only where it was asked for."""
+        from hlofuse.cli.common.progress import spinner
+        from hlofuse.replay import replay
+
+        assert self.config is not None
+        with spinner("replaying"):
+            return replay(self.input, self.config, observers)
+
+    def _with_log(self, one_of_many: bool) -> ReplayInput:
         from hlofuse.format.escape import printable
 
-        assert self.variant is not None
-        record = self.record
-        if record is None and self.record_path is not None:
-            record = _read_record(self.record_path)
-            if not record.is_of(self.variant.device):
-                record = None
-                if not one_of_many:
-                    name = printable(self.record_path.name)
-                    note = f"note: XLA's own record beside it ({name}) is of another device, and not followed"
-                    click.echo(note, err=True)
-        # Where XLA had nothing to fuse the record is empty.
-        follow = _follow(record) if record is not None and record.steps else None
-        with spinner("replaying"):
-            observed = observed_replay(self.module, self.variant, ids=self.ids, make_guide=follow)
-        observed.record = str(self.record_path) if follow is not None else None
-        observed.remark = self.remark
-        if observed.xla is not None:
-            observed.xla.remark = self.remark
-        return observed
-
-    def replay(self, *, keep_modules: bool = False) -> Replay:
-        """Replay it from the module alone; XLA's record is followed only where it was asked for."""
-        from hlofuse.cli.common.progress import spinner
-
-        assert self.variant is not None
-        with spinner("replaying"):
-            guide = _follow(self.record)() if self.record is not None else None
-            return self.variant.replay(self.module, ids=self.ids, guide=guide, keep_modules=keep_modules)
-
-
-def _follow(record: PriorityRecord) -> Callable[[], Guide]:
-    from hlofuse.passes.fusion.priority_fusion.following import Follower
-
-    return lambda: Follower(record)
+        if self.log_file is None or self.config is None:
+            return self.input
+        log = _read_record(self.log_file)
+        if not log.is_of(self.config.device):
+            if not one_of_many:
+                warn(
+                    f"XLA's fusion log beside it ({printable(self.log_file.name)}) is of another device, and"
+                    " not followed"
+                )
+            return self.input
+        # Where XLA had nothing to fuse the log is empty.
+        return replace(self.input, record=log, record_file=str(self.log_file)) if log.steps else self.input
 
 
 def replay_options(command: F) -> F:
-    """The options that make a ReplayRequest, the INPUT argument not among them."""
+    """The options that make a ReplayOptions, the INPUT argument not among them."""
     command = click.option(
         "--xla-trace",
         metavar="FILE|none",

@@ -1,4 +1,4 @@
-"""Printing a report in the form asked for, headed by what a what-if run changes."""
+"""Printing a report in the form asked for, headed by what it rests on and what a what-if run changes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hlofuse.cli.common.output import emit, rendered
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.format.order import Ordered
     from hlofuse.reports.difference import Difference
 
 
@@ -22,18 +23,25 @@ def report(
     text: Callable[[Console], None],
     markdown: Callable[[], str],
     json: Callable[[], dict[str, Any]],
-    remark: str = "",
+    replay: Ordered | None = None,
+    note: str = "",
     differences: Sequence[Difference] = (),
     limit: int = 10,
 ) -> None:
-    """Emit one of the three forms, headed by a remark where there is one.
+    """Emit one of the three forms.
 
-    JSON has fields `approximate`, the remark, and `difference` where there are such.
+    The first line says where the order of instructions comes from, if decisions depend on it.
+    JSON has fields `xla` and `order` of the replay, `approximate` for the note, and `difference`.
     """
+    from hlofuse.format.order import order_line
+
+    order = order_line(replay) if replay is not None else ""
     if form == "json":
         from json import dumps
 
-        document = {"approximate": remark, **json()} if remark else json()
+        document = {"approximate": note, **json()} if note else json()
+        if replay is not None and replay.config is not None:
+            document |= {"xla": replay.config.build.to_json(), "order": replay.order_source}
         if differences:
             from hlofuse.reports.difference.report import difference_json
 
@@ -41,11 +49,11 @@ def report(
             document["difference"] = found[0] if len(found) == 1 else found
         emit(dumps(document, indent=2), output)
     elif form == "markdown":
-        head = ""
-        if remark:
-            from hlofuse.format import escape
+        from hlofuse.format import escape
 
-            head = f"> **{escape.markdown(remark)}**\n\n"
+        head = f"{escape.markdown(order)}\n\n" if order else ""
+        if note:
+            head += f"> **{escape.markdown(note)}**\n\n"
         if differences:
             from hlofuse.reports.difference.report import difference_markdown
 
@@ -54,8 +62,10 @@ def report(
     else:
 
         def draw(console: Console) -> None:
-            if remark:
-                console.print(f"{remark}\n", style="yellow")
+            if order:
+                console.print(order, style="dim")
+            if note:
+                console.print(f"{note}\n", style="yellow")
             if differences:
                 from hlofuse.reports.difference.report import print_difference
 

@@ -8,8 +8,8 @@ takes those away again. `GpuCompiler` runs the two three times. `restore_users_o
 shadow of the graph, in which every node has its users and hardly anything else, and takes over the order
 that comes out.
 
-What other passes did between the rounds is undone first and repeated in its place (`undone.py`). What cannot be told from a text is the order before the first round, which comes from the order
-of the program's own operations; that of the text is taken.
+What other passes did between the rounds is undone first and repeated in its place (`undone.py`). The order
+before the first round comes from the order of the program's own operations; that of the text is taken.
 """
 
 from __future__ import annotations

@@ -66,10 +66,6 @@ def explain(
     )
 
 
-TIE_WORK = 400
-"""Ties are tried the other way round where that repeats no more fusions than this: less than a second."""
-
-
 def _rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
     codes: set[str | None] = set()
     for s in stories:
@@ -117,7 +113,6 @@ def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
     steps: dict[str, list[FusedStep]] = {}
     homes: dict[str, str] = {}
     consumers = Counter(e.producer for e in events if e.event == "fuse")
-    ties_are_tried = facts.costs is not None and facts.costs.work_of_other_orders <= TIE_WORK
     for e in events:
         if e.event != "fuse" or e.fusion is None:
             continue
@@ -137,7 +132,6 @@ def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
                 e.figures,
                 facts.costs.fusion(e) if facts.costs is not None else None,
                 facts.costs.tied_with(e) if facts.costs is not None else (),
-                facts.other_order(e) if ties_are_tried else None,
                 consumers[e.producer],
             )
         )

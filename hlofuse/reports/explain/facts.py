@@ -16,7 +16,6 @@ from hlofuse.reports.explain.blocking_rules import FURTHER_RESULTS
 from hlofuse.reports.explain.lineage import Lineage
 from hlofuse.reports.explain.model import Place, RuleText, Totals
 from hlofuse.rules.catalogue import catalogue
-from hlofuse.trace import Event
 
 
 class Facts:
@@ -37,7 +36,7 @@ class Facts:
         self.costs_after = CostAnalysis()
         self.launched_after = _launched(replay.after)
         self.totals_after = self._totals(self.launched_after, self.costs_after, replay.after)
-        self._catalogue = {**catalogue(), **replay.outside_rules}
+        self._catalogue = {**catalogue(), **replay.plugin_rules}
 
     @cached_property
     def launched_before(self) -> dict[str, Instruction]:
@@ -53,27 +52,6 @@ class Facts:
         if self.costs is None:
             return Totals(len(launched), cost)
         return Totals(len(launched), cost, *self.costs.total(launched.values()))
-
-    def other_order(self, e: Event) -> tuple[str, ...] | None:
-        """Operations of the input that end in other kernels with a tie settled otherwise; None for no tie."""
-        tied = self.costs.tied_with(e) if self.costs is not None else ()
-        if self.costs is None or not tied:
-            return None
-        moved: dict[str, None] = {}
-        for producer in tied:
-            other = self.costs.other_order(e, producer)
-            if other is not None:
-                moved |= dict.fromkeys(_moved(self, Facts(other)))
-        return tuple(moved)
-
-    def company(self) -> dict[str, set[frozenset[str]]]:
-        """Of each operation of the input: what else is in the kernels it ends in."""
-        found: dict[str, set[frozenset[str]]] = {}
-        for kernel in self.launched_after:
-            together = frozenset(m for m in self.lineage.members(kernel) if m in self.before)
-            for name in together:
-                found.setdefault(name, set()).add(together)
-        return found
 
     def home(self, fusion: str) -> str:
         """The kernel of the final module that holds what this fusion held; the last, if there are several."""
@@ -141,13 +119,6 @@ class Facts:
 
 def _line(source: SourceLocation) -> str:
     return f"{source} {source.function}" if source.function else str(source)
-
-
-def _moved(one: Facts, other: Facts) -> list[str]:
-    """Operations that the two replays put into kernels with something in it that the other has not."""
-    first, second = one.company(), other.company()
-    told = (name for name, i in one.before.items() if i.opcode not in ("constant", "bitcast", "parameter"))
-    return [name for name in told if first.get(name) != second.get(name)]
 
 
 def _launched(module: Module) -> dict[str, Instruction]:

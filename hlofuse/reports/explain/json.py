@@ -109,7 +109,6 @@ def _group(g: FusedGroup) -> dict[str, Any]:
                 "cost": step_json(s.cost),
                 "us_saved": us_json(s.us_saved),
                 "tied_with": list(s.tied_with),
-                "other_order": None if s.other_order is None else list(s.other_order),
             }
             for s in g.steps
         ],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hlofuse.account import KernelTime, StepCost
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.loops import Loop
-from hlofuse.passes.fusion.priority_fusion.following import Disagreement
+from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
 from hlofuse.trace import Figures
 
 
@@ -72,9 +72,6 @@ class FusedStep:
     """What the decision rested on; None where it rested on no estimate (bitcasts, other targets)."""
     tied_with: tuple[str, ...] = ()
     """Producers of equal priority: without XLA's ids it is not known which it took first."""
-
-    other_order: tuple[str, ...] | None = None
-    """Of a tie: operations that would end in other kernels if another had been first; None if not tried."""
     consumers: int = 1
     """Kernels the producer went into by this decision, where the figures speak of all of them."""
 

@@ -69,7 +69,7 @@ def notes(e: Explanation) -> list[str]:
     if e.ties:
         found.append(
             f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
-            f" that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below{_tried(e)}"
+            f" that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below"
         )
     if e.record is not None:
         found += record_lines(e.record)
@@ -98,17 +98,6 @@ def dear_origin(k: DearKernel) -> str:
     """The layer and the line, without the function: a table has little room."""
     line = (k.place.source or "").split(" ")[0]
     return printable(": ".join(filter(None, (layer_of(k.place.op_name), line))))
-
-
-def _tried(e: Explanation) -> str:
-    """What trying the ties the other way round, one at a time, has shown."""
-    tied = [s for p in e.passes for g in p.fused for s in g.steps if s.tied_with]
-    if any(s.other_order is None for s in tied):
-        return ""
-    differ = sum(bool(s.other_order) for s in tied)
-    if not differ:
-        return "; the kernels are the same whichever comes first"
-    return f"; {differ} of them {'changes' if differ == 1 else 'change'} which kernels there are"
 
 
 def record_lines(r: RecordCheck, most: int = 3) -> list[str]:

@@ -76,7 +76,7 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     for s in shown:
         why = Text(step_text(s))
         if s.tied_with:
-            why.append(f"\n{tie_text(s.tied_with, s.other_order)}", style="yellow")
+            why.append(f"\n{tie_text(s.tied_with)}", style="yellow")
         table.add_row(Text(str(s.step), style="dim"), _pair(s), Text(us_text(s.us_saved or 0.0)), why)
     if shown:
         console.print(Padding(table, (0, 0, 0, 4)))

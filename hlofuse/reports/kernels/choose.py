@@ -70,7 +70,7 @@ def _custom(
     us = None
     if device is not None:
         us = custom_kernel_time(fusion, shapes, device).us + device.launch_overhead_us
-    rule = replace(replay.outside_rules[fusion.code], runs=f"custom kernel {fusion.kernel}")
+    rule = replace(replay.plugin_rules[fusion.code], runs=f"custom kernel {fusion.kernel}")
     return _choice(kernel, module, costs, Verdict(rule), (), us=us)
 
 

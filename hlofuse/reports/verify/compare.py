@@ -14,9 +14,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.passes.fusion.priority_fusion.following import Follower
 from hlofuse.pipelines.device import device_of
-from hlofuse.replay import Replay, replay
+from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay
 from hlofuse.reports.verify.records import compare_record, follow_record
 from hlofuse.reports.verify.structure import ModuleStructure, Structures, first_unmatched
 from hlofuse.reports.verify.verdicts import Difference, PassVerdict, RecordVerdict, Side, Verdict
@@ -45,17 +44,10 @@ def verify_module(
     module after the last of those. `record` are XLA's own steps of PriorityFusion; `ties_from_record` takes
     its choice among equal priorities, so that a difference is no echo of ids that are not known.
     """
-    follower = Follower(record) if record is not None and ties_from_record else None
+    input = ReplayInput(before, ids, record if ties_from_record else None)
     start = time.perf_counter()
-    ours = replay(
-        before,
-        target,
-        device=device,
-        option=option,
-        keep_modules=after_passes is not None,
-        ids=ids,
-        guide=follower,
-    )
+    observers = [ModuleTexts()] if after_passes is not None else []
+    ours = replay(input, target, observers, device=device, option=option)
     seconds = time.perf_counter() - start
     compare = _Comparison()
     passes, difference, end = _compare_passes(ours, before, after_passes, recorded, compare)
@@ -75,7 +67,7 @@ def verify_module(
         difference,
         None,
         seconds,
-        _record_verdict(record, follower, ours),
+        _record_verdict(record, ours),
         _remark(before, after, ours, target, other_device) if not exact else None,
     )
 
@@ -96,12 +88,11 @@ def _remark(before: Module, after: Module, ours: Replay, target: str, other_devi
     return " ".join(filter(None, found)) or None
 
 
-def _record_verdict(
-    record: PriorityRecord | None, follower: Follower | None, ours: Replay
-) -> RecordVerdict | None:
+def _record_verdict(record: PriorityRecord | None, ours: Replay) -> RecordVerdict | None:
     if record is None:
         return None
-    return follow_record(follower, record) if follower is not None else compare_record(record, ours.events)
+    followed = ours.recorded_order
+    return follow_record(followed, record) if followed is not None else compare_record(record, ours.events)
 
 
 class _Comparison:

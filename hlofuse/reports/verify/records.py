@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from hlofuse.passes.fusion.priority_fusion.following import Follower
+from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
 from hlofuse.reports.verify.verdicts import RecordVerdict, StepDifference
 from hlofuse.trace import Event
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
@@ -42,7 +42,7 @@ def compare_record(record: PriorityRecord, events: Iterable[Event]) -> RecordVer
     )
 
 
-def follow_record(follower: Follower, record: PriorityRecord) -> RecordVerdict:
+def follow_record(follower: RecordedOrder, record: PriorityRecord) -> RecordVerdict:
     """A replay that took XLA's choice among equals: the first entry that differs is a real difference."""
     follower.finish()
     wrong = Counter(d.kind for d in follower.disagreements)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
 from hlofuse.inputs.beside import device_beside
-from hlofuse.inputs.played import played_beside
+from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.stage import stage_of
-from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import OrderSource
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.device import device_of
 from hlofuse.reports.verify.cases import Case
@@ -30,6 +30,7 @@ class _Job:
     target: str
     device: str | None
     option: str | None
+    order: OrderSource | None
     ids: str | None
     ties_from_record: bool
 
@@ -40,6 +41,7 @@ def verify(
     target: str = "cpu",
     device: str | None = None,
     option: str | None = None,
+    order: OrderSource | None = None,
     ids: str | None = None,
     ties_from_record: bool = False,
     jobs: int = 1,
@@ -48,12 +50,13 @@ def verify(
 ) -> Report:
     """Compare our replay with XLA's result for every case (see `find_cases`).
 
-    `device` is a name or file; without one what the dump says is taken. `ids` is a file or `none`; without
-    either what lies beside each module is taken.
+    `device` is a name or file; without one what the dump says is taken. `order` asks for
+    one source of ids and use-lists alone, and `ids` names the file with XLA's; without them the best source
+    that lies beside each module is taken.
 
     A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
     """
-    work = [_Job(case, target, device, option, ids, ties_from_record) for case in cases]
+    work = [_Job(case, target, device, option, order, ids, ties_from_record) for case in cases]
     verdicts: list[Verdict | None] = [None] * len(work)
     jobs = min(jobs, len(work))
     if jobs <= 1:
@@ -91,17 +94,16 @@ def _verify(job: _Job) -> Verdict:
         if job.case.record is not None and TARGETS[job.target].has_history:
             record = read_priority_record(read_text(job.case.record, as_module=False))
         device = _device(job)
-        played = None
-        if job.ids != "none" and TARGETS[job.target].has_history:
-            played = played_beside(before, job.target, device_of(job.target, device)[0])
+        on = device_of(job.target, device)[0]
+        input = replay_input(before, job.target, on, order=job.order, ids_file=job.ids)
         return verify_module(
-            played.module if played is not None else before,
+            input.module,
             after,
             name=job.case.name,
             target=job.target,
             device=device,
             option=job.option,
-            ids=unique_ids_for(before, job.ids),
+            ids=input.ids,
             after_passes=passes,
             recorded=job.case.recorded,
             record=record,

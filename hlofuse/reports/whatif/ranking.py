@@ -8,11 +8,9 @@ from dataclasses import replace
 
 from hlofuse.account import PRIORITY_FUSION, SharedStart, observed_replay
 from hlofuse.cost.gpu.known import KnownStructures
-from hlofuse.ir.module import Module
-from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.pass_list import single_passes
-from hlofuse.replay import Checkpoint, Variant
+from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput
 from hlofuse.reports.difference import compare_results, result_of
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Obstacle, Refusal
@@ -30,10 +28,9 @@ Progress = Callable[[int, int], None]
 
 
 def rank(
-    module: Module,
-    variant: Variant,
+    input: ReplayInput,
+    variant: ReplayConfig,
     *,
-    ids: UniqueIds | None = None,
     progress: Progress | None = None,
 ) -> Ranking:
     """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
@@ -45,14 +42,14 @@ def rank(
     # A replay with rules from outside has them from its beginning on.
     begun = Checkpoint(base.passes[0]) if base.settings.outside is None and base.passes else None
     start = _start_of_joins(base, begun)
-    observed = observed_replay(module, base, ids=ids, known=structures, start=start, begun=begun)
+    observed = observed_replay(input, base, cache=structures, start=start, begun=begun)
     known = result_of(observed)
     told = explain(observed.replay, costs=observed.costs, facts=known.facts)
     obstacles = {o.rule.code: o for o in told.obstacles}
     counts = _refusals(observed.replay.events)
     for code, obstacle in obstacles.items():
         counts.setdefault(code, obstacle.edges)  # the cost model's verdict is no event of its own
-    rules = {**catalogue(), **observed.replay.outside_rules}
+    rules = {**catalogue(), **observed.replay.plugin_rules}
     codes = [c for c in counts if c in rules and c not in variant.settings.disabled]
     relaxable = [c for c in codes if not rules[c].fixed]
     relaxed, fixed = [], []
@@ -62,9 +59,7 @@ def rank(
         settings = replace(variant.settings, disabled=variant.settings.disabled | {code})
         without = replace(base, settings=settings)
         same = start if family_of(code) == _OF_JOINS else None
-        changed = observed_replay(
-            module, without, ids=ids, known=structures, start=same, begun=begun, totals_only=True
-        )
+        changed = observed_replay(input, without, cache=structures, start=same, begun=begun, totals_only=True)
         difference = compare_results(known, result_of(changed), (*variant.changes, f"without {code}"))
         relaxed.append(
             RelaxedRule(known.facts.rule(code), difference, _blocked(obstacles, code), counts[code])
@@ -76,8 +71,8 @@ def rank(
     relaxed.sort(key=lambda r: (*(-x for x in r.gain), -len(r.blocks), r.rule.code))
     fixed.sort(key=lambda f: (-sum(r.bytes_between for r in f.blocks), -f.refusals, f.rule.code))
     return Ranking(
-        module.name,
-        module.filename,
+        input.module.name,
+        input.module.filename,
         variant.target,
         observed.replay.device,
         TARGETS[variant.target].release,
@@ -89,7 +84,7 @@ def rank(
     )
 
 
-def _start_of_joins(variant: Variant, begun: Checkpoint | None) -> SharedStart | None:
+def _start_of_joins(variant: ReplayConfig, begun: Checkpoint | None) -> SharedStart | None:
     """Without a rule of MultiOutputFusion on GPU all goes as before until that pass; None where passes ahead
     of it may ask its rules too."""
     passes = variant.passes

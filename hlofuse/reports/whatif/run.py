@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.replay import variant_of
+from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.whatif.model import Ranking, Sweep
 from hlofuse.reports.whatif.ranking import rank
 from hlofuse.reports.whatif.sweep import Vary
@@ -15,7 +15,7 @@ from hlofuse.reports.whatif.sweep import sweep as run_sweep
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.replay import Variant
+    from hlofuse.replay import ReplayConfig
 
     Device = str | DeviceDescription | None
 
@@ -68,13 +68,13 @@ def what_if(
 
     `sweep` maps names of knobs or of a device's numbers to values; several make a grid, on each `device`.
     `overrides` (`NAME=VALUE`), `disable`, `enable`, `rules` and `passes` are as in
-    `hlofuse.pipelines.variant_of` and hold for every replay. HlofuseError for names that are not known.
+    `hlofuse.pipelines.replay_config` and hold for every replay. HlofuseError for names that are not known.
     """
     devices: list[Device] = list(device) if isinstance(device, (list, tuple)) else [device]  # type: ignore[list-item]
     overrides, disable, enable, rules = tuple(overrides), tuple(disable), tuple(enable), tuple(rules)
 
-    def variant(which: Device, more: Iterable[str] = ()) -> Variant:
-        return variant_of(
+    def variant(which: Device, more: Iterable[str] = ()) -> ReplayConfig:
+        return replay_config(
             target,
             which,
             option=option,
@@ -86,10 +86,10 @@ def what_if(
         )
 
     if sweep is None:
-        return rank(module, variant(devices[0]), ids=ids)
+        return rank(ReplayInput(module, ids), variant(devices[0]))
 
     def varied(which: Device) -> Vary:
         return lambda values: variant(which, [f"{name}={value}" for name, value in values.items()])
 
     axes = {name: [str(v) for v in values] for name, values in sweep.items()}
-    return run_sweep(module, [varied(d) for d in devices], axes, ids=ids)
+    return run_sweep(ReplayInput(module, ids), [varied(d) for d in devices], axes)

@@ -9,27 +9,24 @@ from itertools import product
 from hlofuse.account import observed_replay
 from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
-from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import Variant
+from hlofuse.replay import ReplayConfig, ReplayInput
 from hlofuse.reports.difference import compare_results, result_of
 from hlofuse.reports.whatif.model import Axis, Point, Sweep
 from hlofuse.rules.parse_settings import all_knobs
 
 Progress = Callable[[int, int], None]
-Vary = Callable[[Mapping[str, str]], Variant]
+Vary = Callable[[Mapping[str, str]], ReplayConfig]
 """Makes the variant in which these knobs have these values, on one device."""
 
 MOST_POINTS = 400
 
 
 def sweep(
-    module: Module,
+    input: ReplayInput,
     devices: Sequence[Vary],
     axes: Mapping[str, Sequence[str]],
     *,
-    ids: UniqueIds | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
     """Every combination of the axes' values on every device: several axes make a grid.
@@ -46,7 +43,7 @@ def sweep(
     done = 0
     for row in variants:
         base = row[0].xla or row[0]
-        observed = observed_replay(module, base, ids=ids, known=structures)
+        observed = observed_replay(input, base, cache=structures)
         known = result_of(observed)
         default = tuple(_default(name, base) for name in axes)
         for values, variant in zip(grid, row, strict=True):
@@ -58,15 +55,15 @@ def sweep(
                 ours = known
             else:
                 alone = replace(variant, changes=(), xla=None)
-                ours = result_of(observed_replay(module, alone, ids=ids, known=structures))
+                ours = result_of(observed_replay(input, alone, cache=structures))
             difference = compare_results(known, ours, variant.changes)
             points.append(Point(observed.replay.device, values, same, difference))
         xla_totals.append(known.totals)
         xla_values.append(default)
     first = variants[0][0]
     return Sweep(
-        module.name,
-        module.filename,
+        input.module.name,
+        input.module.filename,
         first.target,
         TARGETS[first.target].release,
         _fixed_changes(first, axes),
@@ -78,7 +75,7 @@ def sweep(
     )
 
 
-def _fixed_changes(variant: Variant, axes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _fixed_changes(variant: ReplayConfig, axes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return tuple(c for c in variant.changes if c.partition("=")[0] not in axes)
 
 
@@ -89,7 +86,7 @@ def _axis(name: str, values: Sequence[str]) -> Axis:
     return Axis(name, tuple(values), knob.unit, knob.summary)
 
 
-def _default(name: str, xla: Variant) -> str:
+def _default(name: str, xla: ReplayConfig) -> str:
     """XLA's value of a knob or of a number of the device."""
     knob = all_knobs().get(name)
     if knob is not None:

@@ -23,7 +23,7 @@ def test_replays_that_share_costs_decide_alike(sample: str) -> None:
     alone = {name: replay(module, "gpu", device=name) for name in ("h100_sxm", "v100")}
     known = KnownStructures()
     for name in ("h100_sxm", "v100", "h100_sxm"):
-        assert replay(module, "gpu", device=load_device(name), known=known).events == alone[name].events
+        assert replay(module, "gpu", device=load_device(name), cache=known).events == alone[name].events
 
 
 def test_a_second_replay_tiles_nothing_anew() -> None:
@@ -31,7 +31,7 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
     device, known = load_device("h100_sxm"), KnownStructures()
     evaluated = []
     for _ in range(2):
-        replay(module, "gpu", device=device, known=known)
+        replay(module, "gpu", device=device, cache=known)
         evaluated.append(known.of("CombinedModel", device, JAXLIB_0_11_1).tiling.evaluations)
     assert evaluated[0] == evaluated[1] > 0
 
@@ -39,7 +39,7 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
 def test_a_tiling_that_was_found_best_costs_what_it_would_cost_anew() -> None:
     module = parse_module((SAMPLES / "gpt2_block" / "before.hlo").read_text())
     device, known = load_device("h100_sxm"), KnownStructures()
-    after = replay(module, "gpu", device=device, known=known).after
+    after = replay(module, "gpu", device=device, cache=known).after
     tiling = known.of("CombinedModel", device, JAXLIB_0_11_1).tiling
     fusions = [x for x in after.entry if is_generic_triton_fusion(x)]
     assert fusions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,8 +13,8 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.priority_fusion.driver import Driver
-from hlofuse.passes.fusion.priority_fusion.guide import Guide
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
+from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.rules.gpu_fusible import fusible_computations
 from hlofuse.trace import Recorder
 
@@ -24,8 +25,9 @@ class PriorityFusion(Pass):
 
     name: ClassVar[str] = "priority-fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    guide: Guide | None = field(default=None, compare=False, repr=False)
+    tie_breaker: TieBreaker | None = field(default=None, compare=False, repr=False)
     """Settles ties in another way than by unique ids."""
+    observers: Sequence[Observer] = field(default=(), compare=False, repr=False)
     known: KnownStructures | None = field(default=None, compare=False, repr=False)
     triton_multi_output: bool = False
     """A Triton fusion may take in a producer that others use too (off in XLA unless
@@ -35,13 +37,19 @@ class PriorityFusion(Pass):
         if self.device is None:
             raise HlofuseError("priority-fusion asks for a device")
         model = CombinedModel(self.device, known=self.known)
-        if self.guide is not None:
-            self.guide.begin(model)
+        for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
+            observer.begin(model)
         legality = Legality(module, model, self.settings)
         changed = False
         for computation in fusible_computations(module):
             driver = Driver(
-                computation, model, legality, recorder, self.guide, extra_outputs=self.triton_multi_output
+                computation,
+                model,
+                legality,
+                recorder,
+                self.tie_breaker,
+                self.observers,
+                extra_outputs=self.triton_multi_output,
             )
             changed |= driver.run()
         return changed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 from hlofuse.analysis.fusible import ALWAYS_FUSIBLE, is_fusible
@@ -15,9 +16,9 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.passes.fusion.priority_fusion.constants import fuse_constants
-from hlofuse.passes.fusion.priority_fusion.guide import Guide
 from hlofuse.passes.fusion.priority_fusion.kinds import kind_of, make_fusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
+from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.passes.fusion.priority_fusion.queue import PriorityQueue
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, PAYS
@@ -38,7 +39,8 @@ class Driver:
         model: CombinedModel,
         legality: Legality,
         recorder: Recorder,
-        guide: Guide | None = None,
+        tie_breaker: TieBreaker | None = None,
+        observers: Sequence[Observer] = (),
         *,
         extra_outputs: bool = False,
     ) -> None:
@@ -49,11 +51,13 @@ class Driver:
         self._least = -math.inf if legality.whatever_it_costs else 0.0
         """What does not save so much is not fused."""
         self._recorder = recorder
-        self._guide = guide
+        self._tie_breaker = tie_breaker
+        self._observers = observers if tie_breaker is None else (*observers, tie_breaker)
+        self._tied: Sequence[Instruction] = ()
         self._extra_outputs = extra_outputs
         # Of producers refused by some user: the Triton fusion that can also write them out.
         self._preferred: dict[Instruction, Instruction] = {}
-        self._queue = PriorityQueue(guide.choose if guide is not None else None)
+        self._queue = PriorityQueue(self._choose if self._observers else None)
         # What the step under way has touched, in the order it did.
         self._marked: dict[Instruction, None] = {}
         self._new_consumers: dict[Instruction, list[Instruction]] = {}
@@ -75,13 +79,20 @@ class Driver:
             producer, priority = entry
             preferred = self._preferred.get(producer)
             consumers = list(producer.users) if preferred is None else [preferred]
-            if self._guide is not None and preferred is None:
-                consumers = self._guide.order_consumers(producer, consumers)
+            if self._observers and preferred is None:
+                if self._tie_breaker is not None:
+                    consumers = self._tie_breaker.order_consumers(producer, consumers)
+                for observer in self._observers:
+                    observer.fusing(producer, consumers, self._tied)
             if producer.opcode == "bitcast" and is_fusible_bitcast(producer):
                 consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
             if consumers:
                 changed |= self._step(producer, consumers, priority)
         return fuse_constants(self._computation, self._model, self._legality, self._recorder) or changed
+
+    def _choose(self, tied: Sequence[Instruction]) -> Instruction:
+        self._tied = tied
+        return self._tie_breaker.choose(tied) if self._tie_breaker is not None else tied[0]
 
     # ------------------------------------------------------------ priorities
 
@@ -95,8 +106,8 @@ class Driver:
 
     def _set_priorities(self, producers: list[Instruction]) -> None:
         """`ComputeAndSetPriorities`."""
-        if self._guide is not None:
-            self._guide.order_updates(producers)
+        if self._tie_breaker is not None:
+            self._tie_breaker.order_updates(producers)
         work_out, queue, least = self._priority, self._queue, self._least
         waiting = queue.waiting
         for producer in producers:
@@ -116,9 +127,8 @@ class Driver:
             return INFINITE
         if opcode == "constant":
             return None
-        guide = self._guide
-        if guide is not None:
-            guide.order_users(producer)
+        if self._tie_breaker is not None:
+            self._tie_breaker.order_users(producer)
         refusal = legality.refusal(producer)
         if refusal is not None:
             preferred = legality.sole_extra_output(producer) if self._extra_outputs else None
@@ -129,8 +139,8 @@ class Driver:
             self._recorder.ineligible(
                 producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
             )
-            if guide is not None:
-                guide.refused(producer, verdict.reason, partial(legality.all_reasons, producer))
+            for observer in self._observers:
+                observer.refused(producer, verdict.reason, partial(legality.all_reasons, producer))
             return None
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
@@ -146,8 +156,8 @@ class Driver:
             current = self._queue.waiting[producer]
         us_fused, us_unfused = microseconds(fused), microseconds(unfused)
         self._recorder.priority(producer, us_fused, us_unfused)
-        if guide is not None:
-            guide.priority(producer, us_fused, us_unfused)
+        for observer in self._observers:
+            observer.priority(producer, us_fused, us_unfused)
         return INFINITE if unfused >= INFINITE else current + unfused - fused
 
     def _saved_by(self, producer: Instruction, user: Instruction) -> int:
@@ -193,8 +203,8 @@ class Driver:
             self._fuse(producer, consumer, inside, tilings.get(consumer), extra)
             if pair is not None:
                 legality.fused(consumer, pair)
-            if self._guide is not None:
-                self._guide.fused(consumer, producer.name, name)
+            for observer in self._observers:
+                observer.fused(consumer, producer.name, name)
             self._recorder.fuse(
                 producer.name,
                 name,

@@ -1,14 +1,16 @@
-"""The order of equals comes from the module before optimizations where that lies beside."""
+"""Where ids and use-lists come from: what lies beside the module, or what `--order` asks for."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from hlofuse import load
-from hlofuse.inputs.played import played_beside
+from hlofuse.inputs.ordered import replay_input, replayed_beside
+from hlofuse.ir import HlofuseError
 
 from ..running import Run
 
@@ -45,27 +47,39 @@ def test_users_are_in_the_order_of_xlas_memory(folder: Path) -> None:
 
     module = load(folder, target="gpu")
     assert users(module, "broadcast.1.0") == ["multiply.1.0", "multiply.3.0"]
-    played = played_beside(module, "gpu", load_device("h100_sxm"))
-    assert played is not None
-    assert played.source.name.removesuffix(".hlo").removesuffix(".txt").endswith("before_optimizations")
-    assert users(played.module, "broadcast.1.0") == ["multiply.3.0", "multiply.1.0"]
+    replayed = replayed_beside(module, "gpu", load_device("h100_sxm"))
+    assert replayed is not None
+    assert replayed.order_source == "replayed"
+    assert users(replayed, "broadcast.1.0") == ["multiply.3.0", "multiply.1.0"]
     assert users(module, "broadcast.1.0") == ["multiply.1.0", "multiply.3.0"]
     # On another device XLA's passes make another module of it; on CPU nothing depends on the order.
-    assert played_beside(module, "gpu", load_device("v100")) is None
-    assert played_beside(module, "cpu", None) is None
+    assert replayed_beside(module, "gpu", load_device("v100")) is None
+    assert replayed_beside(module, "cpu", None) is None
 
 
-def test_the_text_alone_can_be_asked_for(hlofuse: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the text alone comes to may be the same: that nothing is repeated tells."""
-    repeated = []
-    monkeypatch.setattr(
-        "hlofuse.inputs.played.played_beside", lambda *asked: repeated.append(asked) or played_beside(*asked)
-    )
-    asked = ("replay", folder, "--target", "gpu", "--device", "h100_sxm", "-o", folder / "out.hlo")
-    for more, times in (((), 1), (("--ids", "none"), 0)):
-        repeated.clear()
-        result = hlofuse(*asked, *more)
-        assert (result.status, result.err, len(repeated)) == (0, "", times)
+@pytest.mark.parametrize("order", [None, "replayed", "estimated", "text"])
+def test_the_first_line_and_the_json_say_where_the_order_comes_from(
+    hlofuse: Run, folder: Path, order: str | None
+) -> None:
+    words = ("explain", folder, "--target", "gpu", "--device", "h100_sxm")
+    asked = ("--order", order) if order is not None else ()
+    lines = {
+        "replayed": "Order of instructions: XLA's earlier passes, repeated",
+        "estimated": "Order of instructions: an estimate from the text; ties are open",
+        "text": "Order of instructions: the text; ties are open",
+    }
+    assert hlofuse(*words, *asked).out.splitlines()[0] == lines[order or "replayed"]
+    report = json.loads(hlofuse(*words, *asked, "--format", "json").out)
+    assert report["order"] == (order or "replayed")
+    assert report["xla"] == {"release": "0.11.1", "backend": "gpu", "device": "h100_sxm", "flags": {}}
+
+
+def test_an_order_that_cannot_be_had_is_an_error(hlofuse: Run, folder: Path) -> None:
+    result = hlofuse("replay", folder, "--target", "gpu", "--device", "h100_sxm", "--order", "xla", "-o", "-")
+    assert result.status == 2
+    assert "--order xla asks for XLA's ids" in result.err
+    with pytest.raises(HlofuseError, match="--order replayed asks for the module before optimizations"):
+        replay_input(load(CASES / "broadcast_turned.h100_sxm.hlo"), "gpu", None, order="replayed")
 
 
 def test_a_broken_module_before_optimizations_is_passed_over(hlofuse: Run, folder: Path) -> None:

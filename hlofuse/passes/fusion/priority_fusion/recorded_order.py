@@ -1,9 +1,9 @@
-"""A sharp comparison with XLA's record: taken from it is only what text and rules leave open.
+"""XLA's fusion log as a tie breaker, and a sharp comparison with it.
 
-Ties between equal priorities, the order of users, which of several equal pairs is tiled first, and the
-names of fusions come from the record.
-Everything else (which producers are eligible, every cost, which priority is greatest) is ours, so the
-first disagreement is a real one and not the echo of a tie that fell the other way.
+Only what text and rules leave open is taken from the log: ties between equal priorities, use-list order,
+which of several equal pairs is tiled first, and the names of fusions. Everything else (which producers are
+eligible, every cost, which priority is greatest) is computed, so that the first disagreement is a real one
+and not the echo of a tie that fell the other way.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hlofuse.cost.combined import CombinedModel
 from hlofuse.ir.instruction import Instruction
+from hlofuse.passes.fusion.priority_fusion.observers import TieBreaker
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 
 _CLOSE = 1e-3
@@ -23,7 +23,7 @@ _Placed: TypeAlias = "tuple[int, PriorityStep | IneligibleStep]"
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """What XLA recorded and what we say; None where one side has nothing."""
+    """What XLA recorded and what the replay found; None where one side has nothing."""
 
     kind: str
     """choice, fusion, priority or refusal."""
@@ -34,8 +34,8 @@ class Disagreement:
     ours: str | None
 
 
-class Follower:
-    """A guide that follows a record and notes where the pass would not have gone the same way."""
+class RecordedOrder(TieBreaker):
+    """Breaks ties as a record does, and notes where the pass disagrees with it."""
 
     def __init__(self, record: PriorityRecord) -> None:
         self.agreed = 0
@@ -58,21 +58,18 @@ class Follower:
                 kind = "priority" if isinstance(step, PriorityStep) else "refusal"
                 self._note(kind, step.producer, _text(step), None)
 
-    # ------------------------------------------------------------ what the pass asks and tells
-
-    def begin(self, model: CombinedModel) -> None:
-        """Nothing of it is needed."""
+    # ------------------------------------------------------------ called by the pass
 
     def order_updates(self, producers: list[Instruction]) -> None:
         about = self._about
         producers.sort(key=lambda p: about[p.name][0][0] if about.get(p.name) else 0)
 
-    def choose(self, equal: Sequence[Instruction]) -> Instruction:
+    def choose(self, tied: Sequence[Instruction]) -> Instruction:
         wanted = self._fusions[0].producer if self._fusions else None
-        for producer in equal:
+        for producer in tied:
             if producer.name == wanted:
                 return producer
-        return equal[0]
+        return tied[0]
 
     def order_users(self, producer: Instruction) -> None:
         steps = self._about.get(producer.name)

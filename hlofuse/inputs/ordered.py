@@ -1,0 +1,86 @@
+"""A loaded module in the order that XLA has it in memory, from what lies beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlofuse.format.escape import printable
+from hlofuse.inputs.beside import before_optimizations_beside
+from hlofuse.inputs.elided_literals import restore_literals
+from hlofuse.inputs.load import load
+from hlofuse.inputs.named_order import in_order_made
+from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.module import Module, OrderSource
+from hlofuse.order.replayed import with_played_order
+from hlofuse.pipelines import TARGETS
+from hlofuse.replay import ReplayInput
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+
+
+def replay_input(
+    module: Module,
+    target: str,
+    device: DeviceDescription | None,
+    *,
+    order: OrderSource | None = None,
+    ids_file: str | None = None,
+) -> ReplayInput:
+    """The module as a replay takes it, with ids and use-lists from the best source there is.
+
+    The sources are XLA's ids in an HLO proto, XLA's earlier passes repeated on the module before
+    optimizations, an estimate, and the order of the text. `order` asks for one of them alone; HlofuseError
+    where it cannot be had. `ids_file` names the proto; without it, it is looked for beside the module.
+    """
+    known = TARGETS[target]
+    if not known.has_history:
+        if ids_file is not None:
+            unique_ids_for(module, ids_file)  # a file of another module is an error all the same
+        if known.restores_users and order in ("xla", "replayed"):
+            raise HlofuseError(f"--order {order}: target {target} has only its estimate, or the text")
+        if order == "text":
+            module.order_source = order
+        return ReplayInput(module)
+    ids = unique_ids_for(module, ids_file) if order in (None, "xla") else None
+    if order == "xla" and ids is None:
+        raise HlofuseError(
+            f"--order xla asks for XLA's ids, and no .hlo.pb of this module lies beside {_name(module)};"
+            " --ids FILE names one"
+        )
+    if order == "text":
+        module.order_source = order
+    if order not in (None, "replayed"):
+        return ReplayInput(module, ids)
+    replayed = replayed_beside(module, target, device)
+    if replayed is None and order == "replayed":
+        raise HlofuseError(
+            "--order replayed asks for the module before optimizations beside"
+            f" {_name(module)}, from which XLA's passes, repeated, have to give this module"
+        )
+    return ReplayInput(replayed or module, ids)
+
+
+def replayed_beside(module: Module, target: str, device: DeviceDescription | None) -> Module | None:
+    """A copy of the module in the order that repeating XLA's earlier passes gives it.
+
+    None where nothing depends on the order, where no module before optimizations lies beside, and where
+    XLA's passes before fusion, repeated, make another module of that one.
+    """
+    if not TARGETS[target].has_history or module.order_source == "replayed":
+        return None
+    source = before_optimizations_beside(module.filename)
+    if source is None:
+        return None
+    try:
+        unoptimized = load(source)
+        restore_literals(unoptimized)
+        in_order_made(unoptimized, unique_ids_for(unoptimized))
+        return with_played_order(module, unoptimized, target, device)
+    except HlofuseError:
+        return None
+
+
+def _name(module: Module) -> str:
+    return printable(module.filename) if module.filename else "it"

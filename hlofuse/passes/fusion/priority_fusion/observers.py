@@ -1,0 +1,47 @@
+"""What may watch the pass at work, and what may settle the ties that its rules and costs leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.ir.instruction import Instruction
+
+
+class Observer:
+    """Sees every decision of the pass and changes none. Each method does nothing unless overridden."""
+
+    def begin(self, model: CombinedModel) -> None:
+        """The pass starts. Its estimates are in `model`, to be read only."""
+
+    def fusing(
+        self, producer: Instruction, consumers: Sequence[Instruction], tied: Sequence[Instruction]
+    ) -> None:
+        """The producer is about to be fused. `tied` are all producers of its priority, itself included."""
+
+    def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
+        """`fusion` now holds the producer; the names are those from before."""
+
+    def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
+        """A priority was computed."""
+
+    def refused(self, producer: Instruction, reason: str, all_reasons: Callable[[], Sequence[str]]) -> None:
+        """The producer was refused; `all_reasons` computes the reasons of all its users."""
+
+
+class TieBreaker(Observer):
+    """Chooses where rules and costs allow several orders; by default as ids and use-lists say."""
+
+    def order_updates(self, producers: list[Instruction]) -> None:
+        """Put the producers in the order in which priorities are computed: equal pairs share a tiling."""
+
+    def choose(self, tied: Sequence[Instruction]) -> Instruction:
+        """The next of several producers with the same, greatest priority."""
+        return tied[0]
+
+    def order_users(self, producer: Instruction) -> None:
+        """Put the users of a producer in order before its priority is computed."""
+
+    def order_consumers(self, producer: Instruction, consumers: list[Instruction]) -> list[Instruction]:
+        """The consumers in the order in which the producer is fused into them."""
+        return consumers

@@ -1,0 +1,33 @@
+"""What a replay starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.module import Module
+from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.order import is_open, source_of
+
+if TYPE_CHECKING:
+    from hlofuse.trace.priority_record import PriorityRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayInput:
+    """A module at the input of fusion, and what is known of the order in which XLA has it in memory."""
+
+    module: Module
+    ids: UniqueIds | None = None
+    """XLA's unique ids, from an HLO proto; without them the module's own `order_source` stands."""
+    record: PriorityRecord | None = None
+    """XLA's fusion log, followed where priorities are equal."""
+    record_file: str = ""
+    """Where the log was read from; empty without one."""
+    note: str = ""
+    """What a report has to say first: how the module came here; empty where XLA wrote it."""
+
+    @property
+    def has_open_ties(self) -> bool:
+        """True if XLA may have broken ties between equal priorities in another way than the replay does."""
+        return self.record is None and is_open(source_of(self.module, self.ids))

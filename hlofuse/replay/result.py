@@ -1,0 +1,125 @@
+"""The result of a replay, and a replay as it stands before one of its passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module, OrderSource
+from hlofuse.rules.catalogue import Rule
+from hlofuse.trace import Event
+
+if TYPE_CHECKING:
+    from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
+    from hlofuse.plugins.entries import CustomFusion, Kernel
+    from hlofuse.replay.config import ReplayConfig
+    from hlofuse.replay.input import ReplayInput
+
+
+@dataclass(slots=True)
+class PassResult:
+    """What one pass did."""
+
+    name: str
+    """XLA's name, as in its dump files."""
+    changed: bool
+    events: list[Event]
+    module_text: str | None = None
+    """The module after the pass, printed; only where `ModuleTexts` observes the replay."""
+
+
+@dataclass(slots=True)
+class Replay:
+    """The result of a replay. `before` is the module as given, untouched; `after` is a changed copy."""
+
+    input: ReplayInput
+    config: ReplayConfig
+    after: Module
+    passes: list[PassResult] = field(default_factory=list)
+    plugin_rules: Mapping[str, Rule] = field(default_factory=dict)
+    """Rules of plugins that took part, by code."""
+    custom_kernels: dict[str, tuple[CustomFusion, Kernel]] = field(default_factory=dict)
+    """Fusions that patterns of plugins made, by name."""
+    recorded_order: RecordedOrder | None = None
+    """XLA's fusion log after it was followed; None where there was none."""
+
+    @property
+    def before(self) -> Module:
+        """The module as given."""
+        return self.input.module
+
+    @property
+    def target(self) -> str:
+        """The name of the target, such as `gpu`."""
+        return self.config.target
+
+    @property
+    def device(self) -> str | None:
+        """The name of the device; None where the target depends on none."""
+        device = self.config.device
+        return device.name if device is not None else None
+
+    @property
+    def order_source(self) -> OrderSource:
+        """Where ids and use-lists came from."""
+        return self.after.order_source or "text"
+
+    @property
+    def follows_log(self) -> bool:
+        """True if ties were broken as in XLA's fusion log."""
+        return self.recorded_order is not None
+
+    def is_custom_kernel(self, instruction: Instruction) -> bool:
+        """True for a fusion of `after` that a pattern of a plugin made."""
+        return instruction.fusion_kind == "kCustom" and instruction.name in self.custom_kernels
+
+    @property
+    def events(self) -> list[Event]:
+        """Every event of every pass, in order."""
+        return [e for p in self.passes for e in p.events]
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A replay as it stands before one of its passes.
+
+    The first replay that is given it stores itself here. Later replays of the same module go on from here;
+    that is right only if the passes before would do the same again.
+    """
+
+    before_pass: str
+    """A pass as the list of passes has it."""
+    earlier: Checkpoint | None = None
+    """Where to go on from until a replay has been stored here; filled as well."""
+    _replay: Replay | None = None
+
+    def latest(self) -> Checkpoint | None:
+        """This one, else an earlier one, that holds a replay; None where none does."""
+        if self._replay is not None:
+            return self
+        return self.earlier.latest() if self.earlier is not None else None
+
+    def resume(self) -> Replay:
+        """A copy of the stored replay to go on with."""
+        assert self._replay is not None
+        return _copied(self._replay)
+
+    def note(self, replay: Replay, before_pass: str) -> None:
+        """Store the replay if this is the first time that one comes to this pass."""
+        if self._replay is None and before_pass == self.before_pass:
+            self._replay = _copied(replay)
+        if self.earlier is not None:
+            self.earlier.note(replay, before_pass)
+
+
+def _copied(replay: Replay) -> Replay:
+    # The decisions so far are the same objects: costs find them by identity.
+    return replace(
+        replay,
+        after=copy_module(replay.after),
+        passes=list(replay.passes),
+        custom_kernels=dict(replay.custom_kernels),
+    )
