@@ -107,7 +107,7 @@ def test_the_reports_read_well(installed: dict[str, str]) -> None:
     why = run(
         installed, "why", *GPT2["gpu"], "exp.1.0", "triton_softmax.8", "--rules", "flash-attention"
     ).splitlines()
-    assert why[0].startswith("Not XLA's behaviour: with the rules of flash-attention (")
+    assert why[1].startswith("Not XLA's behaviour: with the rules of flash-attention (")
     assert "exp.1.0 was fused into triton_softmax.8: both are in flash_attention." in why
     sweep = ("--rules", "flash-attention", "--sweep", "launch_overhead_us=1,4")
     swept = run(installed, "what-if", *GPT2["gpu"], *sweep)
