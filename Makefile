@@ -44,7 +44,7 @@ bench: $(READY) ## Measure parsing and replay against XLA's own.
 	$(BIN)/python benchmarks/parse.py
 	$(BIN)/python benchmarks/replay.py
 
-docs: $(READY) ## Regenerate the documentation that is made from the catalogue.
+docs: $(READY) ## Build the rule pages in out/docs.
 	$(BIN)/python tools/generate_docs.py
 
 cartpole: $(READY) ## Regenerate the Cart-pole study's tables and picture from its dumps.
