@@ -43,7 +43,7 @@ BUDGETS = (
 
 
 def tracked(root: Path) -> list[str]:
-    """The tracked files that are there, relative to the root; all files where git does not know the folder."""
+    """Existing tracked files relative to the root; every file if the root is no git checkout."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False)
     if listed.returncode:
         files = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
