@@ -2,17 +2,17 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTHON = $(shell tools/find_python)
 COMPILED := .compiled
 JAX := .jax
-JAX_PYTHON = $(shell tools/find_python)
 
-.PHONY: demo test lint bench browser compiled docs cartpole cartpole-dumps golden screenshots corpus clean help
+.PHONY: demo test lint size bench browser compiled docs cartpole cartpole-dumps golden screenshots corpus clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 $(READY): pyproject.toml tools/find_python
-	"$$(tools/find_python)" -m venv $(VENV)
+	"$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
@@ -28,14 +28,17 @@ browser: $(READY)
 test: $(READY) lint browser ## Lint, check types and import direction, run every test.
 	$(BIN)/python -m pytest -n auto -rs
 
-lint: $(READY)
+lint: $(READY) size ## Check style, types, import direction and the size budget.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+size: $(READY) ## Print the figures of the size budget; fail above it.
+	$(BIN)/python tools/size.py
+
 compiled: browser ## Install hlofuse with its hot modules compiled (docs/compiled.md), run every test against that.
-	"$$(tools/find_python)" -m venv $(COMPILED)
+	"$(PYTHON)" -m venv $(COMPILED)
 	HATCH_BUILD_HOOKS_ENABLE=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	PYTHONSAFEPATH=1 $(COMPILED)/bin/hlofuse --version | grep compiled
 	PYTHONSAFEPATH=1 $(COMPILED)/bin/python -m pytest -n auto -rs
@@ -44,7 +47,7 @@ bench: $(READY) ## Measure parsing and replay against XLA's own.
 	$(BIN)/python benchmarks/parse.py
 	$(BIN)/python benchmarks/replay.py
 
-docs: $(READY) ## Regenerate the documentation that is made from the catalogue.
+docs: $(READY) ## Build the rule pages in out/docs.
 	$(BIN)/python tools/generate_docs.py
 
 cartpole: $(READY) ## Regenerate the Cart-pole study's tables and picture from its dumps.
@@ -59,11 +62,11 @@ cartpole-dumps: $(JAX)/now/.ready $(JAX)/legacy/.ready ## Compile the study's pr
 $(JAX)/now/.ready: PACKAGES = jax==0.11.1 jaxlib==0.11.1 "jax-cuda12-plugin[with-cuda]==0.11.1"
 $(JAX)/legacy/.ready: PACKAGES = jax==0.4.35 jaxlib==0.4.35 jax-cuda12-plugin==0.4.35 jax-cuda12-pjrt==0.4.35
 $(JAX)/%/.ready: # JAX 0.11 wants Python 3.12 or newer, 0.4.35 at most 3.13
-	"$(JAX_PYTHON)" -m venv $(@D)
+	"$(PYTHON)" -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
 
-screenshots: $(READY) browser ## Take the pictures of the explorer anew.
+screenshots: $(READY) browser ## Take the pictures of the explorer again.
 	$(BIN)/python tools/screenshots.py
 
 golden: $(READY) ## Rewrite the golden outputs; read the difference before you commit it.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.explain.explain import explain as explain
     from hlofuse.reports.whatif import what_if as what_if
 
-__version__ = "0.1.0"
+    __version__: str
 
 _FUNCTIONS: dict[str, str] = {
     "capture": "hlofuse.capture",
@@ -38,7 +38,19 @@ __all__ = ["capture", "diff", "explain", "explore", "load", "render", "replay", 
 def __getattr__(name: str) -> Any:
     if name in _FUNCTIONS:
         return getattr(importlib.import_module(_FUNCTIONS[name]), name)
+    if name == "__version__":
+        return _installed_version()
     raise AttributeError(f"module 'hlofuse' has no attribute {name!r}")
+
+
+def _installed_version() -> str:
+    """The version of the installed package; a checkout that is not installed has none."""
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms that only this attribute costs
+
+    try:
+        return version("hlofuse")
+    except PackageNotFoundError:
+        return "0+unknown"
 
 
 class _FrontDoor(ModuleType):

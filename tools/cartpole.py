@@ -158,7 +158,7 @@ def walls(name: str, target: str) -> str:
     f = figures(name, target)
     assert f is not None
     rows = [
-        (f"[{o.rule.code}](rules/{o.rule.code}.md)", o.rule.title, str(o.edges))
+        (o.rule.code, o.rule.title, str(o.edges))
         for o in sorted(explain(f.replay).obstacles, key=lambda o: -o.edges)
     ]
     return table(("rule", "", "pairs of kernels kept apart"), rows, right=(2,))
@@ -171,7 +171,7 @@ def runs(name: str, target: str) -> str:
     rows = [
         (
             f"`{k.name}`",
-            f"{k.run_by} ([{k.rule.code}](rules/{k.rule.code}.md))",
+            f"{k.run_by} ({k.rule.code})",
             us_text(k.us) if k.us is not None else "–",
             k.source or "",
         )
@@ -218,7 +218,7 @@ def duplication() -> str:
                 words += f" ({us_text(as_xla.us)} → {us_text(relaxed.us)})"
             row.append(words)
         rows.append(row)
-    header = ("program", *(f"{t} without [{r}](rules/{r}.md)" for t, r in CODE_DUPLICATION.items()))
+    header = ("program", *(f"{t} without {r}" for t, r in CODE_DUPLICATION.items()))
     return table(header, rows, right=(1, 2, 3))
 
 
@@ -232,10 +232,7 @@ def apart(name: str, target: str) -> str:
         for e in f.replay.events
         if e.event == "ineligible" and e.producer in kernels and e.consumer in kernels
     }
-    rows = [
-        (f"`{e.producer}`", f"`{e.consumer}`", f"[{e.rule}](rules/{e.rule}.md)", f"“{e.reason}”")
-        for e in last.values()
-    ]
+    rows = [(f"`{e.producer}`", f"`{e.consumer}`", str(e.rule), f"“{e.reason}”") for e in last.values()]
     return table(("kernel", "and", "rule", "XLA's words"), rows)
 
 

@@ -1,65 +1,55 @@
-"""Write the documentation that is made from the code: docs/rules/, one page a rule, and their index.
+"""Build the pages of the rule catalogue: an index and one page per rule.
 
-    generate_docs.py [--check]
+    generate_docs.py [OUT]
 
-With --check nothing is written; exit status 1 when a file is missing, different or left over.
+The pages are written to OUT, by default out/docs/rules; a page of a rule that no longer exists is removed.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import index_markdown, rule_markdown
 
-ROOT = Path(__file__).resolve().parent.parent
 _INTRODUCTION = """\
 # Rules
 
-Every reason XLA can give for fusing or not fusing, by code. Codes are stable: `hlofuse rule CODE` prints
-a page, a trace and `hlofuse explain` refer to them. These files are made from the catalogue in
-`hlofuse/rules/` by `make docs`.
+Every reason XLA gives for fusing or not fusing, by code. Codes are stable: traces and `hlofuse explain` refer
+to them, and `hlofuse rule CODE` prints a page.
 
 """
 
 
-def pages() -> dict[Path, str]:
-    """Every generated file with its text."""
+def pages() -> dict[str, str]:
+    """The text of every page, by file name."""
     rules = catalogue()
-    folder = ROOT / "docs" / "rules"
-    out = {folder / f"{code}.md": rule_markdown(rule) for code, rule in rules.items()}
-    out[folder / "README.md"] = _INTRODUCTION + index_markdown(rules.values())
+    out = {f"{code}.md": rule_markdown(rule) for code, rule in rules.items()}
+    out["README.md"] = _INTRODUCTION + index_markdown(rules.values())
     return out
 
 
-def stale() -> list[Path]:
-    """Files that are not as they would be generated."""
+def build(folder: Path) -> None:
+    """Write all pages to a folder and remove its other pages."""
+    folder.mkdir(parents=True, exist_ok=True)
     wanted = pages()
-    found = set((ROOT / "docs" / "rules").glob("*.md"))
-    differing = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
-    return sorted([*differing, *(found - wanted.keys())])
+    for path in folder.glob("*.md"):
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--check", action="store_true", help="only say what is out of date")
-    check = parser.parse_args().check
-    for path in stale():
-        print(path.relative_to(ROOT))
-        if check:
-            continue
-        text = pages().get(path)
-        if text is None:
-            path.unlink()
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    return 1 if check and stale() else 0
+    parser.add_argument("out", nargs="?", type=Path, default=Path("out/docs/rules"), metavar="OUT")
+    out = parser.parse_args().out
+    build(out)
+    print(f"{len(pages()) - 1} rules in {out}/README.md")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,10 +2,9 @@
 
     make_corpus.py [NAME...] [-o DIR] [--only PROGRAM]... [--python PYTHON] [--whole] [-j N]
 
-NAME is a corpus of tools/corpus/corpora.toml (all of them unless said), which says which file of
-tools/corpus its programs are in. Needs the extras capture, capture-gpu or capture-tpu, each for its targets.
-XLA:GPU is ended behind its fusion passes, a process a program, unless the whole is asked for.
-Exit status 1 where `hlofuse verify` finds a difference.
+NAME is a corpus of tools/corpus/corpora.toml (default: all), which names the file of its programs. Needs the
+extras capture, capture-gpu or capture-tpu, each for its targets. XLA:GPU is stopped after its fusion passes,
+in one process per program; --whole compiles to the end. Exit status 1 if `hlofuse verify` finds a difference.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ HERE = Path(__file__).resolve().parent / "corpus"
 
 
 def corpora() -> dict[str, tuple[Path, Destination]]:
-    """The corpora by name: where the programs are, and what they are compiled for."""
+    """The file of programs and the destination of each corpus, by name."""
     with (HERE / "corpora.toml").open("rb") as file:
         entries = tomllib.load(file)
     return {

@@ -1,7 +1,7 @@
 """The catalogue: one entry for each reason XLA can give.
 
-Entries live in one file per pass beside this one; `hlofuse rule` prints them and `docs/rules/` is
-generated from them. Codes are stable: a code is never reused for another rule.
+Entries live in one file per pass next to this one; `hlofuse rule` prints them and `make docs` builds
+their pages. Codes are stable: a code is never reused for another rule.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A catalogue entry as a page: the same sections for the terminal, the documentation and JSON."""
+"""The page of a rule, with the same sections in the terminal, in Markdown and in JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAMILIES: dict[str, str] = {
     "EM": "Who runs a kernel on GPU",
     "EC": "Who runs a kernel on CPU",
 }
-"""What the letters of a code stand for; the order in which lists show them."""
+"""The pass behind the letters of a code, in the order in which lists show them."""
 
 
 def family_of(code: str) -> str:
@@ -36,14 +36,14 @@ def family_of(code: str) -> str:
 
 
 def family_title(rule: Rule) -> str:
-    """What a rule's letters stand for; the package for rules that are not XLA's."""
+    """The pass of a rule; the package for rules that are not XLA's."""
     if rule.package:
         return f"{rule.package}, not XLA's"
     return FAMILIES.get(family_of(rule.code), "Other")
 
 
 def by_family(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
-    """The rules under their letters, known letters first."""
+    """The rules by the letters of their codes, known letters first."""
     out: dict[str, list[Rule]] = {letters: [] for letters in FAMILIES}
     for rule in rules:
         out.setdefault(family_of(rule.code), []).append(rule)
@@ -57,7 +57,7 @@ def knob_words(knob: Knob) -> str:
 
 
 def sections(rule: Rule) -> list[tuple[str, str]]:
-    """Headings and their text, empty ones left out."""
+    """The non-empty sections of a page: heading and text."""
     found = [
         ("What it asks", rule.asks),
         ("If so", _outcome(rule)),
@@ -111,7 +111,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
 
 
 def rules_json(rules: Iterable[Rule]) -> dict[str, Any]:
-    """Several entries, with the schema's name."""
+    """Several entries under the name of the schema."""
     return {"schema": SCHEMA, "rules": [rule_json(r) for r in rules]}
 
 

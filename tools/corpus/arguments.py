@@ -1,11 +1,11 @@
-"""What the programs of the corpora are called with: types, arrays of which only the shape is known."""
+"""Arguments of the programs of the corpora: element types and abstract arrays."""
 
 import jax
 import jax.numpy as jnp
 
-F16, BF16, F32, F64 = jnp.float16, jnp.bfloat16, jnp.float32, jnp.float64
-U8, I32, U32 = jnp.uint8, jnp.int32, jnp.uint32
-KEY = jax.ShapeDtypeStruct((2,), U32)
+F16, BF16, F32 = jnp.float16, jnp.bfloat16, jnp.float32
+I32 = jnp.int32
+KEY = jax.ShapeDtypeStruct((2,), jnp.uint32)
 
 
 def S(*shape, dtype=F32):
@@ -30,7 +30,7 @@ def entering(programs):
 
 
 def entering_when_asked(programs):
-    """A decorator that enters a function which makes such a pair, for who asks for it, under its name."""
+    """A decorator that enters a function which returns such a pair when it is called."""
 
     def program(make):
         programs[make.__name__] = make

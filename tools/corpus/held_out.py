@@ -1,63 +1,10 @@
-"""Programs of libraries and of JAX alone that nothing of hlofuse was worked out on: a measure of unseen ones.
+"""Programs that no rule was derived from: a measure on unseen modules.
 
-They are like those of libraries.py, and only counted. A program whose modules somebody looks into, to mend
-something, belongs there from then on.
+Open no module of these to mend something; a program that was opened belongs in libraries.py from then on.
 """
 
-from held import (
-    actions,
-    attention,
-    decoding,
-    few_bits,
-    generation,
-    grids,
-    hidden,
-    images,
-    inverse,
-    joint,
-    keras_and_linen,
-    learning,
-    libraries,
-    matter,
-    media,
-    numerics,
-    offers,
-    points,
-    science,
-    sequences,
-    speech,
-    stateful,
-    tokens,
-    tuning,
-    vision,
-)
+from held import actions, generation, keras_and_linen, libraries, speech, stateful
 
-PARTS = (
-    keras_and_linen,
-    libraries,
-    stateful,
-    sequences,
-    decoding,
-    images,
-    science,
-    attention,
-    vision,
-    learning,
-    numerics,
-    tokens,
-    speech,
-    few_bits,
-    grids,
-    matter,
-    inverse,
-    offers,
-    hidden,
-    points,
-    actions,
-    generation,
-    joint,
-    media,
-    tuning,
-)
+PARTS = (keras_and_linen, libraries, stateful, speech, actions, generation)
 
 PROGRAMS = {name: make for part in PARTS for name, make in part.PROGRAMS.items()}

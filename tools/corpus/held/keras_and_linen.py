@@ -6,10 +6,7 @@ import jax
 import jax.numpy as jnp
 from arguments import BF16, S, entering_when_asked, ints
 from jax import nn
-from steps import (
-    keras_train,
-    linen_train,
-)
+from steps import keras_train, linen_train
 
 PROGRAMS = {}
 program = entering_when_asked(PROGRAMS)

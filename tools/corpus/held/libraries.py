@@ -1,18 +1,32 @@
-"""Programs of other libraries."""
+"""Models of flax nnx and a program of JAX alone."""
 
 import math
 
 import jax
 import jax.numpy as jnp
 from arguments import BF16, F32, KEY, S, entering_when_asked, ints
-from jax import nn, random
-from language import attend, rms
-from steps import (
-    nnx_train,
-)
+from jax import lax, nn, random
+from steps import nnx_train
 
 PROGRAMS = {}
 program = entering_when_asked(PROGRAMS)
+
+
+def rms(x, scale, eps=1e-5):
+    wide = x.astype(F32)
+    return (wide * lax.rsqrt(jnp.mean(wide**2, -1, keepdims=True) + eps) * scale).astype(x.dtype)
+
+
+def attend(q, k, v, causal=False):
+    """Grouped queries without a dot algorithm, which old devices do not support."""
+    b, t, heads, d = q.shape
+    q = q.reshape(b, t, k.shape[2], -1, d)
+    s = jnp.einsum("bqkgd,bskd->bkgqs", q, k).astype(F32) * d**-0.5
+    if causal:
+        s = jnp.where(jnp.tril(jnp.ones((t, t), bool)), s, -1e30)
+    p = jnp.exp(s - s.max(-1, keepdims=True))
+    p = (p / p.sum(-1, keepdims=True)).astype(v.dtype)
+    return jnp.einsum("bkgqs,bskd->bqkgd", p, v).reshape(b, t, heads, d)
 
 
 @program

@@ -4,10 +4,7 @@ import jax
 import jax.numpy as jnp
 from arguments import F32, S, entering_when_asked, ints
 from jax import lax, nn, random
-from steps import (
-    eqx_train,
-    labelled,
-)
+from steps import eqx_train, labelled
 
 PROGRAMS = {}
 program = entering_when_asked(PROGRAMS)
