@@ -1,11 +1,93 @@
-"""An estimate of XLA's ids from a text."""
+"""An estimate of XLA's ids from a text, which is in post-order and does not carry them.
+
+Whatever the compiler creates is put after what there is (`HloComputation::AddInstruction`), and what is
+removed leaves no gap (`Cleanup`), so ids are in the order of who created an instruction last, and when.
+"""
 
 from __future__ import annotations
 
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.order.computations import processing_order
+from hlofuse.order.front_end import named_by_front_end
+from hlofuse.order.names import is_of_program, number, stem
+from hlofuse.order.phases import TABLE, Evidence, Phase, phase_of
+from hlofuse.order.program_order import in_program_order
+from hlofuse.order.recreated import add_recreated, alone_in_layout, in_rounds
 
-MECHANISMS: tuple[str, ...] = ()
+DEBUG: dict = {}
+MECHANISMS = (
+    "windows",
+    "program order",
+    "alone in layout",
+    "recreated",
+    "rounds",
+    "numbers",
+    "computations",
+    "repeated calls",
+    "bitcasts by number",
+    *(entry.name for entry in TABLE),
+)
 
 
 def estimate_order(module: Module, without: frozenset[str] = frozenset()) -> None:
-    """Give the instructions ids in their likely order of creation."""
+    """Give the instructions outside of fusions ids in their likely order of creation.
+
+    Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
+    """
+    if "computations" not in without:
+        module.processing_order = processing_order(module, without)
+    named = named_by_front_end(module)
+    for computation in module.computations:
+        if computation.fusion is None and any(is_of_program(x) for x in computation):
+            computation.reorder(_with_elements_after(_by_age(computation, named, without)))
+
+
+def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
+    """Elements right after the tuple that they are of: they are taken out of it when it is created."""
+    place = {x: (k, 0) for k, x in enumerate(order)}
+    for k, x in enumerate(order, 1):
+        if x.opcode == "get-tuple-element":
+            place[x] = (place[x.operands[0]][0], k)
+    return sorted(order, key=place.__getitem__)
+
+
+def _by_age(
+    computation: Computation, named: frozenset[Instruction], without: frozenset[str]
+) -> list[Instruction]:
+    evidence = Evidence(computation, named)
+    phases = {x: phase_of(evidence, x, without) for x in computation if x.opcode != "parameter"}
+    if "alone in layout" not in without:
+        phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
+    if "recreated" not in without:
+        add_recreated(phases)
+    DEBUG.update(phases)
+    parameters = [x for x in computation if x not in phases]
+    order = sorted(parameters, key=lambda x: x.parameter_number or 0)
+    for phase in Phase:
+        members = [x for x, p in phases.items() if p == phase]
+        if phase == Phase.FRONT_END:
+            if "program order" not in without:
+                members = in_program_order(members)
+        elif phase == Phase.BITCASTS:
+            if "bitcasts by number" not in without:
+                members.sort(key=number)
+        elif phase == Phase.SIMPLIFIED_AGAIN and "rounds" not in without:
+            members = [x for one in in_rounds(members) for x in one]
+        elif phase > Phase.CALLS and "numbers" not in without:
+            members = _with_numbers_rising(members)
+        order += members
+    return order
+
+
+def _with_numbers_rising(members: list[Instruction]) -> list[Instruction]:
+    """What a pass created, given in the order of the text, with those of each stem in order of numbers."""
+    places: dict[str, list[int]] = {}
+    for k, x in enumerate(members):
+        places.setdefault(stem(x), []).append(k)
+    found = [*members]
+    for own in places.values():
+        for k, x in zip(own, sorted((members[k] for k in own), key=number), strict=True):
+            found[k] = x
+    return found

@@ -1,4 +1,4 @@
-"""What the name of an instruction tells of where it came from."""
+"""What names and metadata say of the operation, call or loop that an instruction came from."""
 
 from __future__ import annotations
 
@@ -6,31 +6,27 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.instruction import Instruction
-from hlofuse.order.named_calls import named_calls
 
-_NUMBER_BEHIND = re.compile(r"(\.\d+)+$")
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
+_NUMBERS_AT_END = re.compile(r"(\.\d+)+$")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
-_KEPT_NAMES = frozenset({"parameter", "fusion", "custom-call"})
-ENTRY_OF_OLDER = "jit(main)"
+_BODIES = re.compile(r"body|cond|branch_\d+_fun")
+"""The computations of loops and conditionals."""
+_FUNCTIONS_OF_SCAN = frozenset({"eval_jaxpr", "closed_call"})
+"""Functions that the framework makes of parts of a program without jit."""
+_NOT_RENAMED = frozenset({"parameter", "fusion", "custom-call"})
 _OPCODES = {
+    **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
     "add_any": "add",
     "cos": "cosine",
     "div": "divide",
-    "eq": "compare",
     "exp": "exponential",
     "expm1": "exponential-minus-one",
-    "ge": "compare",
-    "gt": "compare",
-    "le": "compare",
     "log1p": "log-plus-one",
-    "lt": "compare",
     "max": "maximum",
     "min": "minimum",
     "mul": "multiply",
-    "ne": "compare",
     "neg": "negate",
     "pow": "power",
     "rem": "remainder",
@@ -38,31 +34,34 @@ _OPCODES = {
     "sin": "sine",
     "sub": "subtract",
 }
-"""What is element-wise, after which older releases name nothing: names are opcodes there."""
-_OF_FRAMEWORK = frozenset({*_OPCODES, "convert_element_type", "integer_pow", "square"})
-"""What the framework calls element-wise operations that XLA has other names for."""
-_REMEMBERED = 1 << 15
-"""Names and paths are asked about again and again, and of those no more than a module has."""
+"""Element-wise operations of the framework by another name than XLA's."""
+LOWERED = _OPCODES | {
+    "convert_element_type": "convert",
+    "dynamic_slice": "dynamic-slice",
+    "dynamic_update_slice": "dynamic-update-slice",
+    "reduce_precision": "reduce-precision",
+    "shift_left": "shift-left",
+    "shift_right_arithmetic": "shift-right-arithmetic",
+    "shift_right_logical": "shift-right-logical",
+}
+"""The opcode that an operation of the framework is lowered to."""
+_CACHED = 1 << 15
+"""A module has at most about so many names and paths, and each is read many times."""
 
 
 class Name(NamedTuple):
     """A name taken apart."""
 
-    root: str
+    stem: str
     number: int
 
 
-def name_before_renaming(instruction: Instruction) -> Name:
-    """Root and number before `rename-instructions` appended .0."""
-    return _before_renaming(instruction.name, instruction.opcode not in _KEPT_NAMES)
+def name_before_renaming(x: Instruction) -> Name:
+    """Stem and number before `rename-instructions` appended .0."""
+    return _before_renaming(x.name, x.opcode not in _NOT_RENAMED)
 
 
-def number_in_name(instruction: Instruction) -> int:
-    """The number of that name; 0 if it has none."""
-    return name_before_renaming(instruction).number
-
-
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED)
 def _before_renaming(text: str, renamed: bool) -> Name:
     numbered = not renamed
     if renamed and text.endswith(".0"):
@@ -74,82 +73,129 @@ def _before_renaming(text: str, renamed: bool) -> Name:
     return Name(match[1], int(match[2]) if numbered else 0)
 
 
-def is_of_several(x: Instruction) -> bool:
-    """Did a pass make it of several operations, of which it has the names of all?"""
-    return ";" in (x.op_name or "")
+def stem(x: Instruction) -> str:
+    """The name without its number."""
+    return name_before_renaming(x).stem
 
 
-def is_one_missing(before: Instruction, behind: Instruction) -> bool:
-    """Is there a number of the same root between theirs, of what is gone?"""
-    first, last = name_before_renaming(before), name_before_renaming(behind)
-    return first.root == last.root and last.number - first.number == 2
-
-
-def is_without_op_name(x: Instruction) -> bool:
-    """Did it have no op_name when the compiler was given it? Its own name is no other."""
-    name = x.op_name or ""
-    return not name or ("/" not in name and _operation(name) == name_before_renaming(x).root != name)
+def number(x: Instruction) -> int:
+    """The number of the name; 0 if it has none."""
+    return name_before_renaming(x).number
 
 
 def operation(x: Instruction) -> str:
-    """What the framework calls the operation that it comes of, such as `dot_general`; "" for nothing.
-
-    Of a text without metadata XLA notes the name of an instruction instead, number and all.
-    """
+    """The framework's name of the operation that it came from, such as `dot_general`; "" for none."""
     return _operation(x.op_name or "")
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED)
 def _operation(op_name: str) -> str:
     name = op_name.rpartition("/")[2]
-    return _NUMBER_BEHIND.sub("", name) if name[-1:].isdigit() else name
+    return _NUMBERS_AT_END.sub("", name) if name[-1:].isdigit() else name
 
 
-def opcode_of(name: str) -> str:
-    """Of what the framework calls so, if it is element-wise."""
-    return _OPCODES.get(name, name)
+def is_without_op_name(x: Instruction) -> bool:
+    """True if it had no op_name when the compiler got it: XLA has noted its own name since."""
+    name = x.op_name or ""
+    return not name or ("/" not in name and _operation(name) == stem(x) != name)
+
+
+def is_of_program(x: Instruction) -> bool:
+    """True if it is named after the framework's operation, not by a pass after its opcode."""
+    op_name = x.op_name
+    return bool(op_name) and x.opcode != "parameter" and _is_named_after(x.name, op_name or "", x.opcode)
+
+
+@lru_cache(maxsize=_CACHED)
+def _is_named_after(name: str, op_name: str, opcode: str) -> bool:
+    stem = _before_renaming(name, opcode not in _NOT_RENAMED).stem
+    last = _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
+    if stem == opcode == _OPCODES.get(last):
+        return False
+    return stem == last or (last.startswith(stem) and stem != opcode)
 
 
 def stack_frame(x: Instruction) -> int:
-    """The number of the place in the source that it comes of; 0 for none."""
+    """The number of its place in the source; 0 for none. Places are numbered as they are first written."""
     metadata = x.attributes.get("metadata")
     return (metadata.stack_frame_id or 0) if metadata is not None else 0
 
 
-def is_of_program(x: Instruction) -> bool:
-    """Is it named after the framework's operation, rather than by a pass after its opcode?
-
-    In a text without metadata an element-wise operation that is named otherwise is.
-    """
-    op_name, opcode = x.op_name, x.opcode
-    if op_name:
-        return opcode != "parameter" and _is_named_after(x.name, op_name, opcode)
-    return opcode in ELEMENTWISE_OPCODES and name_before_renaming(x).root in _OF_FRAMEWORK
+def is_of_derivative(x: Instruction) -> bool:
+    """True if reverse differentiation made it, `transpose(jvp(...))`."""
+    return "transpose(" in (x.op_name or "")
 
 
-def is_told_of_program(x: Instruction) -> bool:
-    """The same where the metadata has to tell: ids are guessed of all operations alike, or of none."""
-    op_name, opcode = x.op_name, x.opcode
-    if not op_name or opcode == "parameter":
+# ---------------------------------------------------------------- calls, loops and branches
+
+
+def is_of_call(x: Instruction) -> bool:
+    """True if it was inlined from a computation that its own computation called."""
+    in_body, call = _innermost(x.op_name or "")
+    if in_body:
+        return bool(x.computation is not None and x.computation.is_entry)
+    return call and not (x.opcode == "select" and is_named_around_loop(x))
+
+
+@lru_cache(maxsize=_CACHED)
+def _innermost(op_name: str) -> tuple[bool, bool]:
+    """Whether the innermost thing around is the body of a loop or a branch, or a call."""
+    for part in reversed(_parts(op_name)):
+        if _BODIES.fullmatch(part):
+            return True, False
+        if _is_call(part):
+            return False, True
+    return False, False
+
+
+def call_of(x: Instruction) -> str:
+    """The outermost call that it was inlined from, within the loop that it is in; "" for none."""
+    call, is_in_body = _outermost_call(x.op_name or "")
+    if is_in_body:
+        return "" if is_named_around_loop(x) else call
+    return call if x.computation is not None and x.computation.is_entry else ""
+
+
+@lru_cache(maxsize=_CACHED)
+def _outermost_call(op_name: str) -> tuple[str, bool]:
+    parts = _parts(op_name)
+    loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)
+    first = next((k for k in range(loop + 1, len(parts)) if _is_call(parts[k])), None)
+    return "" if first is None else "/".join(parts[: first + 1]), loop >= 0
+
+
+@lru_cache(maxsize=_CACHED)
+def calls_within(op_name: str) -> tuple[tuple[str, str], ...]:
+    """The functions that the innermost loop or branch calls: the path to each, and the path in it."""
+    parts = _parts(op_name)
+    loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)
+    own = parts[loop + 1 :]
+    calls = (k for k, part in enumerate(own[:-1], 1) if _is_call(part))
+    return tuple(("/".join(own[:k]), "/".join(own[k:])) for k in calls)
+
+
+def is_body_of_scan(call: str) -> bool:
+    """True if the call is of a function that is called once, the body of a scan."""
+    return call.rpartition("/")[2] in _FUNCTIONS_OF_SCAN
+
+
+def is_named_around_loop(x: Instruction) -> bool:
+    """True if it is in a body but bears the name of the loop, or of what is around that."""
+    loop = x.computation.first_caller if x.computation is not None else None
+    if loop is None or loop.opcode not in {"while", "conditional"} or not loop.op_name or not x.op_name:
         return False
-    return _is_named_after(x.name, op_name, opcode)
+    return f"{loop.op_name}/".startswith(f"{x.op_name}/")
 
 
-def is_of_older_release(x: Instruction) -> bool:
-    """Does its op_name tell of the entry, as those of older releases of JAX do?"""
-    return _names_entry(x.op_name or "")
+def loops_around(x: Instruction) -> int:
+    """The number of loops and branches in its op_name, the parts of each of them counted."""
+    return sum(_BODIES.fullmatch(part) is not None for part in _parts(x.op_name or ""))
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _names_entry(op_name: str) -> bool:
-    _, *parts = op_name.split("/")[len(named_calls(op_name)) :]
-    return len(parts) > 1 and parts[0] == ENTRY_OF_OLDER
+def _parts(op_name: str) -> list[str]:
+    """The parts between the program's name and the end; of several names the first counts."""
+    return op_name.partition(";")[0].split("/")[1:]
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _is_named_after(name: str, op_name: str, opcode: str) -> bool:
-    root = _before_renaming(name, opcode not in _KEPT_NAMES).root
-    last = _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
-    if root == opcode == _OPCODES.get(last):
-        return _names_entry(op_name)
-    return root == last or (last.startswith(root) and root != opcode)
+def _is_call(part: str) -> bool:
+    return "jit(" in part or part in _FUNCTIONS_OF_SCAN

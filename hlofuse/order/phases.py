@@ -1,0 +1,374 @@
+"""Which part of the compiler created an instruction last, as names and neighbours tell.
+
+A pass names what it creates after the opcode (`multiply.7`), but an instruction that takes the place of
+another one of its opcode takes the name as well (`HloComputation::ReplaceInstruction`): so a name of the
+program may be on something young. Then the operands tell: they have not been there before either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+from hlofuse.analysis.constants import is_broadcast_of_constant
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.computation import Computation
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.order.front_end import is_clone
+from hlofuse.order.names import (
+    LOWERED,
+    is_named_around_loop,
+    is_of_call,
+    is_of_program,
+    is_without_op_name,
+    name_before_renaming,
+    operation,
+    stack_frame,
+    stem,
+)
+
+_CALLS = frozenset({"custom-call", "dot", "fusion"})
+_MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
+
+
+class Phase(IntEnum):
+    """Passes of `GpuCompiler`, in the order in which they run last."""
+
+    FRONT_END = 0
+    CALLS = 1
+    """CallInliner clones callees after everything else."""
+    GATHERS = 2
+    """GatherSimplifier and ScatterSimplifier, before AlgebraicSimplifier the first time around."""
+    SIMPLIFIED = 3
+    """AlgebraicSimplifier, the first time around."""
+    SIMPLIFIED_AGAIN = 4
+    """AlgebraicSimplifier and ReshapeMover afterwards."""
+    DOTS = 5
+    """DotMerger and the padding of products."""
+    LAYOUTS = 6
+    """LayoutNormalization."""
+    SPLIT_K = 7
+    FUSIONS = 8
+    """Triton fusions and library calls."""
+    REDUCTIONS = 9
+    """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
+    FLOATS = 10
+    """FloatNormalization."""
+    SIMPLIFIED_LAST = 11
+    """AlgebraicSimplifier after that."""
+    BITCASTS = 12
+    """Any pass: numbers tell which."""
+
+
+class Evidence:
+    """What is known of one computation; `named` bear names of the front end."""
+
+    def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
+        self.root = computation.root
+        self.in_entry = computation.is_entry
+        self.named = named
+        program = [x for x in computation if is_of_program(x) and (x in named or not is_of_call(x))]
+        kept = [x for x in program if x in named]
+        # Nobody clones the entry: ReshapeMover may have recreated all of it.
+        self.cloned = not program or (not computation.is_entry and 2 * len(kept) < len(program))
+        """Most numbers are those of the clone of a computation; a few fall into the windows."""
+        self._operations = set() if self.cloned else {(operation(x), x.opcode) for x in kept}
+        self._names = {name_before_renaming(x) for x in computation}
+        self._clone_constants = is_clone(computation)
+        self._last: dict[str, int] = {}
+        for x in named:
+            if x.computation is computation or computation.is_entry:
+                name = name_before_renaming(x)
+                self._last[name.stem] = max(name.number, self._last.get(name.stem, 0))
+
+    def by_name(self, x: Instruction) -> Phase:
+        """The phase that the name alone tells."""
+        if is_of_program(x):
+            if is_of_call(x) and x not in self.named:
+                return Phase.CALLS
+            if x in self.named or self.cloned:
+                return Phase.FRONT_END
+            return self._recreated(x) if stem(x) == x.opcode else Phase.SIMPLIFIED_AGAIN
+        known = (operation(x), x.opcode) in self._operations
+        return self._recreated(x) if known or LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
+
+    def _recreated(self, x: Instruction) -> Phase:
+        """ReshapeMover's where there is but one layout: dimensions of size one hardly have others."""
+        rank = x.shape.true_rank if self.in_entry else x.shape.rank
+        return Phase.SIMPLIFIED_AGAIN if rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
+
+    def is_new(self, x: Instruction) -> bool:
+        """True if a pass created it, in nobody's place."""
+        return x not in self.named and not is_of_program(x) and not is_of_call(x)
+
+    def are_laid_out(self, users: list[Instruction]) -> bool:
+        return all(self.by_name(u) == Phase.LAYOUTS for u in users)
+
+    def are_missing_before(self, x: Instruction, count: int) -> bool:
+        """True if the program had operations right before it that added or dropped dimensions of size one."""
+        stem, number = name_before_renaming(x)
+        first = self._last.get(stem, 0) // 2 + 1 if x in self.named else 0
+        return number - count >= first and all((stem, number - k) not in self._names for k in range(1, count + 1))
+
+    def is_front_end_constant(self, x: Instruction) -> bool:
+        return x in self.named
+
+
+class Entry(NamedTuple):
+    """A line of the table: instructions that the predicate holds for are of the phase."""
+
+    name: str
+    holds: Callable[[Evidence, Instruction], bool]
+    phase: Phase
+
+
+def _is_library_or_triton(e: Evidence, x: Instruction) -> bool:
+    source = x.operands[0] if x.opcode == "get-tuple-element" else x
+    return source.opcode == "custom-call" or x.opcode == "fusion"
+
+
+def _is_spread_constant(x: Instruction) -> bool:
+    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+
+
+def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
+    if x.opcode == "constant":
+        return x in e.named
+    if not _is_spread_constant(x):
+        return False
+    if is_of_program(x):
+        return x in e.named or (e.cloned and not is_of_call(x))
+    return x in e.named and not (is_without_op_name(x) and (bool(stack_frame(x)) or _is_spread_by_pass(e, x)))
+
+
+def _is_spread_by_pass(e: Evidence, x: Instruction) -> bool:
+    """True if nothing reads it that was where the front end would have put it."""
+    new = [u for u in x.users if e.is_new(u)]
+    if x.operands[0] in e.named and len(new) == len(x.users):
+        return False
+    return bool(new) and all(u.opcode in ELEMENTWISE_OPCODES and (u in new or is_of_call(u)) for u in x.users)
+
+
+def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
+    if x.opcode == "constant":
+        return is_of_call(x)
+    if not _is_spread_constant(x) or not is_of_call(x):
+        return False
+    if is_of_program(x) or is_without_op_name(x):
+        return x not in e.named
+    made = (Phase.SIMPLIFIED, Phase.LAYOUTS)
+    return not all(operation(u) == operation(x) or e.by_name(u) in made for u in x.users)
+
+
+def _is_spread_behind_reshape(e: Evidence, x: Instruction) -> bool:
+    """True if a reshape went into a broadcast of the program."""
+    if x.opcode != "broadcast" or not is_of_program(x):
+        return False
+    source = x.operands[0]
+    explicit = operation(x) == "broadcast_in_dim" and (_adds_in_front(x) or source.opcode == "parameter")
+    if source.opcode != "bitcast" and source.shape.dimensions and not explicit:
+        return True  # two broadcasts, a reshape between them, became one
+    if _reduces_to_number(e, source) and e.are_missing_before(x, 1):
+        return True  # of what was reduced a dimension of size one was left
+    return e.are_missing_before(x, 2) and _had_kept_a_dimension(e, x)
+
+
+def _reduces_to_number(e: Evidence, x: Instruction) -> bool:
+    if x.opcode == "multiply" and e.is_new(x):
+        return any(o.opcode == "reduce" and not o.shape.dimensions for o in x.operands)
+    return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
+
+
+def _had_kept_a_dimension(e: Evidence, x: Instruction) -> bool:
+    source = x.operands[0]
+    if source.shape.dimensions:
+        return False
+    if source in e.named and source.opcode not in ("convert", "select"):
+        return False
+    return source not in e.named
+
+
+def _adds_in_front(x: Instruction) -> bool:
+    dimensions = tuple(x.attributes["dimensions"])
+    rank = len(x.shape.dimensions)
+    return dimensions == tuple(range(rank - len(dimensions), rank))
+
+
+def _is_new_broadcast(x: Instruction) -> bool:
+    return x.opcode == "broadcast" and not is_of_program(x)
+
+
+def _is_spread_for_layout(e: Evidence, x: Instruction) -> bool:
+    return _is_new_broadcast(x) and x.operands[0].opcode != "convert" and e.are_laid_out(x.users)
+
+
+def _is_spread_last(e: Evidence, x: Instruction) -> bool:
+    """True if it was narrow, and so converted after the broadcast."""
+    if not _is_new_broadcast(x) or _is_spread_constant(x) or e.are_laid_out(x.users):
+        return False
+    if any(_is_computed_wide(e, u) for u in x.users):
+        return True
+    source = x.operands[0]
+    source = source.operands[0] if source.opcode == "bitcast" else source
+    if not _is_inserted_convert(e, source):
+        return False
+    made = {u.shape.element_type for u in x.users}
+    narrow = source.operands[0].shape.element_type if source.operands else ""
+    return not (all(u.opcode == "convert" for u in x.users) and made == {narrow})
+
+
+def _is_computed_wide(e: Evidence, x: Instruction) -> bool:
+    """True if FloatNormalization put converts around an operation."""
+    return x.opcode in ELEMENTWISE_OPCODES - {"convert"} and any(
+        _is_inserted_convert(e, n) for n in (*x.operands, *x.users)
+    )
+
+
+def _is_spread_again(e: Evidence, x: Instruction) -> bool:
+    if not _is_new_broadcast(x) or _is_spread_constant(x):
+        return False
+    source = x.operands[0]
+    source = source.operands[0] if source.opcode == "bitcast" else source
+    if e.is_new(source) or source.op_name == x.op_name:
+        return phase_of(e, source) != Phase.SIMPLIFIED
+    return True
+
+
+def _is_inserted_convert(e: Evidence, x: Instruction) -> bool:
+    if x.opcode != "convert" or is_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
+        return False
+    return {x.operands[0].shape.element_type, x.shape.element_type} <= FLOATING_TYPES
+
+
+def _is_convert_of_widened(e: Evidence, x: Instruction) -> bool:
+    return x.opcode == "convert" and not x.op_name and x.shape.element_type in FLOATING_TYPES
+
+
+def _is_regrouped(e: Evidence, x: Instruction) -> bool:
+    """True if it reduces other dimensions than the program does, in one step or two."""
+    if x.opcode != "reduce":
+        return False
+    source = reduced_by(x)
+    if source.opcode in ("bitcast", "reduce") or any(u.opcode == "reduce" for u in x.users):
+        return True
+    return not x.op_name and any(u.opcode == "transpose" and not is_of_program(u) for u in x.users)
+
+
+def _is_sum_of_parts(e: Evidence, x: Instruction) -> bool:
+    return x.opcode == "reduce" and x.operands[0].opcode in _CALLS and not is_of_program(x)
+
+
+def _is_former_copy(e: Evidence, x: Instruction) -> bool:
+    return x.opcode == "transpose" and not is_of_program(x)
+
+
+def _is_expanded_gather(e: Evidence, x: Instruction) -> bool:
+    return x.opcode in ("gather", "scatter") and (not e.cloned or e.by_name(x) == Phase.CALLS)
+
+
+def _is_root(e: Evidence, x: Instruction) -> bool:
+    """LayoutAssignment gives a tuple that it recreates no number."""
+    return x.opcode == "tuple" and x is e.root and name_before_renaming(x) != ("tuple", 0)
+
+
+def _is_iota_of_several_dimensions(e: Evidence, x: Instruction) -> bool:
+    """The front end broadcasts one of one dimension."""
+    return x.opcode == "iota" and x.shape.rank > 1 and stem(x) == x.opcode
+
+
+def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
+    """True if two constant factors became one, or a quotient became a product with a new constant."""
+    if x.opcode == "divide":
+        divisor = x.operands[1]
+        return is_of_program(x) and divisor.opcode == "multiply" and e.is_new(divisor)
+    if x.opcode == "negate":  # the sum of what was negated is the negated sum
+        return x.operands[0].opcode == "reduce" and not is_of_program(x)
+    if x.opcode != "multiply" or not is_of_program(x):
+        return False
+    is_mean = any(o.opcode == "reduce" for o in x.operands)
+    return any(
+        o.opcode == "broadcast"
+        and (o.op_name or (is_mean and o.operands[0].opcode in ("constant", "convert")))
+        and e.is_new(o)
+        for o in x.operands
+    )
+
+
+def _is_cut_off_call(e: Evidence, x: Instruction) -> bool:
+    if x.opcode != "slice" or is_of_program(x):
+        return False
+    source = x.operands[0]
+    source = source.operands[0] if source.opcode == "bitcast" else source
+    return source.opcode in _CALLS
+
+
+def _is_sliced_again(e: Evidence, x: Instruction) -> bool:
+    """True if its beginning had to be folded first, or a reshape went after it."""
+    if x.opcode != "slice" or is_of_program(x):
+        return False
+    source = x.operands[0]
+    source = source.operands[0] if source.opcode == "bitcast" else source
+    moved = source.opcode in ELEMENTWISE_OPCODES and e.by_name(source) == Phase.SIMPLIFIED_AGAIN
+    return moved or operation(x) == "dynamic_slice"
+
+
+def _is_moved_in_layout(e: Evidence, x: Instruction) -> bool:
+    """True if what is around it, of those that framework and compiler call the same, was laid out."""
+    if x.opcode not in _MOVES or not is_of_program(x) or stem(x) != x.opcode:
+        return False
+    if e.by_name(x) not in (Phase.FRONT_END, Phase.LAYOUTS):
+        return False
+    around = [n for n in (*x.operands, *x.users) if n.opcode in _TELLING and not is_of_program(n)]
+    return any(e.by_name(n) == Phase.LAYOUTS or x not in e.named for n in around)
+
+
+def _is_moved_by_nobody(e: Evidence, x: Instruction) -> bool:
+    if x.opcode not in _MOVES or not is_of_program(x) or stem(x) != x.opcode:
+        return False
+    return e.by_name(x) == Phase.LAYOUTS and any(n.opcode in _TELLING for n in (*x.operands, *x.users))
+
+
+_TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}
+
+TABLE = (
+    Entry("bitcast", lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
+    Entry("library or Triton", _is_library_or_triton, Phase.FUSIONS),
+    Entry("constant of the front end", _is_constant_of_front_end, Phase.FRONT_END),
+    Entry("constant of a call", _is_constant_of_call, Phase.CALLS),
+    Entry("broadcast for a layout", _is_spread_for_layout, Phase.LAYOUTS),
+    Entry("broadcast after a reshape", _is_spread_behind_reshape, Phase.SIMPLIFIED_AGAIN),
+    Entry("broadcast of what was widened", _is_spread_last, Phase.SIMPLIFIED_LAST),
+    Entry("broadcast again", _is_spread_again, Phase.SIMPLIFIED_AGAIN),
+    Entry("inserted convert", _is_inserted_convert, Phase.FLOATS),
+    Entry("convert of what was widened", _is_convert_of_widened, Phase.SIMPLIFIED_LAST),
+    Entry("sum of parts", _is_sum_of_parts, Phase.SPLIT_K),
+    Entry("regrouped reduction", _is_regrouped, Phase.REDUCTIONS),
+    Entry("former copy", _is_former_copy, Phase.LAYOUTS),
+    Entry("expanded gather", _is_expanded_gather, Phase.GATHERS),
+    Entry("root", _is_root, Phase.FRONT_END),
+    Entry("iota of several dimensions", _is_iota_of_several_dimensions, Phase.SIMPLIFIED),
+    Entry("merged factor", _is_merged_factor, Phase.SIMPLIFIED),
+    Entry("cut off a call", _is_cut_off_call, Phase.DOTS),
+    Entry("sliced again", _is_sliced_again, Phase.SIMPLIFIED_AGAIN),
+    Entry("moved in a layout", _is_moved_in_layout, Phase.LAYOUTS),
+    Entry("moved by nobody", _is_moved_by_nobody, Phase.FRONT_END),
+)
+"""The first entry that holds decides; without one the name alone does."""
+
+
+def phase_of(e: Evidence, x: Instruction, without: frozenset[str] = frozenset()) -> Phase:
+    """The last phase to create an instruction."""
+    for name, holds, phase in TABLE:
+        if name not in without and holds(e, x):
+            return phase
+    if x.opcode == "constant" or _is_spread_constant(x):
+        return Phase.SIMPLIFIED
+    return e.by_name(x)
+
+
+def reduced_by(x: Instruction) -> Instruction:
+    """What a reduction reads, which float normalization may have widened."""
+    source = x.operands[0]
+    return source.operands[0] if source.opcode == "convert" and not is_of_program(source) else source

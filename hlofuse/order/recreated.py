@@ -1,0 +1,245 @@
+"""What ReshapeMover and AlgebraicSimplifier recreated together, and in which round.
+
+The pipeline that holds the two is run until nothing changes. Once around, ReshapeMover
+(`xla/hlo/transforms/simplifiers/reshape_mover.cc`) puts a reshape after the element-wise operations that read
+it, not after those that read their results, and leaves it where somebody else reads it as well. The next time
+around AlgebraicSimplifier takes it into the broadcasts that read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+
+from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.instruction import Instruction
+from hlofuse.order.names import is_of_program, number, operation, stack_frame, stem
+from hlofuse.order.phases import Phase
+
+Phases = dict[Instruction, Phase]
+
+_EARLIER = (Phase.FRONT_END, Phase.CALLS, Phase.SIMPLIFIED)
+_SAME_NAMES = (Phase.CALLS, Phase.SIMPLIFIED, Phase.LAYOUTS)
+"""Phases whose instructions bear the same names as those that ReshapeMover puts in their place."""
+
+
+# ---------------------------------------------------------------- what names do not tell
+
+
+def add_recreated(phases: Phases) -> None:
+    """Put in what was recreated with what seems to be of a later round, and what was spread for it."""
+    for find in (_read_moved, _between_mean_and_moved, _converted_for_moved, _spread_for_moved, _spread_of_moved):
+        phases.update(dict.fromkeys(find(phases), Phase.SIMPLIFIED_AGAIN))
+
+
+def _is_moved(x: Instruction, phases: Phases) -> bool:
+    return x.opcode in ELEMENTWISE_OPCODES and phases.get(x) == Phase.SIMPLIFIED_AGAIN
+
+
+def _read_moved(phases: Phases) -> Iterable[Instruction]:
+    """The element-wise operations that read what was moved."""
+    found: dict[Instruction, None] = {}
+    pending = [x for x in phases if _is_moved(x, phases)]
+    for source in pending:
+        for x in source.users:
+            if x not in found and x.opcode in ELEMENTWISE_OPCODES and phases.get(x) in _SAME_NAMES:
+                found[x] = None
+                pending.append(x)
+    return found
+
+
+def _between_mean_and_moved(phases: Phases) -> Iterable[Instruction]:
+    """A mean that keeps its dimensions and what stands between it and what was moved."""
+    found: dict[Instruction, None] = {}
+    for x in phases:
+        if not _is_moved(x, phases):
+            continue
+        way: list[Instruction] = []
+        arrays = arrays_read_by(x)
+        while len(arrays) == 1 and phases.get(arrays[0]) in _EARLIER and _has_one_reader(arrays[0]):
+            way += arrays
+            arrays = arrays_read_by(way[-1])
+        if len(way) > 1 and way[-1].opcode == "multiply" and _reads_reduction(way[-1]):
+            found.update(dict.fromkeys(way))
+    return found
+
+
+def _converted_for_moved(phases: Phases) -> Iterable[Instruction]:
+    """A sum that keeps its dimensions is converted after the reshape, which is in its broadcasts now."""
+    return [
+        x
+        for x, phase in phases.items()
+        if phase == Phase.FRONT_END and x.opcode == "convert" and x.users and x.operands[0].opcode == "reduce"
+        if all(u.opcode == "broadcast" and phases.get(u) == Phase.SIMPLIFIED_AGAIN for u in x.users)
+    ]
+
+
+def _spread_for_moved(phases: Phases) -> Iterable[Instruction]:
+    """What was moved as its readers were, and the broadcasts that only what was moved reads."""
+    moved = [x for x in phases if _is_moved(x, phases)]
+    merged = [x for x, p in phases.items() if p == Phase.SIMPLIFIED_AGAIN and x.opcode == "broadcast"]
+    found = dict.fromkeys(x for x, p in phases.items() if p == Phase.SIMPLIFIED and _ends_in_reshape(x))
+    pending = [*moved, *merged, *found]
+    for reader in pending:
+        for x in reader.operands:
+            if x in found or phases.get(x) != Phase.SIMPLIFIED or not _reads_one_array(x):
+                continue
+            if reader.opcode != "broadcast" or _reads_reduction(x):
+                found[x] = None
+                pending.append(x)
+    readers = {*moved, *found}
+    spread = (o for x in readers for o in x.operands if is_broadcast_of_constant(o) and readers.issuperset(o.users))
+    return [*found, *dict.fromkeys(spread)]
+
+
+def _spread_of_moved(phases: Phases) -> Iterable[Instruction]:
+    """The broadcasts that took in the reshape after what was moved."""
+    return [
+        x
+        for x, phase in phases.items()
+        if x.opcode == "broadcast" and phase in _EARLIER and _is_moved(x.operands[0], phases)
+        and (x.operands[0].shape.rank or any(o.opcode != "reduce" for o in arrays_read_by(x.operands[0])))
+    ]
+
+
+def arrays_read_by(x: Instruction) -> list[Instruction]:
+    """The operands but for constants and what is spread of them."""
+    return [o for o in x.operands if not is_constant(o)]
+
+
+def _has_one_reader(x: Instruction) -> bool:
+    return x.opcode in ELEMENTWISE_OPCODES and len(x.users) == 1
+
+
+def _reads_one_array(x: Instruction) -> bool:
+    return x.opcode in ELEMENTWISE_OPCODES and len(arrays_read_by(x)) == 1 < len(x.operands)
+
+
+def _reads_reduction(x: Instruction) -> bool:
+    return any(o.opcode == "reduce" for o in x.operands)
+
+
+def _ends_in_reshape(x: Instruction) -> bool:
+    """True for a mean that keeps its dimensions: the reshape is after the quotient, or in its broadcasts."""
+    negated = any(o.opcode == "negate" and _reads_reduction(o) for o in x.operands)
+    if not (_reads_one_array(x) and x.users and (_reads_reduction(x) or negated)):
+        return False
+    if all(u.opcode == "bitcast" for u in x.users):
+        return True
+    return bool(x.shape.rank) and {u.opcode for u in x.users} <= {"broadcast", "negate"}
+
+
+def alone_in_layout(phases: Phases) -> list[Instruction]:
+    """What has nothing around it in another layout, but a stem that framework and compiler share.
+
+    LayoutNormalization recreated all that was in one layout, or none of it. What was moved after a reshape
+    keeps its stem as well.
+    """
+    shared = [
+        x
+        for x, phase in phases.items()
+        if phase == Phase.LAYOUTS and is_of_program(x) and x.opcode in ELEMENTWISE_OPCODES
+    ]
+    members = set(shared)
+    found: list[Instruction] = []
+    seen: set[Instruction] = set()
+    for start in shared:
+        if start in seen:
+            continue
+        group, laid_out = [start], False
+        seen.add(start)
+        for x in group:
+            for near in (*x.operands, *x.users):
+                if near in members:
+                    if near not in seen:
+                        seen.add(near)
+                        group.append(near)
+                elif phases.get(near) == Phase.LAYOUTS and not is_broadcast_of_constant(near):
+                    laid_out = True
+        if not laid_out:
+            found += group
+    return found
+
+
+# ---------------------------------------------------------------- rounds
+
+
+def in_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:
+    """What was recreated after the first time around, round by round of the two passes."""
+    rest = dict.fromkeys(recreated)
+    rounds: list[list[Instruction]] = []
+    while True:
+        moved = _moved(rest)
+        for x in moved:
+            del rest[x]
+        taken = [x for x in rest if _takes_reshape(x, rest)]
+        for x in taken:
+            del rest[x]
+        if not moved and not taken:
+            break
+        rounds += [_as_read([x for one in rounds for x in one], moved), taken]
+    return [*_with_numbers_rising(rounds), [*rest]]
+
+
+def _with_numbers_rising(rounds: list[list[Instruction]]) -> list[list[Instruction]]:
+    """The same rounds, but for what has a higher number than something of its stem that came later."""
+    at = {x: k for k, members in enumerate(rounds) for x in members}
+    for chain in chains_of(at, lambda x: not is_of_program(x) and _has_its_own_number(x)):
+        at.update(zip(chain, accumulate((at[x] for x in chain), max), strict=True))
+    risen: list[list[Instruction]] = [[] for _ in rounds]
+    for x, k in at.items():
+        risen[k].append(x)
+    return risen
+
+
+def chains_of(
+    members: Iterable[Instruction], wanted: Callable[[Instruction], bool]
+) -> list[list[Instruction]]:
+    """Those of each stem by their numbers, which rise in what passes create."""
+    chains: dict[str, list[Instruction]] = {}
+    for x in members:
+        if wanted(x):
+            chains.setdefault(stem(x), []).append(x)
+    for chain in chains.values():
+        chain.sort(key=number)
+    return [*chains.values()]
+
+
+def _has_its_own_number(x: Instruction) -> bool:
+    return is_broadcast_of_constant(x) if x.opcode == "broadcast" else x.opcode in ELEMENTWISE_OPCODES
+
+
+def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
+    """True if nothing that a broadcast needs is still to come; CSE keeps a constant's for the first reader."""
+    if x.opcode not in ("broadcast", "iota"):
+        return False
+    return rest.keys().isdisjoint(x.users[:1] if is_broadcast_of_constant(x) else x.operands[:1])
+
+
+def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
+    """Those that read nothing that is still to come, unless somebody who stays reads it as well."""
+    moved = {
+        x for x in rest if x.opcode not in ("broadcast", "iota") and rest.keys().isdisjoint(_arrays_in_the_way(x))
+    }
+    while stay := {
+        x for x in moved if any(u in rest and u not in moved for o in arrays_read_by(x) for u in o.users)
+    }:
+        moved -= stay
+    # Candidates are moved by their ids: what AlgebraicSimplifier made before comes after the program's.
+    return sorted((x for x in rest if x in moved), key=lambda x: stem(x) == x.opcode != operation(x))
+
+
+def _arrays_in_the_way(x: Instruction) -> list[Instruction]:
+    """Its arrays but for broadcasts: ReshapeMover rearranges those along with it."""
+    arrays = arrays_read_by(x)
+    return [o for o in arrays if o.opcode != "broadcast" or o.operands[0].shape.true_rank > 1] or arrays
+
+
+def _as_read(older: list[Instruction], moved: list[Instruction]) -> list[Instruction]:
+    """What was moved in the order of what it reads, where all of it reads one of what is older."""
+    place = {x: k for k, x in enumerate(older)}
+    read = {x: [*dict.fromkeys(arrays_read_by(x))] for x in moved}
+    if any(len(arrays) != 1 or arrays[0] not in place for arrays in read.values()):
+        return moved
+    return sorted(moved, key=lambda x: (place[read[x][0]], stack_frame(x)))
