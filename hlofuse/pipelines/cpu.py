@@ -45,13 +45,13 @@ from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
 from hlofuse.passes.scatter.scatter_expander import ScatterExpander
 from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
-_DCE = Unrecorded(HloDCE())
-_TUPLES = Unrecorded(TupleSimplifier())
+_DCE = HloDCE()
+_TUPLES = TupleSimplifier()
 
 
 def _is_of_f32(sort: Instruction) -> bool:
@@ -60,14 +60,14 @@ def _is_of_f32(sort: Instruction) -> bool:
 
 def _simplification(name: str) -> FixedPoint:
     """`CreateSimplificationPipeline`."""
-    steps: tuple[Simplification, ...] = (
+    steps: tuple[Pass, ...] = (
         AlgebraicSimplifier(_ALGEBRAIC),
-        NotRepeated("simplify-sorts"),
+        UnimplementedPass("simplify-sorts"),
         _DCE,
         GatherExpander(),
         GatherSimplifier(),
         TreeReductionRewriter(_is_of_library),
-        NotRepeated("zero_sized_hlo_elimination"),
+        UnimplementedPass("zero_sized_hlo_elimination"),
         WhileLoopInvariantCodeMotion(),
         _TUPLES,
         WhileLoopConstantSinking(),
@@ -86,7 +86,7 @@ CPU: tuple[Pipeline, ...] = (
         (
             FlattenCallGraph(),
             ShardingRemover(),
-            NotRepeated("control-dep-rewriter"),
+            UnimplementedPass("control-dep-rewriter"),
             _DCE,
         ),
     ),
@@ -94,39 +94,39 @@ CPU: tuple[Pipeline, ...] = (
         "HLO_passes_through_layout_assignment",
         (
             BatchedGatherScatterNormalizer(),
-            NotRepeated("result_caster"),
+            UnimplementedPass("result_caster"),
             DotDecomposer(),
-            NotRepeated("operand_upcaster"),
-            NotRepeated("rng-expander"),
-            NotRepeated("rng-bit-generator-expander"),
-            NotRepeated("zero_sized_hlo_elimination"),
-            NotRepeated("dynamic-index-splitter"),
-            NotRepeated("conditional-to-select"),
-            NotRepeated("map-inline"),
+            UnimplementedPass("operand_upcaster"),
+            UnimplementedPass("rng-expander"),
+            UnimplementedPass("rng-bit-generator-expander"),
+            UnimplementedPass("zero_sized_hlo_elimination"),
+            UnimplementedPass("dynamic-index-splitter"),
+            UnimplementedPass("conditional-to-select"),
+            UnimplementedPass("map-inline"),
             TopkDecomposer(),
-            NotRepeated("permutation_sort_expander"),
+            UnimplementedPass("permutation_sort_expander"),
             ComparisonExpander(),
-            NotRepeated("cholesky_expander"),
-            NotRepeated("qr_expander"),
-            NotRepeated("eigh_expander"),
-            NotRepeated("triangular_solve_expander"),
-            NotRepeated("all_to_all_decomposer"),
-            NotRepeated("stochastic_convert_decomposer"),
+            UnimplementedPass("cholesky_expander"),
+            UnimplementedPass("qr_expander"),
+            UnimplementedPass("eigh_expander"),
+            UnimplementedPass("triangular_solve_expander"),
+            UnimplementedPass("all_to_all_decomposer"),
+            UnimplementedPass("stochastic_convert_decomposer"),
             CallInliner(single_call_site=True),
-            NotRepeated("batch-dot-simplification"),
+            UnimplementedPass("batch-dot-simplification"),
             DotDecomposer(),
             FloatNormalization("bf16", "f32", _is_of_library),
-            NotRepeated("batch-dot-simplification"),
-            NotRepeated("convolution-group-converter"),
-            NotRepeated("batchnorm_expander"),
-            NotRepeated("logistic-expander"),
+            UnimplementedPass("batch-dot-simplification"),
+            UnimplementedPass("convolution-group-converter"),
+            UnimplementedPass("batchnorm_expander"),
+            UnimplementedPass("logistic-expander"),
             ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
-            NotRepeated("associative-scan-rewriter"),
+            UnimplementedPass("associative-scan-rewriter"),
             FixedPoint(ReduceWindowRewriter()),
-            NotRepeated("reduce-window-resizer"),
-            NotRepeated("scan_expander"),
-            NotRepeated("dynamic_padder"),
+            UnimplementedPass("reduce-window-resizer"),
+            UnimplementedPass("scan_expander"),
+            UnimplementedPass("dynamic_padder"),
             ConvCanonicalization(),
             ChangeOpDataType("f16", "f32", _is_of_library),
             _simplification("simplification"),
@@ -138,7 +138,7 @@ CPU: tuple[Pipeline, ...] = (
             BitcastDtypesExpander(),
             TopkRewriter(_is_of_f32),
             TransposeFolding(),
-            Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+            HloCSE(layout_sensitive=False, only_fusion_computations=False),
             WhileLoopTripCountAnnotator(),
             FlattenCallGraph(),
             CpuLayoutAssignment(),
@@ -148,7 +148,7 @@ CPU: tuple[Pipeline, ...] = (
         "hlo_normalization",
         (
             ReshapeDecomposer(),
-            NotRepeated("reduce-decomposer"),
+            UnimplementedPass("reduce-decomposer"),
             BroadcastCanonicalizer(),
         ),
     ),

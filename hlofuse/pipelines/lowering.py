@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.passes.simplification import Pipeline
+from hlofuse.passes.base import Pipeline
 
 
 def pipelines_of(target: str, device: DeviceDescription | None = None) -> tuple[Pipeline, ...]:

@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
-from hlofuse.passes.simplification import FixedPoint, Pipeline, Simplification
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline
 from hlofuse.pipelines.lowering import pipelines_of
 
 
@@ -52,7 +52,7 @@ class _Failed(Exception):
         self.name = name
 
 
-def _run(step: Simplification, module: Module, skipped: list[str]) -> bool:
+def _run(step: Pass, module: Module, skipped: list[str]) -> bool:
     """Run it without the passes that are skipped; _Failed names the innermost one that fails."""
     if step.name in skipped:
         return False

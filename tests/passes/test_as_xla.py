@@ -12,7 +12,7 @@ import pytest
 
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.lowering import pipelines_of
 from hlofuse.pipelines.manager import prepare
 
@@ -30,13 +30,13 @@ DIFFERENT = {
 }
 
 
-def simple_steps(step: Simplification) -> dict[str, Simplification]:
+def simple_steps(step: Pass) -> dict[str, Pass]:
     """The passes in it by name."""
     if isinstance(step, FixedPoint) and isinstance(step.of, Pipeline):
         return simple_steps(step.of)
     if isinstance(step, Pipeline):
         return {name: inner for s in step.steps for name, inner in simple_steps(s).items()}
-    return {} if isinstance(step, NotRepeated) else {step.name: step}
+    return {} if isinstance(step, UnimplementedPass) else {step.name: step}
 
 
 # No broadcast that comes by StableHLO is out of order; `test_gpu.py` has XLA's answers. No packed program has

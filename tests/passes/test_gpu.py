@@ -20,7 +20,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.gpu.host_offloader import HostOffloader
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.lowering import pipelines_of
 from hlofuse.pipelines.manager import prepare
 
@@ -47,16 +47,16 @@ DIFFERENT = {
 """Programs that passes not repeated change, or ours change otherwise than XLA's."""
 
 
-def simple_steps(step: Simplification) -> list[Simplification]:
+def simple_steps(step: Pass) -> list[Pass]:
     """The passes in it; one that runs with several options is there several times."""
     if isinstance(step, FixedPoint):
         return simple_steps(step.of) if isinstance(step.of, Pipeline) else [step]
     if isinstance(step, Pipeline):
         return [inner for s in step.steps for inner in simple_steps(s)]
-    return [] if isinstance(step, NotRepeated) else [step]
+    return [] if isinstance(step, UnimplementedPass) else [step]
 
 
-def left_by(step: Simplification, text: str) -> Module:
+def left_by(step: Pass, text: str) -> Module:
     module = parse_module(text)
     step.run(module)
     check_module(module)

@@ -11,7 +11,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic import AlgebraicSimplifier
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification, pipelines_in
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines import manager as running
 from hlofuse.pipelines.lowering import pipelines_of
 from hlofuse.pipelines.manager import prepare
@@ -48,7 +48,7 @@ class Restless:
         return True
 
 
-def use(monkeypatch: pytest.MonkeyPatch, *steps: Simplification) -> None:
+def use(monkeypatch: pytest.MonkeyPatch, *steps: Pass) -> None:
     monkeypatch.setattr(running, "pipelines_of", lambda target, device: (Pipeline("all", steps),))
 
 
@@ -85,5 +85,5 @@ def test_pipelines_have_the_names_of_dump_files() -> None:
 
 def test_a_pass_that_is_not_repeated_changes_nothing() -> None:
     module = parse_module(TEXT)
-    assert not NotRepeated("batchnorm_expander").run(module)
+    assert not UnimplementedPass("batchnorm_expander").run(module)
     assert print_module(module) == print_module(parse_module(TEXT))

@@ -26,11 +26,11 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.verifier import verify_module
-from hlofuse.passes.simplification import NotRepeated, Pipeline, Simplification, pipelines_in
+from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.lowering import pipelines_of
 from hlofuse.reports.verify.structure import Structures
 
-Runs = Iterator[tuple[Simplification, DumpFile, DumpFile | None]]
+Runs = Iterator[tuple[Pass, DumpFile, DumpFile | None]]
 
 
 def runs(dumped: DumpedModule, pipelines: Sequence[Pipeline]) -> Runs:
@@ -109,7 +109,7 @@ def main() -> None:
             if left is not None:
                 changed[step.name] += 1
                 programs.setdefault(step.name, set()).add(dumped.label)
-            if isinstance(step, NotRepeated) and not (args.show and args.only and left):
+            if isinstance(step, UnimplementedPass) and not (args.show and args.only and left):
                 continue
             if given.path not in read:
                 read = {given.path: _with_ids(load(given.path))}

@@ -22,7 +22,7 @@ from packing import write_archive
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.simplification import NotRepeated, Pipeline, Simplification
+from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.lowering import pipelines_of
 
 Case = tuple[str, Callable[[], list[tuple[str, bytes]]]]
@@ -44,11 +44,11 @@ def programs(modules: list[DumpedModule], target: str) -> Iterator[Case]:
 
 
 def passes(modules: list[DumpedModule], pipelines: Sequence[Pipeline], of_each: int) -> Iterator[Case]:
-    changed: dict[str, list[tuple[int, str, Path, Path, Simplification]]] = {}
+    changed: dict[str, list[tuple[int, str, Path, Path, Pass]]] = {}
     for dumped in modules:
         seen: set[str] = set()
         for step, given, left in runs(dumped, pipelines):
-            if left is None or isinstance(step, NotRepeated) or step.name in seen:
+            if left is None or isinstance(step, UnimplementedPass) or step.name in seen:
                 continue
             seen.add(step.name)
             size = given.path.stat().st_size

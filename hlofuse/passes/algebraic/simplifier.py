@@ -11,20 +11,22 @@ from hlofuse.ir.module import Module
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.handlers import HANDLERS
 from hlofuse.passes.algebraic.options import Options
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import NotRepresentable
 from hlofuse.passes.common.rewriting import visit
+from hlofuse.trace import Recorder
 
 _MOST_RUNS = 50
 
 
 @dataclass(frozen=True)
-class AlgebraicSimplifier:
+class AlgebraicSimplifier(Pass):
     """`algsimp`."""
 
     name: ClassVar[str] = "algsimp"
     options: Options = field(default_factory=Options)
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for _ in range(_MOST_RUNS):

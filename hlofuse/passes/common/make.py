@@ -17,11 +17,8 @@ from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.common import literals
 from hlofuse.passes.common.literals import Value
+from hlofuse.passes.common.rewriting import NotRepresentable
 from hlofuse.passes.common.shapes import array, permuted, with_dimensions, without
-
-
-class NotRepresentable(Exception):
-    """A value is needed that cannot be written down: the rewrite is not made."""
 
 
 def added(

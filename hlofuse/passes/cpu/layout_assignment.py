@@ -10,6 +10,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.layout_shapes import relaid
 from hlofuse.passes.common.shapes import descending
@@ -17,17 +18,18 @@ from hlofuse.passes.layout.applying import apply, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
 from hlofuse.passes.layout.rounds import settle
+from hlofuse.trace import Recorder
 
 _LEAST_COLUMN_MAJOR_BYTES = 32
 
 
 @dataclass(frozen=True)
-class CpuLayoutAssignment:
+class CpuLayoutAssignment(Pass):
     """`layout-assignment`; it always counts as a change."""
 
     name: ClassVar[str] = "layout-assignment"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         prepare(module)
         layouts = _CpuLayouts(module)
         settle(layouts)

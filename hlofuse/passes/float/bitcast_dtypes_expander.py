@@ -9,17 +9,19 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class BitcastDtypesExpander:
+class BitcastDtypesExpander(Pass):
     """`bitcast_dtypes_expander`; elements narrower than a byte are left alone."""
 
     name: ClassVar[str] = "bitcast_dtypes_expander"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for x in computation.post_order():

@@ -10,11 +10,13 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ChangeOpDataType:
+class ChangeOpDataType(Pass):
     """`change-op-data-type` of products and convolutions whose operands are all of `low`."""
 
     name: ClassVar[str] = "change-op-data-type"
@@ -23,7 +25,7 @@ class ChangeOpDataType:
     is_skipped: Callable[[Instruction], bool]
     """Those that a library computes in the narrow type."""
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for x in computation.post_order():

@@ -10,21 +10,23 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest
+from hlofuse.trace import Recorder
 
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 
 @dataclass(frozen=True)
-class ComparisonExpander:
+class ComparisonExpander(Pass):
     """`comparison-expander`."""
 
     widened: Mapping[str, str] = field(default_factory=dict)
     """Types that are converted first, each to the type whose bits are compared."""
     name: ClassVar[str] = "comparison-expander"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for x in computation.post_order():

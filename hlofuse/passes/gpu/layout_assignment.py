@@ -12,6 +12,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.layout_shapes import aligned, relaid
 from hlofuse.passes.common.shapes import descending, without_ones
@@ -21,6 +22,7 @@ from hlofuse.passes.layout.applying import apply, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, Order
 from hlofuse.passes.layout.rounds import settle
+from hlofuse.trace import Recorder
 
 # What is not laid out here: several devices, hosts, calls and fusions, arrays that a library packs.
 _LEFT_OUT = frozenset(
@@ -33,13 +35,13 @@ _LEFT_OUT = frozenset(
 
 
 @dataclass(frozen=True)
-class GpuLayoutAssignment:
+class GpuLayoutAssignment(Pass):
     """`layout-assignment`; a module with operations or layouts of other kinds is left as it is."""
 
     name: ClassVar[str] = "layout-assignment"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         if any(_is_left_out(i) for i in module.instructions()):
             return False
         prepare(module)

@@ -13,6 +13,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.layout_shapes import physical
 from hlofuse.passes.common.literals import values_of
@@ -22,6 +23,7 @@ from hlofuse.passes.common.reading import labels_of
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import permute
 from hlofuse.passes.layout.layout_normalization_scatter import normalized_scatter
+from hlofuse.trace import Recorder
 
 CallTransformer = Callable[[Instruction], Instruction | None]
 
@@ -31,15 +33,15 @@ class NotNormal(Exception):
 
 
 @dataclass(frozen=True)
-class LayoutNormalization:
+class LayoutNormalization(Pass):
     """`layout_normalization`; `transform_call` is what a target does with its own custom calls."""
 
     name: ClassVar[str] = "layout_normalization"
     transform_call: CallTransformer | None = None
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         visitor = _Visitor(self.transform_call)
-        return visit_module(module, None, visitor.visit, visitor.visited)
+        return visit_module(module, None, visitor.visit, recorder, visitor.visited)
 
 
 def is_default(instruction: Instruction) -> bool:

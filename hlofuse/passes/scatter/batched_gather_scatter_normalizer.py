@@ -10,20 +10,22 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import reshaped
 from hlofuse.passes.common.literals import highest
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.shapes import is_sorted, with_dimensions
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class BatchedGatherScatterNormalizer:
+class BatchedGatherScatterNormalizer(Pass):
     """`batched_gather_scatter_normalizer`."""
 
     name: ClassVar[str] = "batched_gather_scatter_normalizer"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for x in computation.post_order():

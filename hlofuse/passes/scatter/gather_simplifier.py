@@ -10,19 +10,22 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import flat_indices, moved, reshaped, without_dimensions
 from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.rewriting import NotRepresentable
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class GatherSimplifier:
+class GatherSimplifier(Pass):
     """`gather_simplifier`."""
 
     name: ClassVar[str] = "gather_simplifier"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for gather in computation.post_order():
@@ -58,7 +61,7 @@ def _simplified(gather: Instruction) -> Instruction:
     if not operand.shape.dimensions:
         return make.broadcast(gather, gather.shape, operand, ())
     if gather.attributes.get("operand_batching_dims"):
-        raise make.NotRepresentable
+        raise NotRepresentable
     flat = flat_indices(indices, vector)
     said = {"indices_are_sorted": "true"} if gather.attributes.raw("indices_are_sorted") == "true" else {}
     result = make.add(

@@ -17,7 +17,7 @@ from hlofuse.passes.gpu.dynamic_slice_fusion_rewriter import DynamicSliceFusionR
 from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment
 from hlofuse.passes.gpu.triangular_solve_rewriter import TriangularSolveRewriter
 from hlofuse.passes.loop.annotator import WhileLoopTripCountAnnotator
-from hlofuse.passes.simplification import Pipeline
+from hlofuse.passes.base import Pipeline
 from hlofuse.pipelines.gpu.after_layouts import (
     LAYOUT_NORMALIZATION,
     normalization,

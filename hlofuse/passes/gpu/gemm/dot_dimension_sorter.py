@@ -8,17 +8,19 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, made_dot
 from hlofuse.passes.common.rewriting import replaced
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class DotDimensionSorter:
+class DotDimensionSorter(Pass):
     """`dot_dimension_sorter`: where that does not put the other operand's out of order."""
 
     name: ClassVar[str] = "dot_dimension_sorter"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         found = [
             x
             for computation in module.non_fusion_computations()
