@@ -7,11 +7,13 @@ partitions, oneDNN or element types smaller than a byte are left out: by default
 
 from __future__ import annotations
 
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.passes.algebraic import AlgebraicSimplifier
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.options import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.call_inliner import CallInliner
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
@@ -45,13 +47,10 @@ from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
 from hlofuse.passes.scatter.scatter_expander import ScatterExpander
 from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
-from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
-_DCE = HloDCE()
-_TUPLES = TupleSimplifier()
 
 
 def _is_of_f32(sort: Instruction) -> bool:
@@ -63,16 +62,16 @@ def _simplification(name: str) -> FixedPoint:
     steps: tuple[Pass, ...] = (
         AlgebraicSimplifier(_ALGEBRAIC),
         UnimplementedPass("simplify-sorts"),
-        _DCE,
+        HloDCE(),
         GatherExpander(),
         GatherSimplifier(),
         TreeReductionRewriter(_is_of_library),
         UnimplementedPass("zero_sized_hlo_elimination"),
         WhileLoopInvariantCodeMotion(),
-        _TUPLES,
+        TupleSimplifier(),
         WhileLoopConstantSinking(),
         WhileLoopSimplifier(),
-        _DCE,
+        HloDCE(),
         ReshapeMover(),
         HloConstantFolding(),
         ConditionalSimplifier(),
@@ -80,14 +79,14 @@ def _simplification(name: str) -> FixedPoint:
     return FixedPoint(Pipeline(name, steps))
 
 
-CPU: tuple[Pipeline, ...] = (
+_PIPELINES: tuple[Pipeline, ...] = (
     Pipeline(
         "sharding-removal",
         (
             FlattenCallGraph(),
             ShardingRemover(),
             UnimplementedPass("control-dep-rewriter"),
-            _DCE,
+            HloDCE(),
         ),
     ),
     Pipeline(
@@ -160,3 +159,8 @@ CPU: tuple[Pipeline, ...] = (
         ),
     ),
 )
+
+
+def before_fusion(device: DeviceDescription | None) -> tuple[Pipeline, ...]:
+    """The same for every device."""
+    return _PIPELINES

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes import make_pass
+from hlofuse.passes.registry import single_passes, split_passes
 from hlofuse.pipelines import passes_of
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.pass_list import single_passes, split_passes
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.replay.optional_passes import with_enabled
 from hlofuse.replay.replay import Checkpoint, Replay, replay

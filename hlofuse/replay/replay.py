@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.release import RELEASES
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.passes import make_pass
+from hlofuse.passes import Pass, make_pass
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.pass_list import MOST_ROUNDS, repeated
 from hlofuse.pipelines.targets import TARGETS, passes_of
 from hlofuse.replay.plugins import custom_kernels, with_outside
 from hlofuse.rules.catalogue import Rule
@@ -160,12 +158,9 @@ def _replay(
     else:
         result = _begun(module, target, description, settings, ids)
 
-    def run(text: str) -> bool:
-        inner = repeated(text)
-        if inner is not None:
-            return _until_nothing_changes(inner, run)
-        context = {"device": description, "guide": guide, "known": known, "release": release}
-        made = make_pass(text, target, settings, **context)
+    context = {"device": description, "guide": guide, "known": known, "release": release}
+
+    def run(made: Pass) -> bool:
         recorder = Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(result.after, recorder)
@@ -177,7 +172,7 @@ def _replay(
     for text in passes:
         if checkpoint is not None:
             checkpoint.note(result, text)
-        run(text)
+        make_pass(text, target, settings, **context).run_with(run)
     return result
 
 
@@ -204,12 +199,3 @@ def _begun(
         restore_users_order(after)
         reserve_spent_names(after)
     return result
-
-
-def _until_nothing_changes(passes: tuple[str, ...], run: Callable[[str], bool]) -> bool:
-    """Run a `fixpoint(…)`; True if the passes changed anything."""
-    for turn in range(MOST_ROUNDS):
-        changed = [run(text) for text in passes]
-        if not any(changed):
-            return turn > 0
-    raise HlofuseError(f"fixpoint({', '.join(passes)}) still changes the module after {MOST_ROUNDS} rounds")

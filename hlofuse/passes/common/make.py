@@ -95,14 +95,14 @@ def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruct
     kept = [v for v in rounded if v is not None]
     text = literals.text_of(shape, kept) if len(kept) == len(rounded) else None
     if text is None:
-        raise NotRepresentable
+        raise NotRepresentable("a constant whose elements cannot be written")
     return add(at, "constant", shape, payload=text)
 
 
 def unknown_constant(at: Instruction, shape: Shape) -> Instruction:
     """A constant whose elements XLA knows and no dump shows; NotRepresentable where one would show them."""
     if not shape.dimensions:
-        raise NotRepresentable
+        raise NotRepresentable("a constant whose elements cannot be written")
     return add(at, "constant", shape, payload="{...}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.computation import Computation
@@ -40,6 +40,41 @@ def attempt(
             return False
 
     return attempted
+
+
+def rewrite_each(
+    module: Module,
+    opcodes: Container[str],
+    handle: Callable[[Instruction], bool],
+    recorder: Recorder,
+) -> bool:
+    """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was.
+
+    Operands come before users, as a computation stands at first: what a handler puts in is not visited.
+    """
+    attempted = attempt(handle, recorder)
+    changed = False
+    for computation in module.non_fusion_computations():
+        for x in computation.post_order():
+            if x.opcode in opcodes and x.computation is not None:
+                changed |= attempted(x)
+    return changed
+
+
+def expand_each(
+    found: Iterable[Instruction], handle: Callable[[Instruction], object], recorder: Recorder
+) -> bool:
+    """Attempt `handle` on each of those found beforehand that is still there; True if it ever succeeded."""
+
+    def expand(x: Instruction) -> bool:
+        handle(x)
+        return True
+
+    attempted = attempt(expand, recorder)
+    changed = False
+    for x in found:
+        changed |= x.computation is not None and attempted(x)
+    return changed
 
 
 def visit_module(

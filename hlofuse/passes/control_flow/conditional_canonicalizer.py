@@ -14,6 +14,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation, drop, replace_parameter, set_called
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.trace import Recorder
 
 
@@ -24,12 +25,7 @@ class ConditionalCanonicalizer(Pass):
     name: ClassVar[str] = "conditional-canonicalizer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode == "conditional":
-                    changed |= _canonicalize(x)
-        return changed
+        return rewrite_each(module, ["conditional"], _canonicalize, recorder)
 
 
 def _canonicalize(x: Instruction) -> bool:

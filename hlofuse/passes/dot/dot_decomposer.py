@@ -14,6 +14,7 @@ from hlofuse.ir.replacing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.rewriting import expand_each
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
@@ -33,9 +34,7 @@ class DotDecomposer(Pass):
             and len(i.operands) == 2
             and not all(_is_canonical(i, side) for side in (0, 1))
         ]
-        for dot in dots:
-            _canonicalize(dot)
-        return bool(dots)
+        return expand_each(dots, _canonicalize, recorder)
 
 
 def _is_canonical(dot: Instruction, side: int) -> bool:

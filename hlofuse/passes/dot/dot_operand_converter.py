@@ -11,7 +11,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import derived
-from hlofuse.passes.common.rewriting import NotRepresentable
+from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each
 from hlofuse.trace import Recorder
 
 _UNCONVERTED = frozenset({"f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"})
@@ -26,11 +26,7 @@ class DotOperandConverter(Pass):
     name: ClassVar[str] = "operand_converter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for dot in computation.post_order():
-                changed |= dot.opcode == "dot" and _convert(dot)
-        return changed
+        return rewrite_each(module, ["dot"], _convert, recorder)
 
 
 def _convert(dot: Instruction) -> bool:

@@ -19,7 +19,7 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, numbers, zero, zeros
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.reducers import reducer
-from hlofuse.passes.common.rewriting import NotRepresentable
+from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
 from hlofuse.passes.common.shapes import array, with_dimensions
 from hlofuse.trace import Recorder
 
@@ -32,9 +32,7 @@ class RaggedDotRewriter(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [i for c in module.non_fusion_computations() for i in c if i.opcode == "ragged-dot"]
-        for x in found:
-            replace_instruction(x, _as_dot(x), has_side_effect)
-        return bool(found)
+        return expand_each(found, lambda x: replace_instruction(x, _as_dot(x), has_side_effect), recorder)
 
 
 def _as_dot(x: Instruction) -> Instruction:

@@ -13,6 +13,7 @@ from hlofuse.ir.replacing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.trace import Recorder
 
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
@@ -27,16 +28,12 @@ class ComparisonExpander(Pass):
     name: ClassVar[str] = "comparison-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode != "compare" or x.attributes.raw("type") != "TOTALORDER":
-                    continue
-                if x.operands[0].shape.element_type in _FLOATS:
-                    changed |= replace_instruction(
-                        x, self._expanded(x), has_side_effect, relay_control_dependencies=True
-                    )
-        return changed
+        def handle(x: Instruction) -> bool:
+            if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].shape.element_type not in _FLOATS:
+                return False
+            return replace_instruction(x, self._expanded(x), has_side_effect, relay_control_dependencies=True)
+
+        return rewrite_each(module, ["compare"], handle, recorder)
 
     def _expanded(self, x: Instruction) -> Instruction:
         element_type = x.operands[0].shape.element_type

@@ -16,7 +16,7 @@ from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.literals import Value, rounded, values_of
 from hlofuse.passes.common.make import added, derived
-from hlofuse.passes.common.rewriting import NotRepresentable, replaced
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
 from hlofuse.trace import Recorder
 
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
@@ -31,8 +31,9 @@ class ConvertMover(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
+            move_down = attempt(_move_down, recorder)
             for x in computation.post_order():
-                changed |= _move_down(x)
+                changed |= move_down(x)
             changed |= _move_up(computation)
         return changed
 

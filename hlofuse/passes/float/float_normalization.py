@@ -14,7 +14,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation, set_called
-from hlofuse.passes.common.rewriting import visit
+from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.trace import Recorder
@@ -51,7 +51,7 @@ class FloatNormalization(Pass):
         work = _Normalizing(self)
         for computation in module.computation_post_order():
             if not any(self.leaves_functions(caller) for caller in computation.callers):
-                visit(computation, work.handle)
+                visit(computation, attempt(work.handle, recorder))
         if work.changed:
             TupleSimplifier().run(module, recorder)
             HloDCE().run(module, recorder)

@@ -18,4 +18,4 @@ class HostOffloader(Pass):
     name: ClassVar[str] = "host-offloader"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return HloCSE(only_fusion_computations=False).run(module)
+        return HloCSE(only_fusion_computations=False).run(module, recorder)

@@ -30,7 +30,7 @@ class MoveCopyToUsers(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(
-            module, _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}, _move
+            module, _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}, _move, recorder
         )
 
 

@@ -26,7 +26,7 @@ from hlofuse.passes.gpu.fusion_passes import fused
 from hlofuse.passes.gpu.reductions.reduction_dimension_grouper import ReductionDimensionGrouper
 from hlofuse.passes.gpu.reductions.reduction_splitter import ReductionSplitter
 from hlofuse.passes.gpu.reductions.tree_reduction_rewriter import TreeReductionRewriter
-from hlofuse.trace import Recorder
+from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
 """Costs nothing to run."""
@@ -78,7 +78,7 @@ class SoftmaxRewriterTriton(Pass):
             FixedPoint(ReductionSplitter(self.device)),
             FixedPoint(TreeReductionRewriter(self.device)),
         ):
-            step.run(alone)
+            step.run(alone, OnlySkipped())
         fused(alone, self.device)
         model = KernelModel(self.device)
         return sum(model.run_time(i).ticks for i in alone.entry if i.opcode not in _FREE)

@@ -12,7 +12,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import expand_each, replaced
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
@@ -29,9 +29,7 @@ class TriangularSolveRewriter(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "triangular-solve"]
-        for solve in found:
-            _call(solve)
-        return bool(found)
+        return expand_each(found, _call, recorder)
 
 
 def _call(solve: Instruction) -> None:

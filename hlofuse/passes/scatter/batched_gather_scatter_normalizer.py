@@ -15,6 +15,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import reshaped
 from hlofuse.passes.common.literals import highest
 from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.passes.common.shapes import is_sorted, with_dimensions
 from hlofuse.trace import Recorder
 
@@ -26,20 +27,16 @@ class BatchedGatherScatterNormalizer(Pass):
     name: ClassVar[str] = "batched_gather_scatter_normalizer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                new = None
-                if x.opcode == "gather" and numbers_of(x, "operand_batching_dims"):
-                    if not set(numbers_of(x, "operand_batching_dims")) & set(
-                        numbers_of(x, "start_index_map")
-                    ):
-                        new = _gather(x)
-                elif x.opcode == "scatter" and numbers_of(x, "input_batching_dims"):
-                    new = _scatter(x)
-                if new is not None:
-                    changed |= replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
-        return changed
+        return rewrite_each(module, ["gather", "scatter"], _normalize, recorder)
+
+
+def _normalize(x: Instruction) -> bool:
+    if x.opcode == "gather":
+        batches = numbers_of(x, "operand_batching_dims")
+        new = _gather(x) if batches and not set(batches) & set(numbers_of(x, "start_index_map")) else None
+    else:
+        new = _scatter(x) if numbers_of(x, "input_batching_dims") else None
+    return new is not None and replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
 
 
 def _gather(gather: Instruction) -> Instruction:

@@ -25,7 +25,7 @@ from hlofuse.passes.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import NotRepresentable
+from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
 from hlofuse.passes.common.shapes import array, is_identity
 from hlofuse.trace import Recorder
 
@@ -43,10 +43,12 @@ class GatherExpander(Pass):
             for x in computation.post_order()
             if x.opcode == "gather" and _is_simple(x)
         ]
-        for gather in simple:
-            new = _broadcast(gather) if _takes_all(gather) else _sliced(gather)
-            replace_instruction(gather, new, has_side_effect)
-        return bool(simple)
+        return expand_each(simple, _expand, recorder)
+
+
+def _expand(gather: Instruction) -> None:
+    new = _broadcast(gather) if _takes_all(gather) else _sliced(gather)
+    replace_instruction(gather, new, has_side_effect)
 
 
 def _is_simple(gather: Instruction) -> bool:
@@ -77,7 +79,7 @@ def _broadcast(gather: Instruction) -> Instruction:
 def _sliced(gather: Instruction) -> Instruction:
     operand, indices = gather.operands
     if numbers_of(gather, "operand_batching_dims"):
-        raise NotRepresentable
+        raise NotRepresentable("a gather with batch dimensions")
     dropped = _dropped(gather)
     sizes = numbers_of(gather, "slice_sizes")
     state = [operand, _canonical(gather, indices)]

@@ -25,6 +25,7 @@ from hlofuse.passes.common.index_vectors import (
 )
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.reducers import reducer
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
@@ -36,14 +37,12 @@ class ScatterExpander(Pass):
     name: ClassVar[str] = "scatter_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode == "scatter" and _is_simple(x):
-                    changed |= replace_instruction(
-                        x, _expanded(x), has_side_effect, relay_control_dependencies=True
-                    )
-        return changed
+        def handle(x: Instruction) -> bool:
+            return _is_simple(x) and replace_instruction(
+                x, _expanded(x), has_side_effect, relay_control_dependencies=True
+            )
+
+        return rewrite_each(module, ["scatter"], handle, recorder)
 
 
 def _is_simple(scatter: Instruction) -> bool:

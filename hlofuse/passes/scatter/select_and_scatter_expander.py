@@ -15,6 +15,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.inlining import inline
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
@@ -26,14 +27,10 @@ class SelectAndScatterExpander(Pass):
     name: ClassVar[str] = "select_and_scatter_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode == "select-and-scatter":
-                    changed |= replace_instruction(
-                        x, _expanded(x), has_side_effect, relay_control_dependencies=True
-                    )
-        return changed
+        def handle(x: Instruction) -> bool:
+            return replace_instruction(x, _expanded(x), has_side_effect, relay_control_dependencies=True)
+
+        return rewrite_each(module, ["select-and-scatter"], handle, recorder)
 
 
 def _expanded(x: Instruction) -> Instruction:

@@ -11,7 +11,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import derived
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import expand_each, replaced
 from hlofuse.passes.sort.sort_rewriter import UNASSIGNED
 from hlofuse.trace import Recorder
 
@@ -29,9 +29,7 @@ class EstimateCubSortScratchSize(Pass):
         found = [
             x for c in module.non_fusion_computations() for x in c if custom_call_target(x) == UNASSIGNED
         ]
-        for call in found:
-            _assign(call)
-        return bool(found)
+        return expand_each(found, _assign, recorder)
 
 
 def _assign(call: Instruction) -> None:

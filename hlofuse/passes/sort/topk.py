@@ -18,7 +18,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.reading import ranges_of
-from hlofuse.passes.common.rewriting import visit
+from hlofuse.passes.common.rewriting import expand_each, visit
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.packed_topk import decompose_packed, is_packed
 from hlofuse.trace import Recorder
@@ -41,12 +41,14 @@ class TopkDecomposer(Pass):
         found: list[Instruction] = []
         for computation in module.non_fusion_computations():
             visit(computation, lambda x: found.append(x) if self._is_handled(x) else None)
-        for topk in found:
+
+        def handle(topk: Instruction) -> None:
             if is_packed(topk):
                 decompose_packed(topk, _comparator(computation_of(topk), ["s32"], "GT"))
             else:
                 _decompose(topk)
-        return bool(found)
+
+        return expand_each(found, handle, recorder)
 
     def _is_handled(self, x: Instruction) -> bool:
         if x.opcode == "topk":

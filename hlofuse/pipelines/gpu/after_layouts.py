@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.dot.gemv_rewriter import GemvRewriter
 from hlofuse.passes.float.bitcast_dtypes_expander import BitcastDtypesExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization
@@ -30,7 +31,6 @@ from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
 from hlofuse.passes.layout.broadcast_canonicalizer import BroadcastCanonicalizer
 from hlofuse.passes.layout.reshape_decomposer import ReshapeDecomposer
 from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
-from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.sort.scratch_size import EstimateCubSortScratchSize
 from hlofuse.pipelines.gpu.steps import (
     ALGSIMP_LAST,

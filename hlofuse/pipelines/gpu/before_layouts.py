@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.slice_sinker import SliceSinker
+from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.call_inliner import CallInliner
 from hlofuse.passes.control_flow.computation_deduplicator import HloComputationDeduplicator
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
@@ -38,7 +39,6 @@ from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
 from hlofuse.passes.scatter.scatter_expander import ScatterExpander
 from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
-from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
 from hlofuse.passes.sort.stable_sort_expander import StableSortExpander
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter

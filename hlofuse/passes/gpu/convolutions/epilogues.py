@@ -15,7 +15,7 @@ from hlofuse.passes.algebraic.facts import broadcast_effective_constant
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived, zero
-from hlofuse.passes.common.rewriting import NotRepresentable, replaced
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.convolutions.calls import (
     BIAS_ACTIVATION,
@@ -42,7 +42,7 @@ class CudnnFusedConvRewriter(Pass):
             for step in (*steps, *steps[1:]):
                 for x in computation.post_order():
                     if x.computation is not None:
-                        changed |= step(x)
+                        changed |= attempt(step, recorder)(x)
         return changed
 
 
@@ -97,7 +97,7 @@ def _scale(multiply: Instruction) -> bool:
 
 
 def _check(x: Instruction) -> bool:
-    """NotRepeatedHere if a result is narrowed, which cuDNN might do."""
+    """NotRepresentable if a result is narrowed, which cuDNN might do."""
     if x.opcode == "convert" and x.shape.element_type in _NARROWER:
         source = x.operands[0]
         if source.opcode == "get-tuple-element" and _is_call(source.operands[0]):

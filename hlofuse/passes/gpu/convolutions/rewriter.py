@@ -14,7 +14,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, numbers
 from hlofuse.passes.common.reading import labels_of, window_of
-from hlofuse.passes.common.rewriting import NotRepresentable, replaced
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
 from hlofuse.passes.common.shapes import array, unmodified_dimensions
 from hlofuse.passes.gpu.convolutions.calls import (
     BACKWARD_FILTER,
@@ -36,10 +36,11 @@ class ConvRewriter(Pass):
     name: ClassVar[str] = "conv-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
+        rewrite = attempt(_rewrite, recorder)
         changed = False
         for computation in module.non_fusion_computations():
             for x in [i for i in computation if i.opcode == "convolution"]:
-                changed |= _rewrite(x)
+                changed |= rewrite(x)
         return changed
 
 

@@ -14,7 +14,7 @@ from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import NotRepresentable, replaced, visit, visit_module
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced, visit, visit_module
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.cublas.batches import has_two_batches, with_one_batch
 from hlofuse.passes.gpu.cublas.calls import called_instead, config_of, is_call
@@ -32,7 +32,7 @@ _HANDLED = frozenset({"dot", "multiply", "add", "maximum"})
 class CublasGemmRewriter(Pass):
     """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers.
 
-    Modules with other products for cuBLAS are not repeated: there it raises NotRepeatedHere.
+    It leaves other products for cuBLAS alone.
     """
 
     name: ClassVar[str] = "cublas-gemm-rewriter"
@@ -41,7 +41,7 @@ class CublasGemmRewriter(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
-            changed |= visit(computation, _handle, _HANDLED)
+            changed |= visit(computation, attempt(_handle, recorder), _HANDLED)
             changed |= self._add_workspaces(computation)
         return changed
 

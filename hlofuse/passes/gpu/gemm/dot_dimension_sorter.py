@@ -10,7 +10,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, made_dot
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import expand_each, replaced
 from hlofuse.trace import Recorder
 
 
@@ -27,9 +27,7 @@ class DotDimensionSorter(Pass):
             for x in computation
             if x.opcode == "dot" and _is_unsorted(x)
         ]
-        for dot in found:
-            _sort(dot)
-        return bool(found)
+        return expand_each(found, _sort, recorder)
 
 
 def _is_unsorted(dot: Instruction) -> bool:

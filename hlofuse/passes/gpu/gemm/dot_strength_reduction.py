@@ -14,7 +14,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, numbers, zero
 from hlofuse.passes.common.reducers import reducer
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import attempt, replaced
 from hlofuse.passes.common.shapes import inserted, permuted, without
 from hlofuse.passes.gpu.gemm.legacy_support import can_handle_gemm
 from hlofuse.passes.gpu.gemm.splitk import sum_type
@@ -32,11 +32,12 @@ class DotStrengthReduction(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
+        expand = attempt(lambda dot: replaced(dot, _expanded(dot)), recorder)
         changed = False
         for computation in module.non_fusion_computations():
             dots = [i for i in computation.post_order() if i.opcode == "dot" and self._matches(i)]
             for dot in dots:
-                changed |= replaced(dot, _expanded(dot))
+                changed |= expand(dot)
         return changed
 
     def _matches(self, dot: Instruction) -> bool:
