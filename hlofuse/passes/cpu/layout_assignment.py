@@ -14,7 +14,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.layout_shapes import relaid
 from hlofuse.passes.common.shapes import descending
-from hlofuse.passes.layout.applying import apply, prepare
+from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
 from hlofuse.passes.layout.rounds import settle
@@ -25,11 +25,13 @@ _LEAST_COLUMN_MAJOR_BYTES = 32
 
 @dataclass(frozen=True)
 class CpuLayoutAssignment(Pass):
-    """`layout-assignment`; it always counts as a change."""
+    """`layout-assignment`; it always counts as a change where a module has none yet."""
 
     name: ClassVar[str] = "layout-assignment"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
+        if not is_assignable(module, lambda i: False, recorder):
+            return False
         prepare(module)
         layouts = _CpuLayouts(module)
         settle(layouts)
