@@ -91,6 +91,11 @@ class Computation:
         return len(self._slots) - self._slots.count(None)
 
     @property
+    def next_id(self) -> int:
+        """The id that the next instruction gets."""
+        return len(self._slots)
+
+    @property
     def is_entry(self) -> bool:
         return self.module is not None and self.module.entry is self
 

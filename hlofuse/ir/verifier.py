@@ -109,6 +109,9 @@ def _edge_problems(x: Instruction, users: _Sets, operands: _Sets) -> Iterator[Pr
             yield Problem(f"its user {user.name} does not have it as an operand", here, x.name)
     if len(users[x]) != len(x.users):
         yield Problem("a user is listed twice", here, x.name)
+    if x.opcode == "fusion" and len(x.operands) != len(x.called_computations[0].parameters):
+        count = len(x.called_computations[0].parameters)
+        yield Problem(f"it has {len(x.operands)} operands for {count} parameters", here, x.name)
     for before in x.control_predecessors:
         if before not in inside or x not in before.control_successors:
             yield Problem(f"its control predecessor {before.name} does not know it", here, x.name)

@@ -36,7 +36,9 @@ def processing_order(module: Module, without: frozenset[str] = frozenset()) -> l
     since: dict[Computation, tuple[int, ...]] = {}
     for c in module.computation_post_order():
         times = [_first_place(c, written)]
-        times += [(*since[x], 0) for i in c for x in i.called_computations if x not in fresh and since[x] > (0, 1)]
+        times += [
+            (*since[x], 0) for i in c for x in i.called_computations if x not in fresh and since[x] > (0, 1)
+        ]
         if c in repeated:
             times.append((0, 2, repeated[c]))
         since[c] = max(times)

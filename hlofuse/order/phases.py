@@ -11,7 +11,6 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from hlofuse.analysis.constants import is_broadcast_of_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
@@ -19,7 +18,6 @@ from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.order.front_end import is_clone
 from hlofuse.order.names import (
     LOWERED,
-    is_named_around_loop,
     is_of_call,
     is_of_program,
     is_without_op_name,
@@ -110,7 +108,9 @@ class Evidence:
         """True if the program had operations right before it that added or dropped dimensions of size one."""
         stem, number = name_before_renaming(x)
         first = self._last.get(stem, 0) // 2 + 1 if x in self.named else 0
-        return number - count >= first and all((stem, number - k) not in self._names for k in range(1, count + 1))
+        return number - count >= first and all(
+            (stem, number - k) not in self._names for k in range(1, count + 1)
+        )
 
     def is_front_end_constant(self, x: Instruction) -> bool:
         return x in self.named

@@ -29,7 +29,13 @@ _SAME_NAMES = (Phase.CALLS, Phase.SIMPLIFIED, Phase.LAYOUTS)
 
 def add_recreated(phases: Phases) -> None:
     """Put in what was recreated with what seems to be of a later round, and what was spread for it."""
-    for find in (_read_moved, _between_mean_and_moved, _converted_for_moved, _spread_for_moved, _spread_of_moved):
+    for find in (
+        _read_moved,
+        _between_mean_and_moved,
+        _converted_for_moved,
+        _spread_for_moved,
+        _spread_of_moved,
+    ):
         phases.update(dict.fromkeys(find(phases), Phase.SIMPLIFIED_AGAIN))
 
 
@@ -89,7 +95,9 @@ def _spread_for_moved(phases: Phases) -> Iterable[Instruction]:
                 found[x] = None
                 pending.append(x)
     readers = {*moved, *found}
-    spread = (o for x in readers for o in x.operands if is_broadcast_of_constant(o) and readers.issuperset(o.users))
+    spread = (
+        o for x in readers for o in x.operands if is_broadcast_of_constant(o) and readers.issuperset(o.users)
+    )
     return [*found, *dict.fromkeys(spread)]
 
 
@@ -98,7 +106,9 @@ def _spread_of_moved(phases: Phases) -> Iterable[Instruction]:
     return [
         x
         for x, phase in phases.items()
-        if x.opcode == "broadcast" and phase in _EARLIER and _is_moved(x.operands[0], phases)
+        if x.opcode == "broadcast"
+        and phase in _EARLIER
+        and _is_moved(x.operands[0], phases)
         and (x.operands[0].shape.rank or any(o.opcode != "reduce" for o in arrays_read_by(x.operands[0])))
     ]
 
@@ -220,7 +230,9 @@ def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
 def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
     """Those that read nothing that is still to come, unless somebody who stays reads it as well."""
     moved = {
-        x for x in rest if x.opcode not in ("broadcast", "iota") and rest.keys().isdisjoint(_arrays_in_the_way(x))
+        x
+        for x in rest
+        if x.opcode not in ("broadcast", "iota") and rest.keys().isdisjoint(_arrays_in_the_way(x))
     }
     while stay := {
         x for x in moved if any(u in rest and u not in moved for o in arrays_read_by(x) for u in o.users)

@@ -13,7 +13,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
-from hlofuse.pipelines.manager import prepare
+from hlofuse.pipelines.manager import lower_to_fusion_input
 
 
 def with_played_order(
@@ -23,7 +23,7 @@ def with_played_order(
 
     None where what they leave is another module. HlofuseError where calls would multiply beyond reason.
     """
-    played = prepare(unoptimized, target, device, without=_left_out(module))
+    played = lower_to_fusion_input(unoptimized, target, device, without=_left_out(module))
     copy = copy_module(module)
     twins = counterparts(played.module, copy)
     if twins is None:

@@ -1,10 +1,12 @@
-"""What every pass is: a small value whose fields are its options."""
+"""What every pass is: a small value whose fields are its options. Lists of passes are passes too."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Recorder
@@ -12,10 +14,17 @@ from hlofuse.trace import Recorder
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """A rewrite of a module that records every decision. `str(pass)` is its text in a pipeline."""
+    """A rewrite of a module. `str(pass)` is its text in a pipeline.
 
-    name: ClassVar[str]
-    """XLA's name, as in its dump files."""
+    No pass raises on a well-formed module. Where it cannot express what XLA would write, it leaves the
+    instruction as it is and records that (`Recorder.skipped`).
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str:
+            """XLA's name, as in its dump files; most passes have it as a class variable."""
 
     settings: Settings = field(default=AS_XLA, compare=False, repr=False)
     """What a what-if run changes."""
@@ -24,6 +33,14 @@ class Pass:
         """Rewrite `module`; True if anything changed."""
         raise NotImplementedError
 
+    def run_with(self, run: Callable[[Pass], bool]) -> bool:
+        """Run the single passes in it by calling `run`; True if any changed anything."""
+        return run(self)
+
+    def flattened(self) -> Iterator[Pass]:
+        """This pass and all inside it."""
+        yield self
+
     def __str__(self) -> str:
         options = []
         for f in fields(self):
@@ -31,3 +48,71 @@ class Pass:
             if f.compare and value != f.default:
                 options.append(f"{f.name}={str(value).lower() if isinstance(value, bool) else value}")
         return self.name + (f"({', '.join(options)})" if options else "")
+
+
+@dataclass(frozen=True)
+class _Combined(Pass):
+    """Passes that run as one."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        def single(step: Pass) -> bool:
+            recorder.begin_pass(step.name)
+            return step.run(module, recorder)
+
+        return self.run_with(single)
+
+
+@dataclass(frozen=True)
+class Pipeline(_Combined):
+    """Passes in order (`xla/hlo/pass/hlo_pass_pipeline.cc`); `name` as dump files write it."""
+
+    name: str
+    steps: Sequence[Pass]
+
+    def run_with(self, run: Callable[[Pass], bool]) -> bool:
+        changed = False
+        for step in self.steps:
+            changed |= step.run_with(run)
+        return changed
+
+    def flattened(self) -> Iterator[Pass]:
+        yield self
+        for step in self.steps:
+            yield from step.flattened()
+
+
+@dataclass(frozen=True)
+class FixedPoint(_Combined):
+    """A pass until it changes nothing (`xla/hlo/pass/hlo_pass_fix.h`)."""
+
+    of: Pass
+    limit: int = 25
+    """XLA's. Passes that undo each other's work would never end."""
+    must_end: bool = False
+    """HlofuseError at the limit: XLA goes on, but a user who lists passes wants to know."""
+
+    @property
+    def name(self) -> str:
+        return self.of.name
+
+    def run_with(self, run: Callable[[Pass], bool]) -> bool:
+        for iteration in range(self.limit):
+            if not self.of.run_with(run):
+                return iteration > 0
+        if self.must_end:
+            raise HlofuseError(f"{self.name} still changes the module after {self.limit} rounds")
+        return True
+
+    def flattened(self) -> Iterator[Pass]:
+        yield self
+        yield from self.of.flattened()
+
+
+@dataclass(frozen=True)
+class UnimplementedPass(Pass):
+    """The place of one of XLA's passes that is not implemented: it leaves every module as it is."""
+
+    name: str
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return False

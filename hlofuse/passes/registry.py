@@ -1,4 +1,8 @@
-"""Passes by name. A pass's file is imported only when the pass is made."""
+"""Passes by name, and lists of passes as a user writes them: `fusion, fixpoint(fusion_merger, cse, dce)`.
+
+A pass's file is imported only when the pass is made. Passes before fusion are made by the lists of their
+backend (`hlofuse.pipelines`), because XLA runs most of them there with options of their own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline
 from hlofuse.rules.settings import AS_XLA, Settings
 
 # Several targets have a pass of the same name; the empty target holds those all share.
@@ -44,6 +48,43 @@ _PASSES: dict[str, dict[str, str]] = {
     },
 }
 _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")
+_FIXPOINT = re.compile(r"\s*fixpoint\s*\((.*)\)\s*", re.DOTALL)
+
+
+def split_passes(text: str) -> tuple[str, ...]:
+    """The passes of a list, in order; commas within parentheses belong to a pass's options.
+
+    HlofuseError for unbalanced parentheses or an empty list.
+    """
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            break
+        if character == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    if depth:
+        raise HlofuseError(f"--passes {text}: a parenthesis is missing")
+    found = tuple(p.strip() for p in (*parts, text[start:]))
+    if not all(found):
+        raise HlofuseError(f"--passes {text}: expected pass names separated by commas")
+    return found
+
+
+def repeated(text: str) -> tuple[str, ...] | None:
+    """What `fixpoint(…)` repeats until nothing changes; None for a single pass."""
+    m = _FIXPOINT.fullmatch(text)
+    return split_passes(m[1]) if m else None
+
+
+def single_passes(passes: tuple[str, ...]) -> tuple[str, ...]:
+    """Every pass named, those of a fixpoint once."""
+    found: list[str] = []
+    for text in passes:
+        inner = repeated(text)
+        found += [text] if inner is None else single_passes(inner)
+    return tuple(found)
 
 
 def pass_names(target: str) -> frozenset[str]:
@@ -56,6 +97,10 @@ def make_pass(text: str, target: str, settings: Settings = AS_XLA, **context: An
 
     `context` is what a run is about besides its options (the device); a pass gets what it has a field for.
     """
+    inner = repeated(text)
+    if inner is not None:
+        steps = [make_pass(step, target, settings, **context) for step in inner]
+        return FixedPoint(Pipeline(text, steps), must_end=True)
     m = _TEXT.fullmatch(text)
     where = m and (_PASSES.get(target, {}).get(m[1]) or _PASSES[""].get(m[1]))
     if not m or not where:

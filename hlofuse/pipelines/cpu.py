@@ -7,11 +7,13 @@ partitions, oneDNN or element types smaller than a byte are left out: by default
 
 from __future__ import annotations
 
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.passes.algebraic import AlgebraicSimplifier
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.options import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.call_inliner import CallInliner
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
@@ -45,13 +47,10 @@ from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
 from hlofuse.passes.scatter.scatter_expander import ScatterExpander
 from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification, Unrecorded
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
-_DCE = Unrecorded(HloDCE())
-_TUPLES = Unrecorded(TupleSimplifier())
 
 
 def _is_of_f32(sort: Instruction) -> bool:
@@ -60,19 +59,19 @@ def _is_of_f32(sort: Instruction) -> bool:
 
 def _simplification(name: str) -> FixedPoint:
     """`CreateSimplificationPipeline`."""
-    steps: tuple[Simplification, ...] = (
+    steps: tuple[Pass, ...] = (
         AlgebraicSimplifier(_ALGEBRAIC),
-        NotRepeated("simplify-sorts"),
-        _DCE,
+        UnimplementedPass("simplify-sorts"),
+        HloDCE(),
         GatherExpander(),
         GatherSimplifier(),
         TreeReductionRewriter(_is_of_library),
-        NotRepeated("zero_sized_hlo_elimination"),
+        UnimplementedPass("zero_sized_hlo_elimination"),
         WhileLoopInvariantCodeMotion(),
-        _TUPLES,
+        TupleSimplifier(),
         WhileLoopConstantSinking(),
         WhileLoopSimplifier(),
-        _DCE,
+        HloDCE(),
         ReshapeMover(),
         HloConstantFolding(),
         ConditionalSimplifier(),
@@ -80,53 +79,53 @@ def _simplification(name: str) -> FixedPoint:
     return FixedPoint(Pipeline(name, steps))
 
 
-CPU: tuple[Pipeline, ...] = (
+_PIPELINES: tuple[Pipeline, ...] = (
     Pipeline(
         "sharding-removal",
         (
             FlattenCallGraph(),
             ShardingRemover(),
-            NotRepeated("control-dep-rewriter"),
-            _DCE,
+            UnimplementedPass("control-dep-rewriter"),
+            HloDCE(),
         ),
     ),
     Pipeline(
         "HLO_passes_through_layout_assignment",
         (
             BatchedGatherScatterNormalizer(),
-            NotRepeated("result_caster"),
+            UnimplementedPass("result_caster"),
             DotDecomposer(),
-            NotRepeated("operand_upcaster"),
-            NotRepeated("rng-expander"),
-            NotRepeated("rng-bit-generator-expander"),
-            NotRepeated("zero_sized_hlo_elimination"),
-            NotRepeated("dynamic-index-splitter"),
-            NotRepeated("conditional-to-select"),
-            NotRepeated("map-inline"),
+            UnimplementedPass("operand_upcaster"),
+            UnimplementedPass("rng-expander"),
+            UnimplementedPass("rng-bit-generator-expander"),
+            UnimplementedPass("zero_sized_hlo_elimination"),
+            UnimplementedPass("dynamic-index-splitter"),
+            UnimplementedPass("conditional-to-select"),
+            UnimplementedPass("map-inline"),
             TopkDecomposer(),
-            NotRepeated("permutation_sort_expander"),
+            UnimplementedPass("permutation_sort_expander"),
             ComparisonExpander(),
-            NotRepeated("cholesky_expander"),
-            NotRepeated("qr_expander"),
-            NotRepeated("eigh_expander"),
-            NotRepeated("triangular_solve_expander"),
-            NotRepeated("all_to_all_decomposer"),
-            NotRepeated("stochastic_convert_decomposer"),
+            UnimplementedPass("cholesky_expander"),
+            UnimplementedPass("qr_expander"),
+            UnimplementedPass("eigh_expander"),
+            UnimplementedPass("triangular_solve_expander"),
+            UnimplementedPass("all_to_all_decomposer"),
+            UnimplementedPass("stochastic_convert_decomposer"),
             CallInliner(single_call_site=True),
-            NotRepeated("batch-dot-simplification"),
+            UnimplementedPass("batch-dot-simplification"),
             DotDecomposer(),
             FloatNormalization("bf16", "f32", _is_of_library),
-            NotRepeated("batch-dot-simplification"),
-            NotRepeated("convolution-group-converter"),
-            NotRepeated("batchnorm_expander"),
-            NotRepeated("logistic-expander"),
+            UnimplementedPass("batch-dot-simplification"),
+            UnimplementedPass("convolution-group-converter"),
+            UnimplementedPass("batchnorm_expander"),
+            UnimplementedPass("logistic-expander"),
             ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
-            NotRepeated("associative-scan-rewriter"),
+            UnimplementedPass("associative-scan-rewriter"),
             FixedPoint(ReduceWindowRewriter()),
-            NotRepeated("reduce-window-resizer"),
-            NotRepeated("scan_expander"),
-            NotRepeated("dynamic_padder"),
+            UnimplementedPass("reduce-window-resizer"),
+            UnimplementedPass("scan_expander"),
+            UnimplementedPass("dynamic_padder"),
             ConvCanonicalization(),
             ChangeOpDataType("f16", "f32", _is_of_library),
             _simplification("simplification"),
@@ -138,7 +137,7 @@ CPU: tuple[Pipeline, ...] = (
             BitcastDtypesExpander(),
             TopkRewriter(_is_of_f32),
             TransposeFolding(),
-            Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+            HloCSE(layout_sensitive=False, only_fusion_computations=False),
             WhileLoopTripCountAnnotator(),
             FlattenCallGraph(),
             CpuLayoutAssignment(),
@@ -148,7 +147,7 @@ CPU: tuple[Pipeline, ...] = (
         "hlo_normalization",
         (
             ReshapeDecomposer(),
-            NotRepeated("reduce-decomposer"),
+            UnimplementedPass("reduce-decomposer"),
             BroadcastCanonicalizer(),
         ),
     ),
@@ -160,3 +159,8 @@ CPU: tuple[Pipeline, ...] = (
         ),
     ),
 )
+
+
+def before_fusion(device: DeviceDescription | None) -> tuple[Pipeline, ...]:
+    """The same for every device."""
+    return _PIPELINES

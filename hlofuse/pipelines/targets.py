@@ -1,10 +1,22 @@
-"""The targets: data, not logic."""
+"""The targets as data: what each compiles, as one list of passes from the front end to the kernels that run.
+
+The fusion passes are a span of that list. They are text, because a user may change them and a replay adds to
+each what the run is about; the passes before them are imported when a run needs them.
+"""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.passes.base import Pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +57,10 @@ class Target:
     """The order of users is that which earlier passes leave (`hlofuse.order.legacy`)."""
     additions: tuple[Addition, ...] = ()
     """What XLA has, or once had, beyond these passes."""
+    front: str | None = None
+    """`module:function` that gives the passes before fusion for a device; None where they are not known."""
+    after_fusion: tuple[str, ...] = ()
+    """XLA's passes after fusion. None of them is implemented."""
 
 
 def _gpu_passes(priority_fusion: str = "priority-fusion") -> tuple[str, ...]:
@@ -77,6 +93,15 @@ TARGETS: dict[str, Target] = {
                 ("MO", "TS"),
             ),
         ),
+        front="hlofuse.pipelines.cpu:before_fusion",
+        after_fusion=(
+            "algsimp",
+            "dce",
+            "cse",
+            "optimize_input_output_buffer_alias",
+            "copy-insertion",
+            "small-while-loop-hoisting-pass",
+        ),
     ),
     "gpu": Target(
         "gpu",
@@ -95,6 +120,23 @@ TARGETS: dict[str, Target] = {
                 ("horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce"),
                 ("HF",),
             ),
+        ),
+        front="hlofuse.pipelines.gpu.pipelines:before_fusion",
+        after_fusion=(
+            "rename_fusions",
+            "dus-accumulator-zero-init-elimination",
+            "async-collective-creator",
+            "algsimp",
+            "computation-deduplicator",
+            "autotuner",
+            "copy-insertion",
+            "copy_fusion",
+            "sanitize-constant-names",
+            "fusion-wrapper",
+            "scheduling-instruction-annotator",
+            "async-to-sync-converter",
+            "rematerialization",
+            "pdl-launch-annotation",
         ),
     ),
     "gpu-legacy": Target(
@@ -141,3 +183,26 @@ def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:
             f"target {target} has no option {option!r}; known: {', '.join(known.options) or 'none'}"
         )
     return known.options[option]
+
+
+def before_fusion(target: str, device: DeviceDescription | None = None) -> tuple[Pass, ...]:
+    """What `target` runs before its fusion passes; nothing where that is not known for it or the device."""
+    front = TARGETS[target].front if target in TARGETS else None
+    if front is None:
+        return ()
+    module, _, name = front.partition(":")
+    made: Callable[[DeviceDescription | None], tuple[Pass, ...]]
+    made = getattr(importlib.import_module(module), name)
+    return made(device)
+
+
+def compilation(
+    target: str, device: DeviceDescription | None = None, option: str | None = None
+) -> tuple[Pass, ...]:
+    """XLA's passes from the front end to the kernels that run, those after fusion as names only."""
+    from hlofuse.passes.base import Pipeline, UnimplementedPass
+    from hlofuse.passes.registry import make_pass
+
+    fusion = Pipeline("fusion", [make_pass(p, target, device=device) for p in passes_of(target, option)])
+    after = [UnimplementedPass(name) for name in TARGETS[target].after_fusion]
+    return (*before_fusion(target, device), fusion, *after)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from hlofuse.analysis.release import RELEASES, Release
 from hlofuse.passes import make_pass
+from hlofuse.passes.registry import single_passes, split_passes
 from hlofuse.pipelines.build import XlaBuild
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.pass_list import single_passes, split_passes
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
 from hlofuse.replay.optional_passes import with_enabled
 from hlofuse.rules.parse_settings import parse_settings

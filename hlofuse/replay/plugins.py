@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes.base import Pass
-from hlofuse.passes.registry import pass_names
-from hlofuse.pipelines.pass_list import single_passes
+from hlofuse.passes.registry import pass_names, single_passes
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.settings import Settings
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.order import restore, restore_use_lists
 from hlofuse.passes import make_pass
-from hlofuse.pipelines.pass_list import MOST_ROUNDS, repeated
+from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.replay.config import ReplayConfig, replay_config
 from hlofuse.replay.input import ReplayInput
@@ -101,17 +100,13 @@ class _Run:
         for text in self.passes:
             if self.checkpoint is not None:
                 self.checkpoint.note(self.result, text)
-            self._run(text)
+            made = make_pass(text, self.config.target, self.config.settings, **self.context)
+            made.run_with(self._run)
         return self.result
 
-    def _run(self, text: str) -> bool:
-        """Run a pass or a `fixpoint(…)`; True if it changed the module."""
-        inner = repeated(text)
-        if inner is not None:
-            return self._until_nothing_changes(inner)
-        result = self.result
-        made = make_pass(text, self.config.target, self.config.settings, **self.context)
-        recorder = Recorder()
+    def _run(self, made: Pass) -> bool:
+        """Run a single pass and keep what it decided; True if it changed the module."""
+        result, recorder = self.result, Recorder()
         recorder.begin_pass(made.name)
         changed = made.run(result.after, recorder)
         result.custom_kernels |= custom_kernels(made)
@@ -120,14 +115,6 @@ class _Run:
             observer.after_pass(done, result.after)
         result.passes.append(done)
         return changed
-
-    def _until_nothing_changes(self, passes: tuple[str, ...]) -> bool:
-        for iteration in range(MOST_ROUNDS):
-            changed = [self._run(text) for text in passes]
-            if not any(changed):
-                return iteration > 0
-        listed = ", ".join(passes)
-        raise HlofuseError(f"fixpoint({listed}) still changes the module after {MOST_ROUNDS} rounds")
 
 
 def _begin(input: ReplayInput, config: ReplayConfig) -> Replay:

@@ -1,6 +1,6 @@
 """The record of a replay: every decision in the order it was taken."""
 
 from hlofuse.trace.events import Event, Figures
-from hlofuse.trace.recorder import Recorder
+from hlofuse.trace.recorder import OnlySkipped, Recorder, Skipped
 
-__all__ = ["Event", "Figures", "Recorder"]
+__all__ = ["Event", "Figures", "OnlySkipped", "Recorder", "Skipped"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.trace.events import NO_FIGURES, Event, Figures
@@ -13,12 +13,23 @@ _event: Callable[[tuple[Any, ...]], Event]
 _event = partial(tuple.__new__, Event)  # `Event(…)` takes three times as long, and there are thousands
 
 
+class Skipped(NamedTuple):
+    """An instruction that a pass left as it is, because what XLA writes there cannot be expressed."""
+
+    pass_name: str
+    computation: str
+    instruction: str
+    reason: str
+
+
 class Recorder:
     """Collects events; a pass announces itself with `begin_pass`, and each decision is a step."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         """What was decided, in order."""
+        self.left_alone: dict[Skipped, None] = {}
+        """What `skipped` was called with, each once; it is no part of the trace."""
         self._pass = ""
         self._step = 0
 
@@ -167,6 +178,22 @@ class Recorder:
                 )
             )
         )
+
+    def skipped(self, instruction: Instruction, reason: str) -> None:
+        """The pass leaves `instruction` as it is, though XLA rewrites it: `reason` says what is missing."""
+        self.left_alone[Skipped(self._pass, _home(instruction), instruction.name, reason)] = None
+
+
+class OnlySkipped(Recorder):
+    """Keeps what passes leave alone and drops their decisions: for passes that nobody asks to explain."""
+
+    def fuse(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def ineligible(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def priority(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def rewrite(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def _home(instruction: Instruction) -> str:

@@ -12,9 +12,10 @@ import pytest
 
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification
-from hlofuse.pipelines.lowering import pipelines_of
-from hlofuse.pipelines.manager import prepare
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.targets import before_fusion
+from hlofuse.trace import Recorder
 
 from ..tools.compare_simplifications import same_structure
 from .packed import archive
@@ -30,19 +31,19 @@ DIFFERENT = {
 }
 
 
-def simple_steps(step: Simplification) -> dict[str, Simplification]:
+def simple_steps(step: Pass) -> dict[str, Pass]:
     """The passes in it by name."""
     if isinstance(step, FixedPoint) and isinstance(step.of, Pipeline):
         return simple_steps(step.of)
     if isinstance(step, Pipeline):
         return {name: inner for s in step.steps for name, inner in simple_steps(s).items()}
-    return {} if isinstance(step, NotRepeated) else {step.name: step}
+    return {} if isinstance(step, UnimplementedPass) else {step.name: step}
 
 
 # No broadcast that comes by StableHLO is out of order; `test_gpu.py` has XLA's answers. No packed program has
 # any of the others, the small cases do.
 _NEVER_SEEN = {"broadcast_canonicalizer", "gather_expander", "sharding-remover"}
-PASSES = {name: step for pipeline in pipelines_of("cpu") for name, step in simple_steps(pipeline).items()}
+PASSES = {name: step for pipeline in before_fusion("cpu") for name, step in simple_steps(pipeline).items()}
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -52,9 +53,9 @@ def test_programs_come_out_as_xla_has_them_ahead_of_fusion(part: int) -> None:
     assert len(names) >= 50
     for case in names:
         texts = archive("cpu")[case]
-        out = prepare(parse_module(texts["before"]), "cpu")
+        out = lower_to_fusion_input(parse_module(texts["before"]), "cpu")
         check_module(out.module)
-        assert not out.skipped, case
+        assert not out.left_alone, case
         if not same_structure(out.module, parse_module(texts["ahead"])):
             different.add(case.removeprefix("programs/"))
     assert different == {name for name in DIFFERENT if f"programs/{name}" in names}
@@ -66,7 +67,7 @@ def test_a_pass_changes_a_module_as_xla_does(name: str) -> None:
     assert cases
     for texts in cases:
         module = parse_module(texts["given"])
-        assert PASSES[name].run(module)
+        assert PASSES[name].run(module, Recorder())
         check_module(module)
         assert same_structure(module, parse_module(texts["left"]))
 
@@ -74,14 +75,14 @@ def test_a_pass_changes_a_module_as_xla_does(name: str) -> None:
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.split(".")[0])
 def test_a_small_case_comes_out_as_xla_has_it(path: Path) -> None:
     module = parse_module(path.with_name(path.name.replace(".expected", "")).read_text(encoding="utf-8"))
-    out = prepare(module, "cpu")
-    assert not out.skipped
+    out = lower_to_fusion_input(module, "cpu")
+    assert not out.left_alone
     assert same_structure(out.module, parse_module(path.read_text(encoding="utf-8")))
 
 
 def test_a_broadcast_is_put_in_order_after_layout_assignment() -> None:
     path = Path(__file__).parent / "gpu_cases" / "broadcast_out_of_order.hlo"
-    out = prepare(parse_module(path.read_text(encoding="utf-8")), "cpu").module
+    out = lower_to_fusion_input(parse_module(path.read_text(encoding="utf-8")), "cpu").module
     (broadcast,) = (i for i in out.instructions() if i.opcode == "broadcast")
     assert list(broadcast.dimensions) == [1, 2]
     (transpose,) = broadcast.operands

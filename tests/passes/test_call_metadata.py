@@ -10,6 +10,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.call_inliner import CallInliner
+from hlofuse.trace import Recorder
 
 TABLES = """FileNames
 1 "model.py"
@@ -52,7 +53,7 @@ ENTRY e {{
 
 
 def _inlined(module: Module) -> Instruction:
-    CallInliner().run(module)
+    CallInliner().run(module, Recorder())
     assert module.entry.root.opcode == "tanh"
     return module.entry.root
 

@@ -6,13 +6,14 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.trace import Recorder
 
 from .test_gpu import FOLDER
 
 
 def folded(text: str) -> Module:
     module = parse_module(text)
-    assert HloConstantFolding().run(module)
+    assert HloConstantFolding().run(module, Recorder())
     check_module(module)
     return module
 
@@ -47,7 +48,7 @@ ENTRY %e () -> f32[2] {
   ROOT %v = f32[2]{0} get-tuple-element(%w), index=0
 }
 """)
-    assert not HloConstantFolding().run(module)
+    assert not HloConstantFolding().run(module, Recorder())
 
 
 def test_the_bitcast_of_a_constant_reads_it_as_it_lies() -> None:

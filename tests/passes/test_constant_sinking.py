@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.loop.constant_sinking import WhileLoopConstantSinking
+from hlofuse.trace import Recorder
 
 LOOP = """
 HloModule m
@@ -35,7 +36,7 @@ ENTRY %e (x: s32[]) -> (s32[], s32[]) {
 
 def test_a_constant_is_made_in_the_loop_and_the_unread_stays() -> None:
     module = parse_module(LOOP.replace("%BY%", "%step"))
-    assert WhileLoopConstantSinking().run(module)
+    assert WhileLoopConstantSinking().run(module, Recorder())
     assert [user.name for user in module.entry.parameters[0].users] == ["unread", "init"]
     assert [c.name for c in module.computations] == ["less", "e", "body.sunk"]
     more = next(i for i in module.computations[2] if i.opcode == "add")
@@ -44,5 +45,5 @@ def test_a_constant_is_made_in_the_loop_and_the_unread_stays() -> None:
 
 def test_what_is_no_constant_stays_carried() -> None:
     module = parse_module(LOOP.replace("%BY%", "%x"))
-    assert not WhileLoopConstantSinking().run(module)
+    assert not WhileLoopConstantSinking().run(module, Recorder())
     assert [c.name for c in module.computations] == ["less", "body", "e"]

@@ -19,10 +19,11 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.gpu.host_offloader import HostOffloader
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification
-from hlofuse.pipelines.lowering import pipelines_of
-from hlofuse.pipelines.manager import prepare
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.targets import before_fusion
+from hlofuse.trace import Recorder
 
 from ..tools.compare_simplifications import same_structure
 from .packed import archive
@@ -47,18 +48,18 @@ DIFFERENT = {
 """Programs that passes not repeated change, or ours change otherwise than XLA's."""
 
 
-def simple_steps(step: Simplification) -> list[Simplification]:
+def simple_steps(step: Pass) -> list[Pass]:
     """The passes in it; one that runs with several options is there several times."""
     if isinstance(step, FixedPoint):
         return simple_steps(step.of) if isinstance(step.of, Pipeline) else [step]
     if isinstance(step, Pipeline):
         return [inner for s in step.steps for inner in simple_steps(s)]
-    return [] if isinstance(step, NotRepeated) else [step]
+    return [] if isinstance(step, UnimplementedPass) else [step]
 
 
-def left_by(step: Simplification, text: str) -> Module:
+def left_by(step: Pass, text: str) -> Module:
     module = parse_module(text)
-    step.run(module)
+    step.run(module, Recorder())
     check_module(module)
     return module
 
@@ -71,7 +72,7 @@ def test_programs_come_out_as_xla_has_them_ahead_of_fusion(device: str, part: in
     assert len(names) >= 25
     for case in names:
         texts = archive(f"gpu-{device}")[case]
-        out = prepare(parse_module(texts["before"]), "gpu", load_device(device))
+        out = lower_to_fusion_input(parse_module(texts["before"]), "gpu", load_device(device))
         check_module(out.module)
         written = parse_module(print_module(out.module))
         if not same_structure(written, parse_module(texts["ahead"])):
@@ -81,7 +82,7 @@ def test_programs_come_out_as_xla_has_them_ahead_of_fusion(device: str, part: in
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_pass_changes_a_module_as_xla_does(device: str) -> None:
-    steps = [s for pipeline in pipelines_of("gpu", load_device(device)) for s in simple_steps(pipeline)]
+    steps = [s for pipeline in before_fusion("gpu", load_device(device)) for s in simple_steps(pipeline)]
     found = {case: texts for case, texts in archive(f"gpu-{device}").items() if case.startswith("passes/")}
     assert len(found) >= 80
     for case, texts in found.items():
@@ -98,8 +99,8 @@ def test_a_small_case_comes_out_as_xla_has_it(name: str, device: str) -> None:
     module = parse_module((FOLDER / f"{name}.hlo").read_text(encoding="utf-8"))
     path = FOLDER / f"{name}.{device}.hlo"
     expected = path if path.exists() else FOLDER / f"{name}.h100_sxm.hlo"
-    out = prepare(module, "gpu", load_device(device))
-    assert not out.skipped
+    out = lower_to_fusion_input(module, "gpu", load_device(device))
+    assert not out.left_alone
     assert same_structure(out.module, parse_module(print_module(out.module)))
     assert same_structure(out.module, parse_module(_scratch_unknown(expected.read_text(encoding="utf-8"))))
 
@@ -121,7 +122,7 @@ ENTRY %main {
 }
 """
     )
-    assert HostOffloader().run(module)
+    assert HostOffloader().run(module, Recorder())
     assert [x.name for x in module.entry.root.operands] == ["sine.1", "sine.1"]
 
 
@@ -136,5 +137,5 @@ ENTRY %main {
 }
 """
     )
-    assert not HloConstantFolding().run(module)
+    assert not HloConstantFolding().run(module, Recorder())
     assert module.entry.root.opcode == "get-tuple-element"

@@ -14,7 +14,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.order.replayed import with_played_order
 from hlofuse.passes.common.cloning import clone_computation
-from hlofuse.pipelines.manager import prepare
+from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.replay import ReplayInput
 from hlofuse.replay.replay import replay
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord, PriorityStep
@@ -116,7 +116,9 @@ api_version=API_VERSION_TYPED_FFI, backend_config={descending = false, batch_siz
 
 
 def test_a_replay_of_what_was_played_keeps_its_order() -> None:
-    played = prepare(parse_module((FOLDER / "broadcast_turned.hlo").read_text()), "gpu", H100).module
+    played = lower_to_fusion_input(
+        parse_module((FOLDER / "broadcast_turned.hlo").read_text()), "gpu", H100
+    ).module
     assert played.order_source == "replayed"
     # Nothing the replay does by itself comes between: with another order the first fusions are others.
     before = {i.name: [u.name for u in i.users] for i in played.entry}

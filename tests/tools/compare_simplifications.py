@@ -26,16 +26,17 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.verifier import verify_module
-from hlofuse.passes.simplification import NotRepeated, Pipeline, Simplification, pipelines_in
-from hlofuse.pipelines.lowering import pipelines_of
+from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
+from hlofuse.pipelines.targets import before_fusion
 from hlofuse.reports.verify.structure import Structures
+from hlofuse.trace import Recorder
 
-Runs = Iterator[tuple[Simplification, DumpFile, DumpFile | None]]
+Runs = Iterator[tuple[Pass, DumpFile, DumpFile | None]]
 
 
 def runs(dumped: DumpedModule, pipelines: Sequence[Pipeline]) -> Runs:
     """Each run of a pass: the dump it was given, and the one it left if it changed anything."""
-    known = {inner.name for top in pipelines for inner in pipelines_in(top)}
+    known = {p.name for top in pipelines for p in top.flattened() if isinstance(p, Pipeline)}
     files = deque(f for f in dumped.between if f.pipeline in known)
     for top in pipelines:
         if files and files[0].pipeline == top.name:
@@ -49,7 +50,7 @@ def _walk(pipeline: Pipeline, files: deque[DumpFile]) -> Runs:
     given = files.popleft()
     names = [s.name for s in pipeline.steps]
     for k, step in enumerate(pipeline.steps):
-        inner = next(pipelines_in(step), None)
+        inner = next((p for p in step.flattened() if isinstance(p, Pipeline)), None)
         while inner is not None and _is(files, inner.name, "pipeline-start"):
             last = files[0]
             for run in _walk(inner, files):
@@ -95,7 +96,7 @@ def main() -> None:
     p.add_argument("--module")
     p.add_argument("--show")
     args = p.parse_args()
-    pipelines = pipelines_of(args.target, load_device(args.device) if args.target == "gpu" else None)
+    pipelines = before_fusion(args.target, load_device(args.device) if args.target == "gpu" else None)
     changed, equal, quiet = Counter[str](), Counter[str](), Counter[str]()
     programs: dict[str, set[str]] = {}
     differing: dict[str, list[str]] = {}
@@ -109,14 +110,14 @@ def main() -> None:
             if left is not None:
                 changed[step.name] += 1
                 programs.setdefault(step.name, set()).add(dumped.label)
-            if isinstance(step, NotRepeated) and not (args.show and args.only and left):
+            if isinstance(step, UnimplementedPass) and not (args.show and args.only and left):
                 continue
             if given.path not in read:
                 read = {given.path: _with_ids(load(given.path))}
             module = copy_module(read[given.path])
             where = f"{dumped.name}.{given.number:04d}"
             try:
-                did = step.run(module)
+                did = step.run(module, Recorder())
                 broken = verify_module(module)
             except Exception:
                 differing.setdefault(step.name, []).append(f"{where} crashed")

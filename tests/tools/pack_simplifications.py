@@ -22,8 +22,9 @@ from packing import write_archive
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.simplification import NotRepeated, Pipeline, Simplification
-from hlofuse.pipelines.lowering import pipelines_of
+from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
+from hlofuse.pipelines.targets import before_fusion
+from hlofuse.trace import Recorder
 
 Case = tuple[str, Callable[[], list[tuple[str, bytes]]]]
 
@@ -44,11 +45,11 @@ def programs(modules: list[DumpedModule], target: str) -> Iterator[Case]:
 
 
 def passes(modules: list[DumpedModule], pipelines: Sequence[Pipeline], of_each: int) -> Iterator[Case]:
-    changed: dict[str, list[tuple[int, str, Path, Path, Simplification]]] = {}
+    changed: dict[str, list[tuple[int, str, Path, Path, Pass]]] = {}
     for dumped in modules:
         seen: set[str] = set()
         for step, given, left in runs(dumped, pipelines):
-            if left is None or isinstance(step, NotRepeated) or step.name in seen:
+            if left is None or isinstance(step, UnimplementedPass) or step.name in seen:
                 continue
             seen.add(step.name)
             size = given.path.stat().st_size
@@ -58,7 +59,7 @@ def passes(modules: list[DumpedModule], pipelines: Sequence[Pipeline], of_each: 
         for _, program, given_path, left_path, step in sorted(found, key=lambda f: f[:2]):
             given_text, left_text = text_of(given_path), text_of(left_path)
             module = parse_module(given_text)
-            if step.run(module) and same_structure(module, parse_module(left_text)):
+            if step.run(module, Recorder()) and same_structure(module, parse_module(left_text)):
                 place = f"passes/{name}/{program.removeprefix('jit_')}"
                 yield case(place, given=given_text, left=left_text)
                 kept += 1
@@ -76,7 +77,7 @@ def main() -> None:
     args = p.parse_args()
     modules = [m for d in args.dumps for m in DumpDirectory(d).modules if "before_optimizations" in m.whole]
     modules = [m for m in modules if m.between]
-    pipelines = pipelines_of(args.target, load_device(args.device) if args.device else None)
+    pipelines = before_fusion(args.target, load_device(args.device) if args.device else None)
     cases = [*programs(modules, args.target), *passes(modules, pipelines, args.of_each)]
     write_archive(args.out, cases, limit=1 << 30)
 

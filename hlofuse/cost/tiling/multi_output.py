@@ -38,7 +38,9 @@ def _can_be_written(analysis: Analysis, node: TiledNode, values: Columns, blocks
     dims = analysis.view.kinds[node.op].dims
     sizes = [np.broadcast_to(np.asarray(values.value(e)), blocks.shape) for e in node.tile.sizes]
     good = np.asarray(block_count(dims, sizes) == blocks)
-    parameters = [np.broadcast_to(np.asarray(p), blocks.shape) for p in values.parameters]
+    # A scalar has no tile sizes; its one parameter only says that there is one tiling.
+    of_sizes = values.parameters[: len(analysis.sizes)]
+    parameters = [np.broadcast_to(np.asarray(p), blocks.shape) for p in of_sizes]
     for i in map(int, np.flatnonzero(good)):
         tiles = [int(p[i]) for p in parameters]
         simplifier = Simplifier([(0, int(blocks[i]) - 1)])

@@ -9,10 +9,13 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import is_dead
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.chosen_branch import elements_of_choice
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
+from hlofuse.passes.common.rewriting import NotRepresentable
+from hlofuse.trace import Recorder
 
 _NEVER = frozenset(
     """
@@ -25,12 +28,12 @@ _STAYS = frozenset({"parameter", "constant", "tuple"})
 
 
 @dataclass(frozen=True)
-class HloConstantFolding:
+class HloConstantFolding(Pass):
     """`constant_folding`, as far as `evaluation` goes."""
 
     name: ClassVar[str] = "constant_folding"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in reversed(module.non_fusion_computations()):
             for i in computation.post_order():
@@ -89,7 +92,7 @@ def _folded(i: Instruction) -> Instruction:
 def _fold(i: Instruction) -> bool:
     try:
         constant = _folded(i)
-    except (CannotEvaluate, make.NotRepresentable):
+    except (CannotEvaluate, NotRepresentable):
         return False
     i.replace_all_uses_with(constant)
     dead = [i]

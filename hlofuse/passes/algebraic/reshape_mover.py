@@ -12,18 +12,20 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import is_identity, is_sorted, kept_by_reshape
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ReshapeMover:
+class ReshapeMover(Pass):
     """`reshape-mover`."""
 
     name: ClassVar[str] = "reshape-mover"
     reshape_of_1d_broadcast_is_cheap: bool = False
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             candidates = {i: None for i in computation if self._is_candidate(i)}

@@ -11,40 +11,38 @@ from hlofuse.ir.module import Module
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.handlers import HANDLERS
 from hlofuse.passes.algebraic.options import Options
-from hlofuse.passes.common.make import NotRepresentable
-from hlofuse.passes.common.rewriting import visit
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common.rewriting import attempt, visit
+from hlofuse.trace import Recorder
 
 _MOST_RUNS = 50
 
 
 @dataclass(frozen=True)
-class AlgebraicSimplifier:
+class AlgebraicSimplifier(Pass):
     """`algsimp`."""
 
     name: ClassVar[str] = "algsimp"
     options: Options = field(default_factory=Options)
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for _ in range(_MOST_RUNS):
-                if not self._run_on(computation):
+                if not self._run_on(computation, recorder):
                     break
                 changed = True
                 if not self.options.to_fixed_point:
                     break
         return changed
 
-    def _run_on(self, computation: Computation) -> bool:
+    def _run_on(self, computation: Computation, recorder: Recorder) -> bool:
         context = Context(computation, self.options)
 
         def handle(x: Instruction) -> None:
             handler = HANDLERS.get(x.opcode)
             if handler is not None and (x.shape.is_array or x.shape.is_tuple):
-                try:
-                    handler(context, x)
-                except NotRepresentable:
-                    return  # the new value cannot be written down, so nothing is rewritten
+                handler(context, x)
 
-        visit(computation, handle)
+        visit(computation, attempt(handle, recorder))
         return context.changed

@@ -9,16 +9,18 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class SliceSinker:
+class SliceSinker(Pass):
     """`slice-sinker`: where the pieces together have no fewer elements than the whole."""
 
     name: ClassVar[str] = "slice-sinker"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in list(module.computations):
             for i in computation.post_order():

@@ -17,11 +17,8 @@ from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.common import literals
 from hlofuse.passes.common.literals import Value
+from hlofuse.passes.common.rewriting import NotRepresentable
 from hlofuse.passes.common.shapes import array, permuted, with_dimensions, without
-
-
-class NotRepresentable(Exception):
-    """A value is needed that cannot be written down: the rewrite is not made."""
 
 
 def added(
@@ -98,14 +95,14 @@ def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruct
     kept = [v for v in rounded if v is not None]
     text = literals.text_of(shape, kept) if len(kept) == len(rounded) else None
     if text is None:
-        raise NotRepresentable
+        raise NotRepresentable("a constant whose elements cannot be written")
     return add(at, "constant", shape, payload=text)
 
 
 def unknown_constant(at: Instruction, shape: Shape) -> Instruction:
     """A constant whose elements XLA knows and no dump shows; NotRepresentable where one would show them."""
     if not shape.dimensions:
-        raise NotRepresentable
+        raise NotRepresentable("a constant whose elements cannot be written")
     return add(at, "constant", shape, payload="{...}")
 
 

@@ -2,22 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.ir.removing import is_dead, is_safely_removable
 from hlofuse.ir.replacing import replace_instruction, set_attribute
+from hlofuse.trace import Recorder
+
+
+class NotRepresentable(Exception):
+    """What XLA writes in an instruction's place cannot be written here; the message says what.
+
+    It never leaves a pass: `attempt` catches it.
+    """
+
+
+def attempt(
+    handle: Callable[[Instruction], bool | None], recorder: Recorder
+) -> Callable[[Instruction], bool]:
+    """`handle`, but where it cannot express its rewrite, the instruction stays and `recorder` notes why."""
+
+    def attempted(instruction: Instruction) -> bool:
+        computation = instruction.computation
+        first = computation.next_id if computation is not None else 0
+        try:
+            return bool(handle(instruction))
+        except NotRepresentable as reason:
+            recorder.skipped(instruction, str(reason))
+            if computation is not None:
+                # What was begun must not count as a user of what it reads.
+                for begun in reversed([i for i in computation.instructions if i.id >= first]):
+                    if is_dead(begun) and is_safely_removable(begun):
+                        computation.remove_instruction(begun)
+            return False
+
+    return attempted
+
+
+def rewrite_each(
+    module: Module,
+    opcodes: Container[str],
+    handle: Callable[[Instruction], bool],
+    recorder: Recorder,
+) -> bool:
+    """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was.
+
+    Operands come before users, as a computation stands at first: what a handler puts in is not visited.
+    """
+    attempted = attempt(handle, recorder)
+    changed = False
+    for computation in module.non_fusion_computations():
+        for x in computation.post_order():
+            if x.opcode in opcodes and x.computation is not None:
+                changed |= attempted(x)
+    return changed
+
+
+def expand_each(
+    found: Iterable[Instruction], handle: Callable[[Instruction], object], recorder: Recorder
+) -> bool:
+    """Attempt `handle` on each of those found beforehand that is still there; True if it ever succeeded."""
+
+    def expand(x: Instruction) -> bool:
+        handle(x)
+        return True
+
+    attempted = attempt(expand, recorder)
+    changed = False
+    for x in found:
+        changed |= x.computation is not None and attempted(x)
+    return changed
 
 
 def visit_module(
     module: Module,
     opcodes: Iterable[str] | None,
     handle: Callable[[Instruction], bool],
+    recorder: Recorder,
     visited: set[Instruction] | None = None,
 ) -> bool:
-    """Call `handle` on every instruction of these opcodes outside fusions; True if any call was."""
+    """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was."""
+    handle = attempt(handle, recorder)
     wanted = frozenset(opcodes) if opcodes is not None else None
     visited = set() if visited is None else visited
     changed = False

@@ -8,19 +8,20 @@ from typing import ClassVar
 from hlofuse.analysis.inlined_calls import is_inlined
 from hlofuse.ir.module import Module
 from hlofuse.ir.unfusing import check_growth, most_instructions
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.inlining import inline
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class CallInliner:
+class CallInliner(Pass):
     """`call-inliner`, callees first. HlofuseError where inlining gets out of hand."""
 
     name: ClassVar[str] = "call-inliner"
     single_call_site: bool = False
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         most = most_instructions(module)
         changed = False
         sites = {c: len(c.callers) for c in module.computations}
@@ -34,5 +35,5 @@ class CallInliner:
                 changed = True
             check_growth(module, most)
         if changed:
-            HloDCE().run(module, Recorder())
+            HloDCE().run(module, recorder)
         return changed

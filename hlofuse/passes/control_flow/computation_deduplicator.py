@@ -9,7 +9,9 @@ from typing import ClassVar
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.cloning import set_called
+from hlofuse.trace import Recorder
 
 _MOST_INSTRUCTIONS = 128
 _MOST_CONSTANT_BYTES = 1024
@@ -22,12 +24,12 @@ _COLLECTIVES = frozenset(
 
 
 @dataclass(frozen=True)
-class HloComputationDeduplicator:
+class HloComputationDeduplicator(Pass):
     """`computation-deduplicator`, for computations that are small and none of a collective's."""
 
     name: ClassVar[str] = "computation-deduplicator"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         keys = StructuralKeys()
         first: dict[Hashable, Computation] = {}
         instead: dict[Computation, Computation] = {}

@@ -11,23 +11,21 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation, drop, replace_parameter, set_called
+from hlofuse.passes.common.rewriting import rewrite_each
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ConditionalCanonicalizer:
+class ConditionalCanonicalizer(Pass):
     """`conditional-canonicalizer`."""
 
     name: ClassVar[str] = "conditional-canonicalizer"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode == "conditional":
-                    changed |= _canonicalize(x)
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["conditional"], _canonicalize, recorder)
 
 
 def _canonicalize(x: Instruction) -> bool:

@@ -13,6 +13,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.chosen_branch import chosen_branch
 from hlofuse.passes.common.inlining import inline
@@ -22,6 +23,7 @@ from hlofuse.passes.control_flow.conditional_elements import (
     remove_unused_operands,
     remove_unused_results,
 )
+from hlofuse.trace import Recorder
 
 _CHEAP = frozenset(
     "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple".split()
@@ -30,12 +32,12 @@ _FORWARDING = frozenset({"tuple", "get-tuple-element", "parameter"})
 
 
 @dataclass(frozen=True)
-class ConditionalSimplifier:
+class ConditionalSimplifier(Pass):
     """`simplify-conditional`."""
 
     name: ClassVar[str] = "simplify-conditional"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         every = [x for c in module.computations for x in c.post_order() if x.opcode == "conditional"]
         found = [x for x in every if x.attributes.raw("sharding") is None]

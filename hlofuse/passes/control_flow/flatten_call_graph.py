@@ -9,16 +9,18 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.unfusing import check_growth, most_instructions
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.cloning import clone_computation, set_called
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class FlattenCallGraph:
+class FlattenCallGraph(Pass):
     """`flatten-call-graph`; HlofuseError where calls multiply beyond reason."""
 
     name: ClassVar[str] = "flatten-call-graph"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         most = most_instructions(module)
         size = sum(len(c) for c in module.computations)
         changed = False

@@ -10,7 +10,9 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.trace import Recorder
 
 _GROUP = "xla.sdy.ShardingGroup"
 _LEFT = {"SPMDShardToFullShape", "SPMDFullToShardShape"}
@@ -24,12 +26,12 @@ _COPIED = {
 
 
 @dataclass(frozen=True)
-class ShardingRemover:
+class ShardingRemover(Pass):
     """`sharding-remover`."""
 
     name: ClassVar[str] = "sharding-remover"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.computations:
             for x in reversed(computation.post_order()):

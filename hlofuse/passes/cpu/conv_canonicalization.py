@@ -12,17 +12,19 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ConvCanonicalization:
+class ConvCanonicalization(Pass):
     """`convolution-canonicalization`, in the entry only."""
 
     name: ClassVar[str] = "convolution-canonicalization"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for x in module.entry.post_order():
             if x.opcode == "convolution" and why_not_eigen(x) is not None:

@@ -10,24 +10,28 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.layout_shapes import relaid
 from hlofuse.passes.common.shapes import descending
-from hlofuse.passes.layout.applying import apply, prepare
+from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
 from hlofuse.passes.layout.rounds import settle
+from hlofuse.trace import Recorder
 
 _LEAST_COLUMN_MAJOR_BYTES = 32
 
 
 @dataclass(frozen=True)
-class CpuLayoutAssignment:
-    """`layout-assignment`; it always counts as a change."""
+class CpuLayoutAssignment(Pass):
+    """`layout-assignment`; it always counts as a change where a module has none yet."""
 
     name: ClassVar[str] = "layout-assignment"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if not is_assignable(module, lambda i: False, recorder):
+            return False
         prepare(module)
         layouts = _CpuLayouts(module)
         settle(layouts)

@@ -13,8 +13,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction, set_attribute
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.cpu.ynn_support import is_preferred, is_supported
+from hlofuse.trace import Recorder
 
 _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusion"}}'
 _MOST_INSTRUCTIONS = 100
@@ -24,12 +26,12 @@ _ALONE = frozenset({"dot", "convolution"})
 
 
 @dataclass(frozen=True)
-class LibraryRewriter:
+class LibraryRewriter(Pass):
     """`dot-library-rewriter` with the kinds of fusions that are on by default."""
 
     name: ClassVar[str] = "dot-library-rewriter"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             if not any(opcode_is_function(caller, computation) for caller in computation.callers):

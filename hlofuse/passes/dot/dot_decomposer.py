@@ -11,18 +11,21 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.rewriting import expand_each
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class DotDecomposer:
+class DotDecomposer(Pass):
     """`dot_decomposer`."""
 
     name: ClassVar[str] = "dot_decomposer"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         dots = [
             i
             for computation in module.non_fusion_computations()
@@ -31,9 +34,7 @@ class DotDecomposer:
             and len(i.operands) == 2
             and not all(_is_canonical(i, side) for side in (0, 1))
         ]
-        for dot in dots:
-            _canonicalize(dot)
-        return bool(dots)
+        return expand_each(dots, _canonicalize, recorder)
 
 
 def _is_canonical(dot: Instruction, side: int) -> bool:

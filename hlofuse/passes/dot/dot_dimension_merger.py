@@ -11,20 +11,22 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, made_dot
 from hlofuse.passes.common.make import added, reshaped
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import without
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class DotDimensionMerger:
+class DotDimensionMerger(Pass):
     """`dot_dimension_merger`: batch dimensions that lie side by side in both operands."""
 
     name: ClassVar[str] = "dot_dimension_merger"
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["dot"], _merge)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["dot"], _merge, recorder)
 
 
 def _merge(dot: Instruction) -> bool:

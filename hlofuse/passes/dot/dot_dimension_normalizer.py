@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import made_dot
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced, visit_module
@@ -19,17 +20,18 @@ from hlofuse.passes.dot.dot_operand import (
     product_sizes,
 )
 from hlofuse.passes.dot.shape_tracker import ShapeTracker
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class DotDimensionNormalizer:
+class DotDimensionNormalizer(Pass):
     """`dot_dimension_normalizer`: `free` with the non-contracting dimensions, too."""
 
     name: ClassVar[str] = "dot_dimension_normalizer"
     free: bool = True
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["dot"], self._normalize)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["dot"], self._normalize, recorder)
 
     def _normalize(self, dot: Instruction) -> bool:
         sides = [DotOperand.of(dot, side) for side in (0, 1)]

@@ -15,10 +15,12 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import remove_with_unused_operands
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dot.dot_operand import BATCH, CONTRACTING, FREE, DotOperand
 from hlofuse.passes.dot.merged_dots import Usage, merge
 from hlofuse.passes.dot.shape_tracker import ShapeTracker
+from hlofuse.trace import Recorder
 
 _FLOPS_PER_BYTE = 290.0
 """Done in the time that a byte takes from memory."""
@@ -31,13 +33,13 @@ Key = tuple[int, tuple[int, ...], str, str, str, str, str]
 
 
 @dataclass(frozen=True)
-class DotMerger:
+class DotMerger(Pass):
     """`dot-merger`: products whose other operand and result have up to `max_size` bytes."""
 
     name: ClassVar[str] = "dot-merger"
     max_size: int
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             changed |= self._merge(computation)

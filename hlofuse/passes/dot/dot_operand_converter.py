@@ -9,8 +9,10 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import derived
-from hlofuse.passes.simplification import NotRepeatedHere
+from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each
+from hlofuse.trace import Recorder
 
 _UNCONVERTED = frozenset({"f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"})
 _FLOATS = {"f16": (16, 11), "bf16": (128, 8), "f32": (128, 24), "f64": (1024, 53)}
@@ -18,17 +20,13 @@ _FLOATS = {"f16": (16, 11), "bf16": (128, 8), "f32": (128, 24), "f64": (1024, 53
 
 
 @dataclass(frozen=True)
-class DotOperandConverter:
+class DotOperandConverter(Pass):
     """`operand_converter`, of integers and of floats wider than a byte."""
 
     name: ClassVar[str] = "operand_converter"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for dot in computation.post_order():
-                changed |= dot.opcode == "dot" and _convert(dot)
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["dot"], _convert, recorder)
 
 
 def _convert(dot: Instruction) -> bool:
@@ -47,6 +45,6 @@ def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:
     is_complex = element_type in COMPLEX_TYPES
     component = {"c64": "f32", "c128": "f64"}.get(element_type, element_type)
     if component.startswith("f") and component not in _FLOATS:
-        raise NotRepeatedHere("a product of a narrow float and another type")
+        raise NotRepresentable("a product of a narrow float and another type")
     overflow, significand = _FLOATS.get(component, (-1, -1))
     return is_complex, overflow, significand, BIT_WIDTH[component], component.startswith("s")

@@ -9,17 +9,19 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class DynamicDimensionSimplifier:
+class DynamicDimensionSimplifier(Pass):
     """`dynamic-dimension-simplifier`: six clean-ups, each over the whole module; what they leave stays."""
 
     name: ClassVar[str] = "dynamic-dimension-simplifier"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for clean_up in _CLEAN_UPS:
             for computation in module.non_fusion_computations():

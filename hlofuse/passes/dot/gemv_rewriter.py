@@ -7,21 +7,23 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class GemvRewriter:
+class GemvRewriter(Pass):
     """`gemv-rewriter`."""
 
     name: ClassVar[str] = "gemv-rewriter"
     layout_sensitive: bool = True
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["dot"], self._widen)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["dot"], self._widen, recorder)
 
     def _widen(self, dot: Instruction) -> bool:
         lhs, rhs = dot.operands

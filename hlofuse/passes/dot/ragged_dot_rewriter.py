@@ -14,25 +14,25 @@ from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, Window
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, numbers, zero, zeros
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.reducers import reducer
+from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
 from hlofuse.passes.common.shapes import array, with_dimensions
-from hlofuse.passes.simplification import NotRepeatedHere
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class RaggedDotRewriter:
+class RaggedDotRewriter(Pass):
     """`ragged_dot_rewriter`, where no library takes such products."""
 
     name: ClassVar[str] = "ragged_dot_rewriter"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         found = [i for c in module.non_fusion_computations() for i in c if i.opcode == "ragged-dot"]
-        for x in found:
-            replace_instruction(x, _as_dot(x), has_side_effect)
-        return bool(found)
+        return expand_each(found, lambda x: replace_instruction(x, _as_dot(x), has_side_effect), recorder)
 
 
 def _as_dot(x: Instruction) -> Instruction:
@@ -43,7 +43,7 @@ def _as_dot(x: Instruction) -> Instruction:
     place = sizes.shape.rank - 1
     if ragged in dims.lhs_contracting:
         if dims.lhs_contracting[0] != ragged:
-            raise NotRepeatedHere("a product that contracts another dimension ahead of that of the groups")
+            raise NotRepresentable("a product that contracts another dimension ahead of that of the groups")
         lhs = _in_front(_dense(lhs, sizes, place, ragged), place)
         rhs = _in_front(_dense(rhs, sizes, place, dims.rhs_contracting[0]), place)
         dims = DotDimensions(

@@ -12,15 +12,17 @@ from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction, set_attribute
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.reading import labels_of
 from hlofuse.passes.common.rewriting import visit
 from hlofuse.passes.common.shapes import is_identity
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class TransposeFolding:
+class TransposeFolding(Pass):
     """`transpose-folding`, for a target that multiplies rows with columns either way round."""
 
     name: ClassVar[str] = "transpose-folding"
@@ -28,7 +30,7 @@ class TransposeFolding:
     """What the target's products can read; None for a transpose of the last two dimensions."""
     into_convolutions: bool = False
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         found: list[tuple[Instruction, list[int]]] = []
         convolutions: list[Instruction] = []
 

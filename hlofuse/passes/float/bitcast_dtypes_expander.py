@@ -9,29 +9,32 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class BitcastDtypesExpander:
+class BitcastDtypesExpander(Pass):
     """`bitcast_dtypes_expander`; elements narrower than a byte are left alone."""
 
     name: ClassVar[str] = "bitcast_dtypes_expander"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode != "bitcast-convert" or not x.shape.is_array:
-                    continue
-                widths = x.operands[0].shape.bit_width, x.shape.bit_width
-                if widths[0] == widths[1] or min(widths) < 8 or max(widths) > 64:
-                    continue
-                expand = _narrower if widths[0] > widths[1] else _wider
-                new = _bits(x, expand(x, *widths), x.shape.element_type)
-                changed |= replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["bitcast-convert"], _expand, recorder)
+
+
+def _expand(x: Instruction) -> bool:
+    if not x.shape.is_array:
+        return False
+    widths = x.operands[0].shape.bit_width, x.shape.bit_width
+    if widths[0] == widths[1] or min(widths) < 8 or max(widths) > 64:
+        return False
+    expand = _narrower if widths[0] > widths[1] else _wider
+    new = _bits(x, expand(x, *widths), x.shape.element_type)
+    return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
 
 
 def _bits(at: Instruction, operand: Instruction, element_type: str) -> Instruction:

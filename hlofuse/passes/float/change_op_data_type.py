@@ -10,11 +10,14 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.passes.common.rewriting import rewrite_each
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ChangeOpDataType:
+class ChangeOpDataType(Pass):
     """`change-op-data-type` of products and convolutions whose operands are all of `low`."""
 
     name: ClassVar[str] = "change-op-data-type"
@@ -23,16 +26,13 @@ class ChangeOpDataType:
     is_skipped: Callable[[Instruction], bool]
     """Those that a library computes in the narrow type."""
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode not in ("dot", "convolution") or self.is_skipped(x):
-                    continue
-                if any(o.shape.element_type != self.low for o in x.operands):
-                    continue
-                operands = [make.convert(o, o, self.high) for o in x.operands]
-                wide = make.copy_of(x, operands, x.shape.with_element_type(self.high))
-                new = make.convert(wide, wide, x.shape.element_type)
-                changed |= replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["dot", "convolution"], self._widen, recorder)
+
+    def _widen(self, x: Instruction) -> bool:
+        if self.is_skipped(x) or any(o.shape.element_type != self.low for o in x.operands):
+            return False
+        operands = [make.convert(o, o, self.high) for o in x.operands]
+        wide = make.copy_of(x, operands, x.shape.with_element_type(self.high))
+        new = make.convert(wide, wide, x.shape.element_type)
+        return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)

@@ -10,31 +10,30 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest
+from hlofuse.passes.common.rewriting import rewrite_each
+from hlofuse.trace import Recorder
 
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 
 @dataclass(frozen=True)
-class ComparisonExpander:
+class ComparisonExpander(Pass):
     """`comparison-expander`."""
 
     widened: Mapping[str, str] = field(default_factory=dict)
     """Types that are converted first, each to the type whose bits are compared."""
     name: ClassVar[str] = "comparison-expander"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode != "compare" or x.attributes.raw("type") != "TOTALORDER":
-                    continue
-                if x.operands[0].shape.element_type in _FLOATS:
-                    changed |= replace_instruction(
-                        x, self._expanded(x), has_side_effect, relay_control_dependencies=True
-                    )
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        def handle(x: Instruction) -> bool:
+            if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].shape.element_type not in _FLOATS:
+                return False
+            return replace_instruction(x, self._expanded(x), has_side_effect, relay_control_dependencies=True)
+
+        return rewrite_each(module, ["compare"], handle, recorder)
 
     def _expanded(self, x: Instruction) -> Instruction:
         element_type = x.operands[0].shape.element_type

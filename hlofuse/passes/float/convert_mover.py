@@ -13,25 +13,27 @@ from hlofuse.ir.fusing import clone_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.literals import Value, rounded, values_of
 from hlofuse.passes.common.make import added, derived
-from hlofuse.passes.common.rewriting import replaced
-from hlofuse.passes.simplification import NotRepeatedHere
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
+from hlofuse.trace import Recorder
 
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 
 
 @dataclass(frozen=True)
-class ConvertMover:
+class ConvertMover(Pass):
     """`convert-mover`."""
 
     name: ClassVar[str] = "convert-mover"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
+            move_down = attempt(_move_down, recorder)
             for x in computation.post_order():
-                changed |= _move_down(x)
+                changed |= move_down(x)
             changed |= _move_up(computation)
         return changed
 
@@ -96,13 +98,13 @@ def _is_kept(constant: Instruction, element_type: str) -> bool:
     """`IsLosslesslyConvertibleTo`."""
     values = values_of(constant)
     if values is None:
-        raise NotRepeatedHere("a constant whose elements are not known")
+        raise NotRepresentable("a constant whose elements are not known")
     return all(_fits(v, element_type) for v in values)
 
 
 def _fits(value: Value, element_type: str) -> bool:
     if isinstance(value, complex) or (isinstance(value, float) and math.isnan(value)):
-        raise NotRepeatedHere("a constant that is complex or not a number")
+        raise NotRepresentable("a constant that is complex or not a number")
     if element_type in FLOATING_TYPES:
         return rounded(element_type, value) == value
     if element_type == "pred":

@@ -11,9 +11,10 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation, set_called
-from hlofuse.passes.common.rewriting import visit
+from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.trace import Recorder
@@ -30,7 +31,7 @@ _COLLECTIVE = frozenset({"all-reduce", "reduce-scatter"})
 
 
 @dataclass(frozen=True)
-class FloatNormalization:
+class FloatNormalization(Pass):
     """`float-normalization-…` from `low` to `high`; collectives of several arrays are left alone."""
 
     low: str
@@ -44,16 +45,16 @@ class FloatNormalization:
     def name(self) -> str:
         return f"float-normalization-{self.low}"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         if not any(_count(i.shape, self.low) for i in module.instructions()):
             return False
         work = _Normalizing(self)
         for computation in module.computation_post_order():
             if not any(self.leaves_functions(caller) for caller in computation.callers):
-                visit(computation, work.handle)
+                visit(computation, attempt(work.handle, recorder))
         if work.changed:
-            TupleSimplifier().run(module, Recorder())
-            HloDCE().run(module, Recorder())
+            TupleSimplifier().run(module, recorder)
+            HloDCE().run(module, recorder)
         return work.changed
 
     def leaves_functions(self, caller: Instruction) -> bool:

@@ -9,17 +9,19 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class SimplifyFPConversions:
+class SimplifyFPConversions(Pass):
     """`simplify-fp-conversions`, in fusions, too; what a narrow step in between rounds off is kept."""
 
     name: ClassVar[str] = "simplify-fp-conversions"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.computation_post_order():
             for i in computation.post_order():

@@ -14,9 +14,11 @@ from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import Value, integer_of
+from hlofuse.trace import Recorder
 
 _MOST_TURNS = 10_000
 """A loop that turns more often is left alone: every turn is worked out."""
@@ -30,7 +32,7 @@ class _Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DynamicSliceAnnotator:
+class DynamicSliceAnnotator(Pass):
     """`dynamic-slice-annotator`: constant offsets, and those that grow evenly with the loop's counter.
 
     Offsets worked out in another computation than the loop's body are not followed.
@@ -38,7 +40,7 @@ class DynamicSliceAnnotator:
 
     name: ClassVar[str] = "dynamic-slice-annotator"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.computation_post_order():
             for i in computation:

@@ -17,8 +17,10 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.gpu.cublas import calls
+from hlofuse.trace import Recorder
 
 _ALIGNMENT = 256
 """`kXlaAllocatedBufferAlignBytes`."""
@@ -39,12 +41,12 @@ class _Result(NamedTuple):
     write: Instruction | None
 
 
-class DynamicSliceFusionRewriter:
+class DynamicSliceFusionRewriter(Pass):
     """`dynamic-slice-fusion-rewriter-v2`: a call with its slices becomes a custom fusion."""
 
     name: ClassVar[str] = "dynamic-slice-fusion-rewriter-v2"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for hero in [i for i in computation if _may_be_hero(i)]:

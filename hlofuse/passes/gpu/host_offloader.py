@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.cse import HloCSE
-from hlofuse.passes.simplification import Unrecorded
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class HostOffloader:
+class HostOffloader(Pass):
     """`host-offloader`, of which only the last step does anything to a module that stays on its device."""
 
     name: ClassVar[str] = "host-offloader"
 
-    def run(self, module: Module) -> bool:
-        return Unrecorded(HloCSE(only_fusion_computations=False)).run(module)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return HloCSE(only_fusion_computations=False).run(module, recorder)

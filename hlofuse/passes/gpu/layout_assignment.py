@@ -12,20 +12,22 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.layout_shapes import aligned, relaid
 from hlofuse.passes.common.shapes import descending, without_ones
 from hlofuse.passes.gpu.convolutions.layouts import ask_convolution, is_convolution_call
 from hlofuse.passes.gpu.matrix_layout import is_matrix, is_matrix_of_dot
-from hlofuse.passes.layout.applying import apply, prepare
+from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, Order
 from hlofuse.passes.layout.rounds import settle
+from hlofuse.trace import Recorder
 
 # What is not laid out here: several devices, hosts, calls and fusions, arrays that a library packs.
 _LEFT_OUT = frozenset(
     """
-    bitcast fusion call async-start async-update async-done infeed outfeed send recv send-done recv-done
+    call async-start async-update async-done infeed outfeed send recv send-done recv-done
     all-gather all-reduce all-to-all reduce-scatter collective-permute collective-broadcast
     ragged-all-to-all copy-start copy-done ragged-dot scaled-dot scan
     """.split()
@@ -33,14 +35,14 @@ _LEFT_OUT = frozenset(
 
 
 @dataclass(frozen=True)
-class GpuLayoutAssignment:
+class GpuLayoutAssignment(Pass):
     """`layout-assignment`; a module with operations or layouts of other kinds is left as it is."""
 
     name: ClassVar[str] = "layout-assignment"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
-        if any(_is_left_out(i) for i in module.instructions()):
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if not is_assignable(module, _is_left_out, recorder):
             return False
         prepare(module)
         layouts = _GpuLayouts(module, self.device)

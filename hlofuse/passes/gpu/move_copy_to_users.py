@@ -12,8 +12,10 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import copied
 from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.trace import Recorder
 
 _ONE_ARRAY = frozenset({"pad", "slice", "dynamic-slice", "reduce-window", "reverse"})
 _STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})
@@ -21,14 +23,14 @@ _UNARY = ELEMENTWISE_UNARY - _STAYS
 
 
 @dataclass(frozen=True)
-class MoveCopyToUsers:
+class MoveCopyToUsers(Pass):
     """`move_copy_to_users`: `copy` then `sine` becomes `sine` then `copy`."""
 
     name: ClassVar[str] = "move_copy_to_users"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(
-            module, _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}, _move
+            module, _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}, _move, recorder
         )
 
 

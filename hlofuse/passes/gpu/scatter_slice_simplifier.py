@@ -13,19 +13,21 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import is_simplified_scatter
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ScatterSliceSimplifier:
+class ScatterSliceSimplifier(Pass):
     """`scatter-slice-simplifier`: of what `scatter_simplifier` left, behind elementwise operations."""
 
     name: ClassVar[str] = "scatter-slice-simplifier"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         smaller: dict[Instruction, Instruction] = {}
 
         def handle(scatter: Instruction) -> bool:
@@ -35,7 +37,7 @@ class ScatterSliceSimplifier:
             _replace_users(scatter, _cut(scatter, sizes), smaller)
             return True
 
-        return visit_module(module, ["scatter"], handle)
+        return visit_module(module, ["scatter"], handle, recorder)
 
 
 def _sizes_read(scatter: Instruction) -> Sequence[int] | None:

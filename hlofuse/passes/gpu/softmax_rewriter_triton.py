@@ -20,25 +20,26 @@ from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.removing import remove_with_unused_operands
+from hlofuse.passes.base import FixedPoint, Pass
 from hlofuse.passes.common.rewriting import replaced
 from hlofuse.passes.gpu.fusion_passes import fused
 from hlofuse.passes.gpu.reductions.reduction_dimension_grouper import ReductionDimensionGrouper
 from hlofuse.passes.gpu.reductions.reduction_splitter import ReductionSplitter
 from hlofuse.passes.gpu.reductions.tree_reduction_rewriter import TreeReductionRewriter
-from hlofuse.passes.simplification import FixedPoint
+from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
 """Costs nothing to run."""
 
 
 @dataclass(frozen=True)
-class SoftmaxRewriterTriton:
+class SoftmaxRewriterTriton(Pass):
     """`triton-softmax-rewriter`: only where the cost model finds the one kernel no slower than without it."""
 
     name: ClassVar[str] = "triton-softmax-rewriter"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         matcher = _Matcher(TritonSupport(self.device))
         found: list[tuple[Instruction, Instruction]] = []
         for computation in module.non_fusion_computations():
@@ -77,7 +78,7 @@ class SoftmaxRewriterTriton:
             FixedPoint(ReductionSplitter(self.device)),
             FixedPoint(TreeReductionRewriter(self.device)),
         ):
-            step.run(alone)
+            step.run(alone, OnlySkipped())
         fused(alone, self.device)
         model = KernelModel(self.device)
         return sum(model.run_time(i).ticks for i in alone.entry if i.opcode not in _FREE)

@@ -9,24 +9,26 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.sort.topk import is_stable, is_topk_call
+from hlofuse.trace import Recorder
 
 _MOST_OF_ALL = 0.85
 
 
 @dataclass(frozen=True)
-class TopkSpecializer:
+class TopkSpecializer(Pass):
     """`topk-specializer`, of a CUDA device."""
 
     name: ClassVar[str] = "topk-specializer"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         def handle(x: Instruction) -> bool:
             return is_topk_call(x) and _is_computed(x) and replaced(x, _specialized(x))
 
-        return visit_module(module, ["custom-call"], handle)
+        return visit_module(module, ["custom-call"], handle, recorder)
 
 
 def _is_computed(call: Instruction) -> bool:

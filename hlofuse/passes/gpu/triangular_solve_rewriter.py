@@ -10,9 +10,11 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import expand_each, replaced
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 _TARGET = "__cublas$triangularSolve"
 _POINTERS = 2 * 8
@@ -20,16 +22,14 @@ _POINTERS = 2 * 8
 
 
 @dataclass(frozen=True)
-class TriangularSolveRewriter:
+class TriangularSolveRewriter(Pass):
     """`triangular-solve-rewriter`."""
 
     name: ClassVar[str] = "triangular-solve-rewriter"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "triangular-solve"]
-        for solve in found:
-            _call(solve)
-        return bool(found)
+        return expand_each(found, _call, recorder)
 
 
 def _call(solve: Instruction) -> None:

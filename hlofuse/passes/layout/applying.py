@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
@@ -12,6 +14,16 @@ from hlofuse.passes.layout.asking import output_aliases
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, same_layouts
 from hlofuse.passes.layout.rounds import found_layouts
+from hlofuse.trace import Recorder
+
+
+def is_assignable(module: Module, is_left_out: Callable[[Instruction], bool], recorder: Recorder) -> bool:
+    """Whether layouts are still open. A bitcast or fusion depends on those its operands have: XLA stops."""
+    for i in module.instructions():
+        if i.opcode in ("bitcast", "fusion") or is_left_out(i):
+            recorder.skipped(i, f"layouts are not assigned to a module with this kind of {i.opcode}")
+            return False
+    return True
 
 
 def prepare(module: Module) -> None:

@@ -7,27 +7,27 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, numbers, transposed
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import expand_each, replaced
 from hlofuse.passes.common.shapes import array, with_layout
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class BroadcastCanonicalizer:
+class BroadcastCanonicalizer(Pass):
     """`broadcast_canonicalizer`: what is broadcast is transposed first."""
 
     name: ClassVar[str] = "broadcast_canonicalizer"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         found = [
             x
             for computation in module.non_fusion_computations()
             for x in computation.post_order()
             if x.opcode == "broadcast" and list(x.dimensions) != sorted(x.dimensions)
         ]
-        for broadcast in found:
-            _canonicalize(broadcast)
-        return bool(found)
+        return expand_each(found, _canonicalize, recorder)
 
 
 def _canonicalize(broadcast: Instruction) -> None:

@@ -13,33 +13,31 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.layout_shapes import physical
 from hlofuse.passes.common.literals import values_of
 from hlofuse.passes.common.make import added, bitcast, copy_of, derived, numbers
 from hlofuse.passes.common.memory_order import reinterpreted
 from hlofuse.passes.common.reading import labels_of
-from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.common.rewriting import NotRepresentable, replaced, visit_module
 from hlofuse.passes.common.shapes import permute
 from hlofuse.passes.layout.layout_normalization_scatter import normalized_scatter
+from hlofuse.trace import Recorder
 
 CallTransformer = Callable[[Instruction], Instruction | None]
 
 
-class NotNormal(Exception):
-    """An operation that does not keep its layout, where XLA stops with an error."""
-
-
 @dataclass(frozen=True)
-class LayoutNormalization:
+class LayoutNormalization(Pass):
     """`layout_normalization`; `transform_call` is what a target does with its own custom calls."""
 
     name: ClassVar[str] = "layout_normalization"
     transform_call: CallTransformer | None = None
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         visitor = _Visitor(self.transform_call)
-        return visit_module(module, None, visitor.visit, visitor.visited)
+        return visit_module(module, None, visitor.visit, recorder, visitor.visited)
 
 
 def is_default(instruction: Instruction) -> bool:
@@ -51,7 +49,7 @@ def normal_input(operand: Instruction) -> Instruction:
     if is_default(operand):
         return operand
     if operand.opcode != "bitcast" or not is_default(operand.operands[0]):
-        raise NotNormal(f"{operand.name} is neither row-major nor a bitcast of what is")
+        raise NotRepresentable(f"{operand.name} is neither row-major nor a bitcast of what is")
     return operand.operands[0]
 
 
@@ -128,7 +126,7 @@ class _Visitor:
         if hlo.opcode == "bitcast-convert" and hlo.shape.rank != hlo.operands[0].shape.rank:
             return self._default(hlo)
         if any(o.shape.minor_to_major != hlo.shape.minor_to_major for o in hlo.operands):
-            raise NotNormal(f"{hlo.name} has another layout than its operands")
+            raise NotRepresentable(f"{hlo.name} has another layout than its operands")
         inputs = [normal_input(o) for o in hlo.operands]
         raw = hlo.attributes.raw_items
         kept: dict[str, str] = {
@@ -138,7 +136,7 @@ class _Visitor:
 
     def _ternary(self, hlo: Instruction) -> bool:
         if hlo.operands[1].shape.minor_to_major != hlo.shape.minor_to_major:
-            raise NotNormal(f"{hlo.name} has another layout than its operands")
+            raise NotRepresentable(f"{hlo.name} has another layout than its operands")
         inputs = [normal_input(o) for o in hlo.operands]
         return self._done(hlo, derived(hlo, hlo.opcode, physical(hlo.shape), inputs))
 
@@ -258,7 +256,7 @@ def _reordered(constant: Instruction) -> Instruction:
     if values is None and constant.literal.is_elided:  # no less known in another order
         return make.add(constant, "constant", physical(shape), payload=constant.payload)
     if values is None:
-        raise NotNormal(f"{constant.name} is a constant whose elements are not known")
+        raise NotRepresentable(f"{constant.name} is a constant whose elements are not known")
     return make.constant(constant, physical(shape), reinterpreted(values, shape, physical(shape)))
 
 

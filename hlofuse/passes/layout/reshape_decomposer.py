@@ -8,20 +8,22 @@ from typing import ClassVar
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.layout_shapes import aligned
 from hlofuse.passes.common.make import bitcast, copied
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import descending
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ReshapeDecomposer:
+class ReshapeDecomposer(Pass):
     """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy ahead, behind, or both."""
 
     name: ClassVar[str] = "reshape-decomposer"
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["reshape"], _decompose)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["reshape"], _decompose, recorder)
 
 
 def _decompose(reshape: Instruction) -> bool:

@@ -9,13 +9,15 @@ from typing import Any, ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.loop.parts import all_loops
 from hlofuse.passes.loop.trip_count import Counter, counter_of, induction_variable
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class WhileLoopTripCountAnnotator:
+class WhileLoopTripCountAnnotator(Pass):
     """`while-loop-trip-count-annotator`.
 
     A loop from one constant to another whose turns XLA would have to count by running it is left alone.
@@ -23,7 +25,7 @@ class WhileLoopTripCountAnnotator:
 
     name: ClassVar[str] = "while-loop-trip-count-annotator"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for loop in all_loops(module):
             changed |= _annotate(loop)

@@ -8,20 +8,22 @@ from typing import ClassVar
 from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation, set_called
 from hlofuse.passes.loop.parts import body_of, carried_unchanged, condition_of
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class WhileLoopConstantSinking:
+class WhileLoopConstantSinking(Pass):
     """`while-loop-constant-sinking`."""
 
     name: ClassVar[str] = "while-loop-constant-sinking"
     sink_broadcasts: bool = False
     only_scalars: bool = False
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         pending: list[Computation] = [module.entry]
         visited: set[Computation] = set()

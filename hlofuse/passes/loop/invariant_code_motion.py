@@ -11,6 +11,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation, drop, replace_parameter
 from hlofuse.passes.common.make import elements
@@ -31,18 +32,18 @@ _NOT_ALONE = frozenset("constant reshape bitcast broadcast iota reverse slice tr
 
 
 @dataclass(frozen=True)
-class WhileLoopInvariantCodeMotion:
+class WhileLoopInvariantCodeMotion(Pass):
     """`while-loop-invariant-code-motion`."""
 
     name: ClassVar[str] = "while-loop-invariant-code-motion"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for loop in all_loops(module):
             changed |= _hoist(loop)
         if changed:
-            HloDCE().run(module, Recorder())
-            TupleSimplifier().run(module, Recorder())
+            HloDCE().run(module, recorder)
+            TupleSimplifier().run(module, recorder)
         return changed
 
 

@@ -9,6 +9,7 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation, drop, replace_parameter
 from hlofuse.passes.common.inlining import inline
@@ -33,18 +34,18 @@ _COUNTED = ("s8", "u8", "s32", "u32", "s64", "u64")
 
 
 @dataclass(frozen=True)
-class WhileLoopSimplifier:
+class WhileLoopSimplifier(Pass):
     """`simplify-while-loops`; nested tuples stay as they are."""
 
     name: ClassVar[str] = "simplify-while-loops"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for loop in all_loops(module):
             if len(body_of(loop).callers) <= 1 and len(condition_of(loop).callers) <= 1:
                 changed |= _simplify(loop)
         if changed:
-            HloDCE().run(module, Recorder())
+            HloDCE().run(module, recorder)
         return changed
 
 

@@ -12,20 +12,22 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Layout, Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import permuted, without
+from hlofuse.trace import Recorder
 
 _TRIVIAL = WindowDimension(1)
 
 
 @dataclass(frozen=True)
-class ReduceWindowRewriter:
+class ReduceWindowRewriter(Pass):
     """`reduce-window-rewriter`."""
 
     name: ClassVar[str] = "reduce-window-rewriter"
     base_length: int = 16
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.computations:
             for x in computation.post_order():

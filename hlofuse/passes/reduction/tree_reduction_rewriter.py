@@ -9,13 +9,15 @@ from typing import ClassVar
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class TreeReductionRewriter:
+class TreeReductionRewriter(Pass):
     """`tree_reduction_rewriter`."""
 
     name: ClassVar[str] = "tree_reduction_rewriter"
@@ -23,8 +25,8 @@ class TreeReductionRewriter:
     """Reductions of a library."""
     window: int = 32
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["reduce"], self._split)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["reduce"], self._split, recorder)
 
     def _split(self, reduce: Instruction) -> bool:
         if reduce.shape.is_tuple or self.is_skipped(reduce):

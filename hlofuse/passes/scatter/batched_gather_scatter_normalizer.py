@@ -10,34 +10,33 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import reshaped
 from hlofuse.passes.common.literals import highest
 from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.passes.common.shapes import is_sorted, with_dimensions
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class BatchedGatherScatterNormalizer:
+class BatchedGatherScatterNormalizer(Pass):
     """`batched_gather_scatter_normalizer`."""
 
     name: ClassVar[str] = "batched_gather_scatter_normalizer"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                new = None
-                if x.opcode == "gather" and numbers_of(x, "operand_batching_dims"):
-                    if not set(numbers_of(x, "operand_batching_dims")) & set(
-                        numbers_of(x, "start_index_map")
-                    ):
-                        new = _gather(x)
-                elif x.opcode == "scatter" and numbers_of(x, "input_batching_dims"):
-                    new = _scatter(x)
-                if new is not None:
-                    changed |= replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["gather", "scatter"], _normalize, recorder)
+
+
+def _normalize(x: Instruction) -> bool:
+    if x.opcode == "gather":
+        batches = numbers_of(x, "operand_batching_dims")
+        new = _gather(x) if batches and not set(batches) & set(numbers_of(x, "start_index_map")) else None
+    else:
+        new = _scatter(x) if numbers_of(x, "input_batching_dims") else None
+    return new is not None and replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
 
 
 def _gather(gather: Instruction) -> Instruction:

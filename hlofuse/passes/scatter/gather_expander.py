@@ -11,6 +11,7 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.counted_loop import counted_loop
 from hlofuse.passes.common.index_vectors import (
@@ -24,26 +25,30 @@ from hlofuse.passes.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
 from hlofuse.passes.common.shapes import array, is_identity
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class GatherExpander:
+class GatherExpander(Pass):
     """`gather_expander` of simple gathers (`kEliminateSimpleGathers`)."""
 
     name: ClassVar[str] = "gather_expander"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         simple = [
             x
             for computation in module.non_fusion_computations()
             for x in computation.post_order()
             if x.opcode == "gather" and _is_simple(x)
         ]
-        for gather in simple:
-            new = _broadcast(gather) if _takes_all(gather) else _sliced(gather)
-            replace_instruction(gather, new, has_side_effect)
-        return bool(simple)
+        return expand_each(simple, _expand, recorder)
+
+
+def _expand(gather: Instruction) -> None:
+    new = _broadcast(gather) if _takes_all(gather) else _sliced(gather)
+    replace_instruction(gather, new, has_side_effect)
 
 
 def _is_simple(gather: Instruction) -> bool:
@@ -74,7 +79,7 @@ def _broadcast(gather: Instruction) -> Instruction:
 def _sliced(gather: Instruction) -> Instruction:
     operand, indices = gather.operands
     if numbers_of(gather, "operand_batching_dims"):
-        raise make.NotRepresentable
+        raise NotRepresentable("a gather with batch dimensions")
     dropped = _dropped(gather)
     sizes = numbers_of(gather, "slice_sizes")
     state = [operand, _canonical(gather, indices)]

@@ -10,27 +10,29 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import flat_indices, moved, reshaped, without_dimensions
 from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class GatherSimplifier:
+class GatherSimplifier(Pass):
     """`gather_simplifier`."""
 
     name: ClassVar[str] = "gather_simplifier"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for gather in computation.post_order():
-                if gather.opcode == "gather" and not _is_simple(gather):
-                    changed |= replace_instruction(
-                        gather, _simplified(gather), has_side_effect, relay_control_dependencies=True
-                    )
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["gather"], _handle, recorder)
+
+
+def _handle(gather: Instruction) -> bool:
+    return not _is_simple(gather) and replace_instruction(
+        gather, _simplified(gather), has_side_effect, relay_control_dependencies=True
+    )
 
 
 def _is_simple(gather: Instruction) -> bool:
@@ -58,7 +60,7 @@ def _simplified(gather: Instruction) -> Instruction:
     if not operand.shape.dimensions:
         return make.broadcast(gather, gather.shape, operand, ())
     if gather.attributes.get("operand_batching_dims"):
-        raise make.NotRepresentable
+        raise NotRepresentable("a gather with batch dimensions")
     flat = flat_indices(indices, vector)
     said = {"indices_are_sorted": "true"} if gather.attributes.raw("indices_are_sorted") == "true" else {}
     result = make.add(

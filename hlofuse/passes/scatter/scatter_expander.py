@@ -10,6 +10,7 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.counted_loop import counted_loop
 from hlofuse.passes.common.index_vectors import (
@@ -24,24 +25,24 @@ from hlofuse.passes.common.index_vectors import (
 )
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.reducers import reducer
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ScatterExpander:
+class ScatterExpander(Pass):
     """`scatter_expander` of simple scatters (`kEliminateSimpleScatters`) into one array, with no batch."""
 
     name: ClassVar[str] = "scatter_expander"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode == "scatter" and _is_simple(x):
-                    changed |= replace_instruction(
-                        x, _expanded(x), has_side_effect, relay_control_dependencies=True
-                    )
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        def handle(x: Instruction) -> bool:
+            return _is_simple(x) and replace_instruction(
+                x, _expanded(x), has_side_effect, relay_control_dependencies=True
+            )
+
+        return rewrite_each(module, ["scatter"], handle, recorder)
 
 
 def _is_simple(scatter: Instruction) -> bool:

@@ -10,33 +10,37 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import flat_indices, is_simplified_scatter, moved, reshaped
 from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ScatterSimplifier:
+class ScatterSimplifier(Pass):
     """`scatter_simplifier`; a scatter into a scalar is left alone."""
 
     name: ClassVar[str] = "scatter_simplifier"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode == "scatter" and x.operands[0].shape.dimensions and not is_simplified_scatter(x):
-                    changed |= replace_instruction(
-                        x, _simplified(x), has_side_effect, relay_control_dependencies=True
-                    )
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["scatter"], _handle, recorder)
+
+
+def _handle(x: Instruction) -> bool:
+    return (
+        bool(x.operands[0].shape.dimensions)
+        and not is_simplified_scatter(x)
+        and replace_instruction(x, _simplified(x), has_side_effect, relay_control_dependencies=True)
+    )
 
 
 def _simplified(scatter: Instruction) -> Instruction:
     count = len(scatter.operands) // 2
     bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
     if scatter.attributes.get("input_batching_dims"):
-        raise make.NotRepresentable
+        raise NotRepresentable("a scatter with batch dimensions")
     indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
     said = {
         name: "true"

@@ -12,26 +12,25 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.inlining import inline
+from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class SelectAndScatterExpander:
+class SelectAndScatterExpander(Pass):
     """`select_and_scatter_expander`."""
 
     name: ClassVar[str] = "select_and_scatter_expander"
 
-    def run(self, module: Module) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in computation.post_order():
-                if x.opcode == "select-and-scatter":
-                    changed |= replace_instruction(
-                        x, _expanded(x), has_side_effect, relay_control_dependencies=True
-                    )
-        return changed
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        def handle(x: Instruction) -> bool:
+            return replace_instruction(x, _expanded(x), has_side_effect, relay_control_dependencies=True)
+
+        return rewrite_each(module, ["select-and-scatter"], handle, recorder)
 
 
 def _expanded(x: Instruction) -> Instruction:

@@ -9,13 +9,15 @@ from typing import ClassVar
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import derived
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import expand_each, replaced
 from hlofuse.passes.sort.sort_rewriter import UNASSIGNED
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class EstimateCubSortScratchSize:
+class EstimateCubSortScratchSize(Pass):
     """`deviceless-estimate-cub-sort-scratch-size`.
 
     How much memory CUB asks for depends on its version: the call keeps the one byte that stands for it.
@@ -23,13 +25,11 @@ class EstimateCubSortScratchSize:
 
     name: ClassVar[str] = "deviceless-estimate-cub-sort-scratch-size"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         found = [
             x for c in module.non_fusion_computations() for x in c if custom_call_target(x) == UNASSIGNED
         ]
-        for call in found:
-            _assign(call)
-        return bool(found)
+        return expand_each(found, _assign, recorder)
 
 
 def _assign(call: Instruction) -> None:

@@ -10,12 +10,14 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.rewriting import replaced
 from hlofuse.passes.common.shapes import with_layout
 from hlofuse.passes.sort.comparators import Comparator, comparator_of
 from hlofuse.passes.sort.numpy_order import packed_pairs, radix_keys, unpacked_pairs
 from hlofuse.passes.sort.radix_sort_speed import is_faster_by_radix
+from hlofuse.trace import Recorder
 
 UNASSIGNED = "xla.gpu.ext.cub_sort_unassigned_scratch_size"
 _KEYS = frozenset("bf16 f16 f32 f64 s8 s16 s32 s64 u8 u16 u32 u64".split())
@@ -24,13 +26,13 @@ _VALUE_BITS = (16, 32, 64)
 
 
 @dataclass(frozen=True)
-class SortRewriter:
+class SortRewriter(Pass):
     """`sort-rewriter`, compiled where there is a GPU: without one XLA rewrites only what its tables have."""
 
     device: DeviceDescription
     name: ClassVar[str] = "sort-rewriter"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for sort in [x for x in computation if x.opcode == "sort"]:

@@ -11,18 +11,20 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.cloning import clone_computation, set_called
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class StableSortExpander:
+class StableSortExpander(Pass):
     """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be."""
 
     name: ClassVar[str] = "stable-sort-expander"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             sorts = [i for i in computation.post_order() if i.opcode == "sort" and _is_stable(i)]

@@ -14,12 +14,14 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.reading import ranges_of
-from hlofuse.passes.common.rewriting import visit
+from hlofuse.passes.common.rewriting import expand_each, visit
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.packed_topk import decompose_packed, is_packed
+from hlofuse.trace import Recorder
 
 _TOTAL = frozenset({"f16", "bf16", "f32", "f64"})
 _COMPARED = frozenset({"bf16", "f32", "s32", "u32"})
@@ -28,23 +30,25 @@ _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 
 
 @dataclass(frozen=True)
-class TopkDecomposer:
+class TopkDecomposer(Pass):
     """`topk-decomposer`."""
 
     name: ClassVar[str] = "topk-decomposer"
     of_calls: bool = True
     of_instructions: bool = True
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         found: list[Instruction] = []
         for computation in module.non_fusion_computations():
             visit(computation, lambda x: found.append(x) if self._is_handled(x) else None)
-        for topk in found:
+
+        def handle(topk: Instruction) -> None:
             if is_packed(topk):
                 decompose_packed(topk, _comparator(computation_of(topk), ["s32"], "GT"))
             else:
                 _decompose(topk)
-        return bool(found)
+
+        return expand_each(found, handle, recorder)
 
     def _is_handled(self, x: Instruction) -> bool:
         if x.opcode == "topk":
@@ -117,13 +121,13 @@ def _comparator(computation: Computation, types: list[str], direction: str) -> C
 
 
 @dataclass(frozen=True)
-class TopkRewriter:
+class TopkRewriter(Pass):
     """`topk-rewriter`: sorts of which only the first are read become calls."""
 
     name: ClassVar[str] = "topk-rewriter"
     is_profitable: Callable[[Instruction], bool]
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in list(module.computations):
             for x in computation.post_order():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.dot.gemv_rewriter import GemvRewriter
 from hlofuse.passes.float.bitcast_dtypes_expander import BitcastDtypesExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization
@@ -30,7 +31,6 @@ from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
 from hlofuse.passes.layout.broadcast_canonicalizer import BroadcastCanonicalizer
 from hlofuse.passes.layout.reshape_decomposer import ReshapeDecomposer
 from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification
 from hlofuse.passes.sort.scratch_size import EstimateCubSortScratchSize
 from hlofuse.pipelines.gpu.steps import (
     ALGSIMP_LAST,
@@ -58,17 +58,17 @@ LAYOUT_NORMALIZATION = Pipeline(
 def normalization(device: DeviceDescription) -> Pipeline:
     """`OptimizeHloPostLayoutAssignment`, its first pipeline."""
     triton = _has_triton(device)
-    steps: list[Simplification] = [
+    steps: list[Pass] = [
         ALGSIMP_LAYOUTS,
         BitcastDtypesExpander(),
         FOLDING,
         ReshapeDecomposer(),
         ReduceDecomposer(device),
-        NotRepeated("dot_normalizer"),
+        UnimplementedPass("dot_normalizer"),
     ]
     if triton:
         steps += [
-            NotRepeated("dot_dimension_normalizer"),
+            UnimplementedPass("dot_dimension_normalizer"),
             GemvRewriter(),
             SplitkRewriter(device),
             GemmFusion(device),
@@ -78,7 +78,7 @@ def normalization(device: DeviceDescription) -> Pipeline:
     steps += [
         *paddings(device),
         HloConstantFolding(),
-        NotRepeated("dot-algorithm-rewriter"),
+        UnimplementedPass("dot-algorithm-rewriter"),
         CublasGemmRewriterF8(),
         CublasGemmRewriter(device),
         GemmBroadcastFoldingRewriter(),
@@ -116,7 +116,7 @@ def post_layout_assignment(device: DeviceDescription) -> Pipeline:
     """`OptimizeHloPostLayoutAssignment`, its second pipeline."""
     wide = FloatNormalization("bf16", "f32", computes_bf16(device), enters_custom_fusions=True)
     floats = Pipeline("float_normalization", (wide, SimplifyFPConversions()))
-    steps: tuple[Simplification, ...] = (
+    steps: tuple[Pass, ...] = (
         floats,
         GemmBroadcastFoldingRewriter(),
         ReshapeDecomposer(),

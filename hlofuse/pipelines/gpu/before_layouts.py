@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.slice_sinker import SliceSinker
+from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.call_inliner import CallInliner
 from hlofuse.passes.control_flow.computation_deduplicator import HloComputationDeduplicator
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
@@ -38,7 +39,6 @@ from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
 from hlofuse.passes.scatter.scatter_expander import ScatterExpander
 from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
-from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Unrecorded
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
 from hlofuse.passes.sort.stable_sort_expander import StableSortExpander
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
@@ -61,7 +61,7 @@ PRE_SPMD = Pipeline(
     (
         FlattenCallGraph(),
         CallInliner(),
-        NotRepeated("zero_sized_hlo_elimination"),
+        UnimplementedPass("zero_sized_hlo_elimination"),
         ConditionalCanonicalizer(),
         TopkDecomposer(of_calls=False),
         TopkRewriter(lambda sort: True),
@@ -75,7 +75,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
         Pipeline(
             "simplification",
             (
-                NotRepeated("zero_sized_hlo_elimination"),
+                UnimplementedPass("zero_sized_hlo_elimination"),
                 GatherSimplifier(),
                 GatherExpander(),
                 ScatterSimplifier(),
@@ -83,7 +83,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 ScatterSliceSimplifier(),
                 DotStrengthReduction(device),
                 ALGSIMP,
-                NotRepeated("simplify-sorts"),
+                UnimplementedPass("simplify-sorts"),
                 TUPLES,
                 WhileLoopConstantSinking(),
                 WhileLoopSimplifier(),
@@ -92,7 +92,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 HloConstantFolding(),
                 ConditionalSimplifier(),
                 FOLDING_CONVOLUTIONS,
-                Unrecorded(HloCSE(layout_sensitive=False, only_fusion_computations=False)),
+                HloCSE(layout_sensitive=False, only_fusion_computations=False),
                 DCE,
             ),
         )
@@ -106,35 +106,35 @@ def optimization(device: DeviceDescription) -> Pipeline:
         (
             RaggedDotRewriter(),
             BatchedGatherScatterNormalizer(),
-            NotRepeated("topk-splitter"),
+            UnimplementedPass("topk-splitter"),
             TopkSpecializer(),
             TopkDecomposer(),
             DotDimensionSorter(),
             DotDecomposer(),
-            NotRepeated("result_caster"),
-            NotRepeated("operand_upcaster"),
+            UnimplementedPass("result_caster"),
+            UnimplementedPass("operand_upcaster"),
             DotOperandConverter(),
-            NotRepeated("rng-expander"),
-            NotRepeated("rng-bit-generator-expander"),
-            NotRepeated("permutation_sort_expander"),
+            UnimplementedPass("rng-expander"),
+            UnimplementedPass("rng-bit-generator-expander"),
+            UnimplementedPass("permutation_sort_expander"),
             SortRewriter(device),
             ComparisonExpander({"bf16": "f32"}),
-            NotRepeated("zero_sized_hlo_elimination"),
+            UnimplementedPass("zero_sized_hlo_elimination"),
             SelectAndScatterExpander(),
-            NotRepeated("cholesky_expander"),
-            NotRepeated("scatter_expander"),
-            NotRepeated("qr_expander"),
-            NotRepeated("eigh_expander"),
-            NotRepeated("dynamic-index-splitter"),
+            UnimplementedPass("cholesky_expander"),
+            UnimplementedPass("scatter_expander"),
+            UnimplementedPass("qr_expander"),
+            UnimplementedPass("eigh_expander"),
+            UnimplementedPass("dynamic-index-splitter"),
             CallInliner(),
-            NotRepeated("batchnorm_expander"),
-            NotRepeated("logistic-expander"),
+            UnimplementedPass("batchnorm_expander"),
+            UnimplementedPass("logistic-expander"),
             ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
             FixedPoint(ReduceWindowRewriter()),
-            NotRepeated("reduce-window-resizer"),
-            NotRepeated("scan_expander"),
-            NotRepeated("dynamic_padder"),
+            UnimplementedPass("reduce-window-resizer"),
+            UnimplementedPass("scan_expander"),
+            UnimplementedPass("dynamic_padder"),
             StableSortExpander(),
             _simplification(device),
             DotMerger(_DOT_MERGER_THRESHOLD),

@@ -9,6 +9,7 @@ they change nothing.
 from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.passes.base import Pipeline
 from hlofuse.passes.control_flow.flatten_call_graph import FlattenCallGraph
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
 from hlofuse.passes.dot.dot_dimension_merger import DotDimensionMerger
@@ -17,7 +18,6 @@ from hlofuse.passes.gpu.dynamic_slice_fusion_rewriter import DynamicSliceFusionR
 from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment
 from hlofuse.passes.gpu.triangular_solve_rewriter import TriangularSolveRewriter
 from hlofuse.passes.loop.annotator import WhileLoopTripCountAnnotator
-from hlofuse.passes.simplification import Pipeline
 from hlofuse.pipelines.gpu.after_layouts import (
     LAYOUT_NORMALIZATION,
     normalization,
@@ -27,8 +27,10 @@ from hlofuse.pipelines.gpu.before_layouts import PRE_SPMD, convolutions, optimiz
 from hlofuse.pipelines.gpu.steps import DCE
 
 
-def gpu_pipelines(device: DeviceDescription) -> tuple[Pipeline, ...]:
-    """The pipelines for one device."""
+def before_fusion(device: DeviceDescription | None) -> tuple[Pipeline, ...]:
+    """The pipelines for one device; none unless it is NVIDIA's."""
+    if device is None or device.platform != "CUDA":
+        return ()
     return (
         PRE_SPMD,
         Pipeline("sharding-removal", (ShardingRemover(), DCE)),

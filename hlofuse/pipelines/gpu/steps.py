@@ -7,6 +7,7 @@ from dataclasses import replace
 from hlofuse.passes.algebraic import AlgebraicSimplifier
 from hlofuse.passes.algebraic.options import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
+from hlofuse.passes.base import FixedPoint
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.dot.transpose_folding import TransposeFolding, never
@@ -14,7 +15,6 @@ from hlofuse.passes.gpu.convolutions.normalization import normalized_call
 from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable
 from hlofuse.passes.gpu.matrix_layout import can_fold_transpose
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
-from hlofuse.passes.simplification import FixedPoint, Unrecorded
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 
 _COMMON = Options(
@@ -47,6 +47,6 @@ NORMALIZATION = LayoutNormalization(normalized_call)
 FOLDING = TransposeFolding(can_fold_transpose)
 FOLDING_ALL = TransposeFolding(can_fold_transpose, into_convolutions=True)
 FOLDING_CONVOLUTIONS = TransposeFolding(never, into_convolutions=True)
-TUPLES = Unrecorded(TupleSimplifier())
-DCE = Unrecorded(HloDCE())
-CSE = Unrecorded(HloCSE(only_fusion_computations=False))
+TUPLES = TupleSimplifier()
+DCE = HloDCE()
+CSE = HloCSE(only_fusion_computations=False)

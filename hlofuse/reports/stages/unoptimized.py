@@ -1,6 +1,6 @@
 """A module before optimizations, brought to where fusion begins, as far as XLA's passes are repeated here.
 
-Of the targets in `simplifications.registry` XLA's passes ahead of fusion are repeated in order. Of any other,
+XLA's passes before fusion are repeated in order for targets that list them. For any other,
 calls are inlined, tuples cleaned, equal operations merged, what nothing uses removed and reshapes that move
 nothing made bitcasts. Some passes are repeated for none, so that a replay of the result is approximate.
 """
@@ -19,8 +19,8 @@ from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.pipelines.lowering import pipelines_of
-from hlofuse.pipelines.manager import prepare
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 
 BRIEF = "approximate: from a module before optimizations"
@@ -52,9 +52,10 @@ def beginning_of_fusion(module: Module, target: str, device: DeviceDescription |
 
     HlofuseError where calls would multiply beyond reason.
     """
-    if pipelines_of(target, device):
-        prepared = prepare(module, target, device)
-        more = f", nor here {', '.join(prepared.skipped)}, which failed" if prepared.skipped else ""
+    if before_fusion(target, device):
+        prepared = lower_to_fusion_input(module, target, device)
+        beyond = dict.fromkeys(s.pass_name for s in prepared.left_alone)
+        more = f", nor here all that {', '.join(beyond)} would rewrite" if beyond else ""
         out, worth = prepared.module, _REPEATED.format(more=more)
     else:
         out, worth = _basically_simplified(module), _BASIC

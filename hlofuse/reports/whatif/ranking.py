@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from hlofuse.account import PRIORITY_FUSION, SharedStart, observed_replay
 from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.passes.registry import single_passes
 from hlofuse.pipelines import TARGETS
-from hlofuse.pipelines.pass_list import single_passes
 from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput
 from hlofuse.reports.difference import compare_results, result_of
 from hlofuse.reports.explain.explain import explain

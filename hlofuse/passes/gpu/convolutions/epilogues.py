@@ -12,9 +12,10 @@ from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.algebraic.facts import broadcast_effective_constant
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived, zero
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.convolutions.calls import (
     BIAS_ACTIVATION,
@@ -23,25 +24,25 @@ from hlofuse.passes.gpu.convolutions.calls import (
     configure,
     made_again,
 )
-from hlofuse.passes.simplification import NotRepeatedHere
+from hlofuse.trace import Recorder
 
 _NARROWER = frozenset({"f16", "s8"})
 
 
 @dataclass(frozen=True)
-class CudnnFusedConvRewriter:
+class CudnnFusedConvRewriter(Pass):
     """`cudnn-fused-convolution-rewriter`, of convolutions of floats, whose results are not narrowed."""
 
     name: ClassVar[str] = "cudnn-fused-convolution-rewriter"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         steps: tuple[Callable[[Instruction], bool], ...] = (_scale, _sum, _sum, _scale_side_input, _relu)
         changed = False
         for computation in module.non_fusion_computations():
             for step in (*steps, *steps[1:]):
                 for x in computation.post_order():
                     if x.computation is not None:
-                        changed |= step(x)
+                        changed |= attempt(step, recorder)(x)
         return changed
 
 
@@ -96,11 +97,11 @@ def _scale(multiply: Instruction) -> bool:
 
 
 def _check(x: Instruction) -> bool:
-    """NotRepeatedHere if a result is narrowed, which cuDNN might do."""
+    """NotRepresentable if a result is narrowed, which cuDNN might do."""
     if x.opcode == "convert" and x.shape.element_type in _NARROWER:
         source = x.operands[0]
         if source.opcode == "get-tuple-element" and _is_call(source.operands[0]):
-            raise NotRepeatedHere("a convolution whose result is narrowed")
+            raise NotRepresentable("a convolution whose result is narrowed")
     return False
 
 
@@ -203,5 +204,5 @@ def _is_zero(x: Instruction) -> bool:
 def _number(constant: Instruction) -> float:
     value = scalar_of(constant)
     if value is None or isinstance(value, complex):
-        raise NotRepeatedHere("a factor of unknown value")
+        raise NotRepresentable("a factor of unknown value")
     return printed_number(float(value))

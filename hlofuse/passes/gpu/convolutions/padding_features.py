@@ -16,22 +16,24 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import labels_of
 from hlofuse.passes.common.shapes import array, with_dimensions
 from hlofuse.passes.gpu.convolutions.calls import BACKWARD_FILTER, BACKWARD_INPUT, FORWARD
+from hlofuse.trace import Recorder
 
 _MULTIPLE = 8
 _MOST_BYTES = 1.35
 
 
 @dataclass(frozen=True)
-class CudnnPadForConvolutions:
+class CudnnPadForConvolutions(Pass):
     """`cudnn_pad_for_convolutions`."""
 
     name: ClassVar[str] = "cudnn_pad_for_convolutions"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for call in computation.instructions:

@@ -14,19 +14,21 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import labels_of, window_of
 from hlofuse.passes.common.shapes import array, with_dimensions
 from hlofuse.passes.gpu.convolutions.calls import BACKWARD_FILTER, BACKWARD_INPUT, NAMES
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ConvPaddingLegalization:
+class ConvPaddingLegalization(Pass):
     """`conv-padding-legalization`, of convolutions that are calls by then."""
 
     name: ClassVar[str] = "conv-padding-legalization"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for call in computation.instructions:

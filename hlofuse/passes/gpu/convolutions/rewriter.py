@@ -11,9 +11,10 @@ from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, numbers
 from hlofuse.passes.common.reading import labels_of, window_of
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
 from hlofuse.passes.common.shapes import array, unmodified_dimensions
 from hlofuse.passes.gpu.convolutions.calls import (
     BACKWARD_FILTER,
@@ -23,22 +24,23 @@ from hlofuse.passes.gpu.convolutions.calls import (
     NAMES,
     config_text,
 )
-from hlofuse.passes.simplification import NotRepeatedHere
+from hlofuse.trace import Recorder
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64"})
 
 
 @dataclass(frozen=True)
-class ConvRewriter:
+class ConvRewriter(Pass):
     """`conv-rewriter`, of convolutions of floats wider than a byte."""
 
     name: ClassVar[str] = "conv-rewriter"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        rewrite = attempt(_rewrite, recorder)
         changed = False
         for computation in module.non_fusion_computations():
             for x in [i for i in computation if i.opcode == "convolution"]:
-                changed |= _rewrite(x)
+                changed |= rewrite(x)
         return changed
 
 
@@ -52,7 +54,7 @@ class _Call(NamedTuple):
 def _rewrite(conv: Instruction) -> bool:
     types = {x.shape.element_type for x in (conv, *conv.operands)}
     if not types <= _TYPES:
-        raise NotRepeatedHere("a convolution of other element types")
+        raise NotRepresentable("a convolution of other element types")
     found = _backward_input(conv) or _backward_filter(conv) or _forward(conv)
     if found is None:
         return False
@@ -133,7 +135,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
         labels.kernel_spatial_dimensions
     )
     if not is_turned and _is_of_one_dimension(conv) and kernel.operands[0].opcode == "reverse":
-        raise NotRepeatedHere("the gradient of a convolution in one dimension")
+        raise NotRepresentable("the gradient of a convolution in one dimension")
     is_trivial = kernel.opcode == "constant" or all(d.size == 1 for d in window)
     if not is_turned and not (is_trivial and any(d.base_dilation != 1 for d in window)):
         return None

@@ -8,18 +8,20 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.rewriting import visit_module
 from hlofuse.passes.gpu.cublas.calls import config_of, configure, is_call
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class GemmBroadcastFoldingRewriter:
+class GemmBroadcastFoldingRewriter(Pass):
     """`cublas-gemm-broadcast-folding-rewriter`: cuBLAS reads a matrix again for each of a batch."""
 
     name: ClassVar[str] = "cublas-gemm-broadcast-folding-rewriter"
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["custom-call"], lambda x: is_call(x) and _fold(x))
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["custom-call"], lambda x: is_call(x) and _fold(x), recorder)
 
 
 def _fold(call: Instruction) -> bool:

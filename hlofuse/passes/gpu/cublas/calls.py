@@ -16,7 +16,7 @@ from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import derived
-from hlofuse.passes.simplification import NotRepeatedHere
+from hlofuse.passes.common.rewriting import NotRepresentable
 
 TARGET = "__cublas$lt$matmul"
 _UNSET = "ALG_UNSET"
@@ -57,7 +57,7 @@ def configure(call: Instruction, config: dict[str, Any]) -> None:
 def _config(dot: Instruction) -> dict[str, Any]:
     dims = DotDimensions.of(dot)
     if dot.attributes.raw("algorithm") is not None:
-        raise NotRepeatedHere("a product by a given algorithm")
+        raise NotRepresentable("a product by a given algorithm")
     said = dot.attributes.get("frontend_attributes") or {}
     precision = dot.attributes.raw("operand_precision")
     words = precision.strip("{}").upper().split(",") if precision else ["DEFAULT", "DEFAULT"]

@@ -16,9 +16,8 @@ from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import scalar_of, text_of
 from hlofuse.passes.common.make import added, bitcast, copy_of, derived, zero
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import NotRepresentable, replaced
 from hlofuse.passes.gpu.cublas.calls import config_of, configure, is_call, made_again
-from hlofuse.passes.simplification import NotRepeatedHere
 
 _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 _PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "f32"), ("f32", "f32")})
@@ -44,7 +43,7 @@ def with_factor(multiply: Instruction) -> bool:
         ):
             return False
         if isinstance(value, complex):
-            raise NotRepeatedHere("a complex factor")
+            raise NotRepresentable("a complex factor")
         config["alpha_real"] = printed_number(float(value) * config["alpha_real"])
         configure(call, config)
         return replaced(multiply, call)
@@ -76,7 +75,7 @@ def with_activation(x: Instruction) -> bool:
         config["epilogue"] = kind if config["epilogue"] == "DEFAULT" else f"BIAS_{kind}"
         if kind == "GELU_AUX":
             if source.opcode == "slice":
-                raise NotRepeatedHere("a padded product that is read before and behind its activation")
+                raise NotRepresentable("a padded product that is read before and behind its activation")
             return _with_input(x, source, call, config)
         new = made_again(call, call.operands, config, call.shape)
         return replaced(x, _cloned(source, call, new))

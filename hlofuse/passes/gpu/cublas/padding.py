@@ -11,24 +11,26 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.rewriting import replaced
 from hlofuse.passes.gpu.matrix_layout import is_for_cublas
+from hlofuse.trace import Recorder
 
 _MULTIPLES = (("s8", 7, 4), ("f16", 7, 8), ("bf16", 8, 8))
 """Element types, since which compute capability, and to a multiple of what (`CublasPaddingRequirements`)."""
 
 
 @dataclass(frozen=True)
-class CublasPadForGemms:
+class CublasPadForGemms(Pass):
     """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for."""
 
     name: ClassVar[str] = "cublas-pad-for-gemms"
     element_type: str
     multiple: int
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             for dot in [i for i in computation if i.opcode == "dot"]:

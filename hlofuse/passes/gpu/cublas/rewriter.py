@@ -12,14 +12,15 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import replaced, visit, visit_module
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced, visit, visit_module
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.cublas.batches import has_two_batches, with_one_batch
 from hlofuse.passes.gpu.cublas.calls import called_instead, config_of, is_call
 from hlofuse.passes.gpu.cublas.epilogues import with_activation, with_factor, with_sum
 from hlofuse.passes.gpu.matrix_layout import is_for_cublas, is_tiny
-from hlofuse.passes.simplification import NotRepeatedHere
+from hlofuse.trace import Recorder
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
@@ -28,19 +29,19 @@ _HANDLED = frozenset({"dot", "multiply", "add", "maximum"})
 
 
 @dataclass(frozen=True)
-class CublasGemmRewriter:
+class CublasGemmRewriter(Pass):
     """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers.
 
-    Modules with other products for cuBLAS are not repeated: there it raises NotRepeatedHere.
+    It leaves other products for cuBLAS alone.
     """
 
     name: ClassVar[str] = "cublas-gemm-rewriter"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
-            changed |= visit(computation, _handle, _HANDLED)
+            changed |= visit(computation, attempt(_handle, recorder), _HANDLED)
             changed |= self._add_workspaces(computation)
         return changed
 
@@ -55,15 +56,15 @@ class CublasGemmRewriter:
 
 
 @dataclass(frozen=True)
-class CublasGemmRewriterF8:
+class CublasGemmRewriterF8(Pass):
     """`cublas-gemm-rewriter` for floats of 8 bits, which comes first: in all others it makes two batch
     dimensions one.
     """
 
     name: ClassVar[str] = "cublas-gemm-rewriter"
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["dot"], self._normalize)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["dot"], self._normalize, recorder)
 
     def _normalize(self, dot: Instruction) -> bool:
         if not is_for_cublas(dot) or not has_two_batches(dot):
@@ -86,7 +87,7 @@ def _handle_dot(dot: Instruction) -> bool:
     of = dot.shape.element_type
     types = {x.shape.element_type for x in (dot, *dot.operands)}
     if of != "s32" and not (types <= _TYPES and len(types) == 1):
-        raise NotRepeatedHere("a product of other element types")
+        raise NotRepresentable("a product of other element types")
     return not (is_tiny(dot) and of in _SMALL_IN_KERNELS) and replaced(dot, called_instead(dot))
 
 

@@ -8,26 +8,26 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, made_dot
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import expand_each, replaced
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class DotDimensionSorter:
+class DotDimensionSorter(Pass):
     """`dot_dimension_sorter`: where that does not put the other operand's out of order."""
 
     name: ClassVar[str] = "dot_dimension_sorter"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         found = [
             x
             for computation in module.non_fusion_computations()
             for x in computation
             if x.opcode == "dot" and _is_unsorted(x)
         ]
-        for dot in found:
-            _sort(dot)
-        return bool(found)
+        return expand_each(found, _sort, recorder)
 
 
 def _is_unsorted(dot: Instruction) -> bool:

@@ -10,31 +10,34 @@ from typing import ClassVar
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, numbers, zero
 from hlofuse.passes.common.reducers import reducer
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import attempt, replaced
 from hlofuse.passes.common.shapes import inserted, permuted, without
 from hlofuse.passes.gpu.gemm.legacy_support import can_handle_gemm
 from hlofuse.passes.gpu.gemm.splitk import sum_type
 from hlofuse.passes.gpu.matrix_layout import is_tiny
+from hlofuse.trace import Recorder
 
 _SMALL = 10_000_000
 
 
 @dataclass(frozen=True)
-class DotStrengthReduction:
+class DotStrengthReduction(Pass):
     """`dot-strength-reduction`; products by another algorithm than the usual one are left as they are."""
 
     name: ClassVar[str] = "dot-strength-reduction"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        expand = attempt(lambda dot: replaced(dot, _expanded(dot)), recorder)
         changed = False
         for computation in module.non_fusion_computations():
             dots = [i for i in computation.post_order() if i.opcode == "dot" and self._matches(i)]
             for dot in dots:
-                changed |= replaced(dot, _expanded(dot))
+                changed |= expand(dot)
         return changed
 
     def _matches(self, dot: Instruction) -> bool:

@@ -17,11 +17,13 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
 from hlofuse.passes.gpu.gemm.propagation import Side, carried, carried_if_worth
 from hlofuse.passes.gpu.matrix_layout import is_tiny
+from hlofuse.trace import Recorder
 
 _MOST_PARAMETERS = 4
 """Of one operand of the dot."""
@@ -29,13 +31,13 @@ _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
 
 @dataclass(frozen=True)
-class GemmFusion:
+class GemmFusion(Pass):
     """`triton-gemm-rewriter`."""
 
     name: ClassVar[str] = "triton-gemm-rewriter"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         support = TritonSupport(self.device)
 
         def handle(dot: Instruction) -> bool:
@@ -43,7 +45,7 @@ class GemmFusion:
                 return False
             return support.instruction(dot) is None and _Growing(dot, self.device).fuse()
 
-        return visit_module(module, ["dot"], handle)
+        return visit_module(module, ["dot"], handle, recorder)
 
 
 class _Growing:

@@ -12,6 +12,7 @@ from hlofuse.ir.computation import Computation
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import derived, numbers
 from hlofuse.passes.common.rewriting import visit_module
 from hlofuse.passes.gpu.gemm.bitcast_shapes import (
@@ -20,18 +21,19 @@ from hlofuse.passes.gpu.gemm.bitcast_shapes import (
     broadcast_of_bitcast,
     transpose_of_bitcast,
 )
+from hlofuse.trace import Recorder
 
 _VIEWS = ("bitcast", "reshape")
 
 
 @dataclass(frozen=True)
-class HoistFusedBitcasts:
+class HoistFusedBitcasts(Pass):
     """`hoist-fused-bitcasts`: into those who call; a bitcast at the root is put there to be taken along."""
 
     name: ClassVar[str] = "hoist-fused-bitcasts"
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["fusion"], _hoist)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["fusion"], _hoist, recorder)
 
 
 def _hoist(fusion: Instruction) -> bool:

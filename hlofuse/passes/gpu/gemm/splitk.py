@@ -11,12 +11,14 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, made_dot
 from hlofuse.passes.common.layout_shapes import relaid
 from hlofuse.passes.common.make import added, numbers, zero
 from hlofuse.passes.common.reducers import reducer
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
 
 _TILE = 128
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -32,14 +34,14 @@ class _Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SplitkRewriter:
+class SplitkRewriter(Pass):
     """`splitk-rewriter`: a dimension `k` becomes a batch of parts, summed by a reduction behind."""
 
     name: ClassVar[str] = "splitk-rewriter"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["dot"], self._split)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["dot"], self._split, recorder)
 
     def _split(self, dot: Instruction) -> bool:
         dims = DotDimensions.of(dot)

@@ -11,20 +11,22 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Layout
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, made_dot
 from hlofuse.passes.common.make import added
+from hlofuse.trace import Recorder
 
 _SMALLEST_LEFT = 64
 _MOVES = frozenset("bitcast broadcast constant get-tuple-element parameter reshape transpose".split())
 
 
 @dataclass(frozen=True)
-class GemmFusionSwapOperands:
+class GemmFusionSwapOperands(Pass):
     """`gemm-fusion-swap-operands`: a bitcast restores the order of the result's dimensions."""
 
     name: ClassVar[str] = "gemm-fusion-swap-operands"
 
-    def run(self, module: Module) -> bool:
+    def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.computation_post_order():
             fusion = computation.fusion

@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import with_layout, without
@@ -19,18 +20,19 @@ from hlofuse.passes.gpu.reductions.reduces import (
     made_reduce,
     results_of,
 )
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ReduceDecomposer:
+class ReduceDecomposer(Pass):
     """`reduce-decomposer`; what has an emitter of its own may leave its result in another layout."""
 
     device: DeviceDescription
     name: ClassVar[str] = "reduce-decomposer"
 
-    def run(self, module: Module) -> bool:
-        equalized = visit_module(module, ["reduce"], _equalize)
-        return visit_module(module, ["reduce"], self._handle) or equalized
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        equalized = visit_module(module, ["reduce"], _equalize, recorder)
+        return visit_module(module, ["reduce"], self._handle, recorder) or equalized
 
     def _handle(self, reduce: Instruction) -> bool:
         return not has_own_emitter(reduce, self.device) and _decompose(reduce)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import without_ones
@@ -18,16 +19,17 @@ from hlofuse.passes.gpu.reductions.reduces import (
     replaced_through_bitcasts,
     results_of,
 )
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ReductionDegenerateDimRemover:
+class ReductionDegenerateDimRemover(Pass):
     """`reduction-degenerate-dim-remover`: the inputs become bitcasts, and so does what reduces nothing."""
 
     name: ClassVar[str] = "reduction-degenerate-dim-remover"
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["reduce"], _remove)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["reduce"], _remove, recorder)
 
 
 def _remove(reduce: Instruction) -> bool:

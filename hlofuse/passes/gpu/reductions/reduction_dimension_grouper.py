@@ -8,20 +8,22 @@ from typing import ClassVar
 
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import bitcast
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.reductions.reduces import inputs_of, made_reduce
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ReductionDimensionGrouper:
+class ReductionDimensionGrouper(Pass):
     """`reduction-dimension-grouper`: `[2,3,4]` reduced over 1 and 2 becomes `[2,12]` reduced over 1."""
 
     name: ClassVar[str] = "reduction-dimension-grouper"
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["reduce"], _group)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["reduce"], _group, recorder)
 
 
 def _group(reduce: Instruction) -> bool:

@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.layout_shapes import physical
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import visit_module
@@ -20,10 +21,11 @@ from hlofuse.passes.gpu.reductions.reduces import (
     replaced_through_bitcasts,
     results_of,
 )
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ReductionLayoutNormalizer:
+class ReductionLayoutNormalizer(Pass):
     """`reduction-layout-normalizer`: dimensions are renumbered as they lie in memory.
 
     A reduction of several arrays is made anew even where nothing is to be renumbered, as by XLA.
@@ -31,8 +33,8 @@ class ReductionLayoutNormalizer:
 
     name: ClassVar[str] = "reduction-layout-normalizer"
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["reduce"], _normalize)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["reduce"], _normalize, recorder)
 
 
 def _normalize(reduce: Instruction) -> bool:

@@ -9,20 +9,22 @@ from typing import ClassVar
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.reductions.reduces import has_own_emitter, made_reduce
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ReductionSplitter:
+class ReductionSplitter(Pass):
     """`reduction-splitter`: the largest dimension first, the others in a second reduction."""
 
     name: ClassVar[str] = "reduction-splitter"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["reduce"], self._split)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["reduce"], self._split, recorder)
 
     def _split(self, reduce: Instruction) -> bool:
         dimensions = reduce.dimensions

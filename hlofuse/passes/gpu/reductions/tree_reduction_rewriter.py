@@ -11,6 +11,7 @@ from hlofuse.cost.gpu.reductions import Reduction, is_race_free, race_free_bound
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, bitcast
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array, without
@@ -21,17 +22,18 @@ from hlofuse.passes.gpu.reductions.reduces import (
     kind_of,
     made_reduce,
 )
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class TreeReductionRewriter:
+class TreeReductionRewriter(Pass):
     """`tree-reduction-rewriter`: a long dimension `k` becomes `k1 x k2`, padded where it does not divide."""
 
     name: ClassVar[str] = "tree-reduction-rewriter"
     device: DeviceDescription
 
-    def run(self, module: Module) -> bool:
-        return visit_module(module, ["reduce"], self._rewrite)
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["reduce"], self._rewrite, recorder)
 
     def _rewrite(self, reduce: Instruction) -> bool:
         if not has_own_emitter(reduce, self.device):

@@ -1,0 +1,137 @@
+"""No pass raises or breaks a module, in whatever order passes run."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hlofuse.analysis.release import RELEASES
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.ir.verifier import check_module
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.registry import make_pass, single_passes
+from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
+from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
+from hlofuse.pipelines.targets import TARGETS, before_fusion
+from hlofuse.replay import replay
+from hlofuse.trace import Recorder
+
+from .packed import archive
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+LARGEST = 20_000
+"""Characters of a module: larger ones say no more and take longer."""
+
+
+@cache
+def every_pass() -> list[Pass]:
+    """Each with all the options it has before fusion, and all fusion passes of all targets."""
+    found: list[Pass] = []
+    for target, device in (("cpu", None), ("gpu", "h100_sxm"), ("gpu", "v100")):
+        tops = before_fusion(target, load_device(device) if device is not None else None)
+        found += [p for top in tops for p in top.flattened()]
+    single = [p for p in found if not isinstance(p, Pipeline | FixedPoint | UnimplementedPass)]
+    for name, target in TARGETS.items():
+        lists = [target.passes, *target.options.values(), *(a.passes for a in target.additions)]
+        texts = dict.fromkeys(text for passes in lists for text in single_passes(passes))
+        context = {
+            "device": load_device("h100_sxm") if target.needs_device else None,
+            "release": RELEASES[target.release],
+        }
+        single += [make_pass(text, name, **context) for text in texts]
+    return single
+
+
+@cache
+def texts() -> list[str]:
+    found = [path.read_text(encoding="utf-8") for path in sorted(SAMPLES.rglob("*.hlo"))]
+    for name in ("cpu", "gpu-h100_sxm"):
+        found += [text for case in archive(name).values() for text in case.values()]
+    return [text for text in found if len(text) < LARGEST]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_passes_in_random_order_leave_a_whole_module(seed: int) -> None:
+    chosen = random.Random(seed)
+    for text in chosen.sample(texts(), 8):
+        module, done = parse_module(text), []
+        for step in chosen.sample(every_pass(), 15):
+            done.append(step.name)
+            try:
+                step.run(module, Recorder())
+                check_module(module)
+                parse_module(print_module(module))
+            except Exception as error:
+                raise AssertionError(f"after {done} of\n{text}") from error
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [(GatherSimplifier(), "gather"), (ScatterSimplifier(), "scatter")],
+)
+def test_gathers_and_scatters_with_batch_dimensions_are_left_alone_and_recorded(
+    step: Pass, kind: str
+) -> None:
+    """Their normalizer comes first in XLA's order."""
+    text = """HloModule m
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[4,8], i: s32[4,1], u: f32[4]) -> (f32[4], f32[4,8]) {
+  %p = f32[4,8]{1,0} parameter(0)
+  %i = s32[4,1]{1,0} parameter(1)
+  %u = f32[4]{0} parameter(2)
+  %g = f32[4]{0} gather(%p, %i), offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, \
+operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,1}
+  %s = f32[4,8]{1,0} scatter(%p, %i, %u), update_window_dims={}, inserted_window_dims={1}, \
+scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, \
+index_vector_dim=1, to_apply=%add
+  ROOT %t = (f32[4]{0}, f32[4,8]{1,0}) tuple(%g, %s)
+}
+"""
+    module, recorder = parse_module(text), Recorder()
+    before = print_module(module)
+    recorder.begin_pass(step.name)
+    assert not step.run(module, recorder)
+    assert print_module(module) == before
+    assert [s.reason for s in recorder.left_alone] == [f"a {kind} with batch dimensions"]
+
+
+def test_a_scalar_reduction_of_triton_writes_a_further_output() -> None:
+    module = parse_module(
+        """HloModule m
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+%triton (q: f32[64]) -> f32[] {
+  %q = f32[64]{0} parameter(0)
+  %z = f32[] constant(0)
+  ROOT %r = f32[] reduce(%q, %z), dimensions={0}, to_apply=%add
+}
+
+ENTRY %main (p: f32[64]) -> (f32[64], f32[]) {
+  %p = f32[64]{0} parameter(0)
+  %e = f32[64]{0} exponential(%p)
+  %f = f32[] fusion(%e), kind=kCustom, calls=%triton, backend_config={"fusion_backend_config":\
+{"kind":"__triton","block_level_fusion_config":{"num_warps":"1","output_tiles":[{"sizes":[]}],\
+"num_ctas":1,"num_stages":1}}}
+  ROOT %t = (f32[64]{0}, f32[]) tuple(%e, %f)
+}
+"""
+    )
+    result = replay(module, "gpu", device="h100_sxm", option="triton-multi-output")
+    check_module(result.after)
+    assert [e.kind for e in result.events if e.event == "fuse"] == ["multi-output"]
