@@ -9,13 +9,13 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.render import labels
 from hlofuse.render.arranging.acyclic import convex
 from hlofuse.render.arranging.fold import fold, is_too_tall
 from hlofuse.render.arranging.islands import split
 from hlofuse.render.arranging.proportions import columns, is_tall
 from hlofuse.render.arranging.reduction import thin
 from hlofuse.render.build import Builder, kernel_numbers
+from hlofuse.render.labels import role
 from hlofuse.render.options import VIEWS, Options
 from hlofuse.render.pair import Pair, pair_of
 from hlofuse.render.planning.panel_plan import PanelPlan
@@ -191,7 +191,7 @@ def _panel_title(computation: Computation) -> str:
     if caller is None:
         return name
     attribute = next((a for a, c in caller.called if c is computation), "")
-    return f"{name}, {labels.role(attribute)} of {shorten(caller.name, 40)}"
+    return f"{name}, {role(attribute)} of {shorten(caller.name, 40)}"
 
 
 def _moved(module: Module) -> int:

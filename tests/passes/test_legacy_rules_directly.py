@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.expensive import is_expensive
 from hlofuse.analysis.release import JAXLIB_0_4_35
-from hlofuse.cost.gpu import load_device
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir import parse_module
 from hlofuse.ir.module import Module

@@ -10,7 +10,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.algebraic import AlgebraicSimplifier
+from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.simplification import FixedPoint, NotRepeated, Pipeline, Simplification, pipelines_in
 from hlofuse.pipelines import manager as running
 from hlofuse.pipelines.lowering import pipelines_of

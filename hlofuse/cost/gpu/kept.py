@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.pair import Pair
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 Timed: TypeAlias = "Pair | Estimate"
 """What has the ticks of a pair: its structure if they are all that was asked for."""

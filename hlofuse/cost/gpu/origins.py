@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.pair import Pair
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 Origin = tuple[int, int]
 """Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""

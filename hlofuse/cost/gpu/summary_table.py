@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.origins import Origin
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.shapes import ShapeTable
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 class SummaryTable:

@@ -12,8 +12,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import move_control_dependencies
 from hlofuse.passes.base import Pass
+from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.fusion_wrapper import RULES
-from hlofuse.rules.verdict import first_verdict
 from hlofuse.trace import Recorder
 
 _ENTERED = frozenset({"conditional", "while", "call", "async-start"})

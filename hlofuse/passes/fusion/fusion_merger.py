@@ -18,6 +18,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
+from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.fusion_merger import (
     MERGE_RULES,
     MERGED,
@@ -29,8 +30,7 @@ from hlofuse.rules.fusion_merger import (
 )
 from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.rules.gpu_instruction_fusion import GpuFusionState, GpuPair
-from hlofuse.rules.plugin import pair_refusal
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 

@@ -15,10 +15,10 @@ from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
+from hlofuse.rules.evaluate import pair_verdict
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
 from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
-from hlofuse.rules.plugin import pair_verdict
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

@@ -19,6 +19,7 @@ from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_k
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
+from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
     CONSUMER_RULES,
@@ -31,8 +32,7 @@ from hlofuse.rules.gpu_multi_output_fusion import (
 )
 from hlofuse.rules.gpu_multi_output_fusion.producer import ANOTHER_PREFERRED, SAVES_TIME, is_possible_root
 from hlofuse.rules.gpu_multi_output_fusion.siblings import IS_CONSTANT, IS_SCALAR, SHARED_READ
-from hlofuse.rules.plugin import pair_refusal
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 

@@ -22,6 +22,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue
 from hlofuse.passes.fusion.globally_unfusible import globally_unfusible
 from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.evaluate import pair_verdict
 from hlofuse.rules.instruction_fusion.driver import (
     CANNOT_BE_DUPLICATED,
     MULTI_OUTPUT_CYCLE,
@@ -36,7 +37,6 @@ from hlofuse.rules.instruction_fusion.duplication import (
 )
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.instruction_fusion.question import FusionState, Pair
-from hlofuse.rules.plugin import pair_verdict
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

@@ -19,9 +19,9 @@ from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.dce import HloDCE
 from hlofuse.rules import multi_output_fusion as rules
+from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
-from hlofuse.rules.plugin import pair_refusal
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 

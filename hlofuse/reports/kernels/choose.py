@@ -16,8 +16,9 @@ from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters
+from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.settings import AS_XLA
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

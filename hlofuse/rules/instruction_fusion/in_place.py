@@ -11,7 +11,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.in_place import InPlacePair, in_place_pairs
 from hlofuse.analysis.reachability import Reachability
 from hlofuse.analysis.tuples import follow_tuples
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.instruction_fusion import in_place_slices
 from hlofuse.rules.instruction_fusion.question import Pair

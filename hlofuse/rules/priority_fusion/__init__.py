@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from hlofuse.cost.gpu.atoms import SCATTERS
 from hlofuse.cost.gpu.pair import Pair as Structure
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.instruction_fusion.question import Pair

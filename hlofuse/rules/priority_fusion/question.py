@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.pair import Pair
-from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.instruction_fusion.question import FusionState
 from hlofuse.rules.settings import Settings
 

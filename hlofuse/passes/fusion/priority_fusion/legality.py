@@ -12,13 +12,15 @@ from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.pair import Pair
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
+from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.fusion.priority_fusion.structural_ids import PairId, StructuralIds
+from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
-from hlofuse.rules.plugin import pair_refusal, pair_verdict
 from hlofuse.rules.priority_fusion import (
     IN_PLACE_RULES,
     OF_CONSUMER,
@@ -36,7 +38,7 @@ from hlofuse.rules.priority_fusion import (
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 
 _NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
 _Edge: TypeAlias = "Verdict | Pair"
