@@ -36,11 +36,11 @@ from hlofuse.rules.instruction_fusion.duplication import (
     producer_is_root,
 )
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
-from hlofuse.rules.instruction_fusion.question import FusionState, Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair, FusionState
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
-BASE_RULES: tuple[Callable[[Pair], Verdict | None], ...] = (
+BASE_RULES: tuple[Callable[[CandidatePair], Verdict | None], ...] = (
     producer_is_root,
     expensive_would_be_duplicated,
     pass_cannot_duplicate,
@@ -64,7 +64,7 @@ class InstructionFusion(Pass):
 class FusionDriver:
     """One run of the pass: walks, asks, applies, records. Targets override the hooks."""
 
-    rules: tuple[Callable[[Pair], Verdict | None], ...] = BASE_RULES
+    rules: tuple[Callable[[CandidatePair], Verdict | None], ...] = BASE_RULES
     """Asked in order; the first that settles the pair decides, and if none does it is allowed."""
     release: Release = JAXLIB_0_11_1
 
@@ -91,7 +91,7 @@ class FusionDriver:
 
     def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
         """The rules' answer for one pair (`ShouldFuse`)."""
-        pair = Pair(consumer.operands[operand_index], consumer, operand_index, self.state)
+        pair = CandidatePair(consumer.operands[operand_index], consumer, operand_index, self.state)
         verdict = pair_verdict(self.rules, pair, self.state.settings, pair.producer, consumer)
         return verdict or Verdict(NOTHING_AGAINST)
 

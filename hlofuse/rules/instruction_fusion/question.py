@@ -34,7 +34,7 @@ class FusionState:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CandidatePair:
     """The question: `producer` is operand `operand_index` of `consumer`."""
 
     producer: Instruction

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.tiling.refusals import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
@@ -35,11 +35,11 @@ class PriorityPair:
     producer: Instruction
     consumer: Instruction
     state: PriorityState
-    known: Pair | None = None
+    known: SummaryPair | None = None
     """The structure of the two, where somebody has it already."""
 
     @property
-    def structure(self) -> Pair:
+    def structure(self) -> SummaryPair:
         """What there is to know of the two whatever their names."""
         pair = self.known
         if pair is None:

@@ -10,7 +10,7 @@ from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
-from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.tiling.refusals import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
@@ -41,7 +41,7 @@ from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
 
 _NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
-_Edge: TypeAlias = "Verdict | Pair"
+_Edge: TypeAlias = "Verdict | SummaryPair"
 """What is known of a producer and a consumer: the refusal, or the structure where the pair is allowed."""
 
 
@@ -79,7 +79,7 @@ class Legality:
         self._limits = Limits(model.device, settings)
         self._admits_small = self._limits.admit_small
         self._alone: dict[Instruction, _Alone] = {}
-        self._by_structure: dict[Pair, _Edge] = {}
+        self._by_structure: dict[SummaryPair, _Edge] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
         self._tilings: dict[PairId, Tiling | Refusal] = {}
@@ -158,7 +158,7 @@ class Legality:
         rules: Sequence[PairRule],
         producer: Instruction,
         consumer: Instruction,
-        pair: Pair | None = None,
+        pair: SummaryPair | None = None,
     ) -> Verdict | None:
         return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
 
@@ -172,10 +172,10 @@ class Legality:
         self.allowed[producer, consumer] = verdict
         return None
 
-    def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
+    def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
         edge = self._kept[producer].answers.get(consumer)
-        return edge if isinstance(edge, Pair) else self._model.pair(producer, consumer)
+        return edge if isinstance(edge, SummaryPair) else self._model.pair(producer, consumer)
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
@@ -189,7 +189,7 @@ class Legality:
                 edge = known.get(user)
                 if edge is None:
                     edge = known[user] = self._ask(producer, user)
-                if not isinstance(edge, Pair):
+                if not isinstance(edge, SummaryPair):
                     return edge, user
         return (_ONLY_BITCASTS, None) if only_bitcasts else None
 
