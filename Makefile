@@ -33,6 +33,7 @@ lint: $(READY) size ## Check style, types, import direction and the size budget.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/lint_imports.py
 
 size: $(READY) ## Print the figures of the size budget; fail above it.
 	$(BIN)/python tools/size.py

@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "parse"))
 from same import differences
 
 from hlofuse.ir import HloParseError, Module, parse_module, print_module
+from hlofuse.ir.text.build import parse_by_grammar
 from hlofuse.ir.text.fallback import GrammarPieces
 from hlofuse.ir.text.fast import read_fast
 from hlofuse.ir.text.fast_path_miss import Declined
-from hlofuse.ir.text.grammar import parse_module as parse_by_grammar
 from hlofuse.ir.verifier import verify_module
 
 SAMPLES = Path(__file__).parents[1] / "samples"

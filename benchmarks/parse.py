@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from stacked import count, stacked, with_unique_attributes
 
-from hlofuse.ir import Module, attribute_memo, parse_module
+from hlofuse.ir import Module, parse_module
+from hlofuse.ir.attributes import cache
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "cpu" / "gpt2_block" / "before.hlo"
 
@@ -37,7 +38,7 @@ except ImportError:
 
 def read_all_attributes(text: str) -> Module:
     """The module with every attribute of every instruction typed."""
-    attribute_memo.forget()
+    cache.forget()
     module = parse_module(text)
     for computation in module.computations:
         for instruction in computation:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from hlofuse.ir import parse_module
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.replay import replay
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "cpu.tar.xz"

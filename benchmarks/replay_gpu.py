@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from replay import count, stacked
 
 from hlofuse.ir import parse_module
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.replay import replay
 from hlofuse.trace import Recorder
 

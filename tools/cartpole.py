@@ -27,9 +27,7 @@ from hlofuse.format.markdown import table
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.replay import Replay, ReplayInput, replay
 from hlofuse.reports.explain.cost_phrases import us_text
 from hlofuse.reports.explain.explain import explain

@@ -28,7 +28,7 @@ from hlofuse.verifier.structure import Structures
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.order.estimate import MECHANISMS, estimate_order
 from hlofuse.pipelines import replay
 from hlofuse.replay import ReplayInput

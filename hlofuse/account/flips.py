@@ -12,7 +12,7 @@ from hlofuse.account.sums import sums
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 NUMBERS = ("memory_bandwidth", "l2_cache_size", "core_count", "clock_rate_ghz", "fpus_per_core")
 _DOUBLINGS = 5

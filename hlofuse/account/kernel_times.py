@@ -8,7 +8,7 @@ from hlofuse.account.tiles import tiling_of
 from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
 from hlofuse.rules.gpu_fusible import may_be_fused

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from hlofuse.account.figures import StepCost, kernel_time
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.replay import ReplayObserver
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 

@@ -12,7 +12,7 @@ from hlofuse.account.sums import pair_estimate, sums
 from hlofuse.account.tiles import reads_of, tiling_of
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.terms import OperandRead
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 
 if TYPE_CHECKING:

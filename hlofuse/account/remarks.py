@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _WARP = 32
 _ALIGNED, _UNALIGNED = 6, 400  # operations for each element, see cost/gpu/op_costs.py

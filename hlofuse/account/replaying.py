@@ -21,8 +21,7 @@ from hlofuse.account.sums import pair_estimate, sums
 from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, replay
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event

@@ -8,8 +8,8 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling import Tiling
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
 

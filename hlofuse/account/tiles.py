@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.terms import OperandRead, operand_reads, pair_operand_reads
-from hlofuse.cost.tiling import Tiling, is_generic_triton_fusion
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.ir.graph import Instruction
 
 if TYPE_CHECKING:
     from hlofuse.cost.tiling.terms import TileRead

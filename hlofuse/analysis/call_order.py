@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from hlofuse.ir.computation import Computation
+from hlofuse.ir.graph import Computation
 
 
 class CallOrder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 def dimension_numbers(convolution: Instruction) -> ConvolutionDimensionNumbers | None:

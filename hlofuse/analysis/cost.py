@@ -20,8 +20,7 @@ from hlofuse.analysis.shape_size import leaves_size, shape_size
 from hlofuse.analysis.window import window_dimensions
 
 if TYPE_CHECKING:
-    from hlofuse.ir.computation import Computation
-    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.graph import Computation, Instruction
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from hlofuse.analysis.custom_calls import is_radix_sort
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 
 # Said about an instruction, or written down differently by who wrote it.
 _NOT_COMPARED = frozenset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 EIGEN, VECTOR, NAIVE = "Eigen", "matrix-vector loop", "plain loops"
 _EIGEN_TYPES = frozenset({"f16", "f32", "f64", "c64", "c128", "s32"})

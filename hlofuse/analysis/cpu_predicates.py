@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.expensive import is_expensive, is_expensive_division
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES
 
 _LOOP_FUSIBLE = frozenset(

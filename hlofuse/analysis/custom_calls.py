@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 def custom_call_target(instruction: Instruction) -> str:

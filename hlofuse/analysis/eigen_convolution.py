@@ -6,7 +6,7 @@ import re
 
 from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 def why_not_eigen(convolution: Instruction) -> str | None:

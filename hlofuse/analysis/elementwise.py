@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 ELEMENTWISE_OPCODES = frozenset(
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
+from hlofuse.ir.graph import Computation
 
 _EMBEDDING = frozenset(
     """

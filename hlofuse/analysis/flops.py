@@ -11,7 +11,7 @@ import re
 from hlofuse.analysis.convolution import dimension_numbers
 from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.attributes.window import WindowDimension
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
 FMA_FLOPS = 2

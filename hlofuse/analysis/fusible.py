@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _NEVER = frozenset({"domain", "parameter", "while", "conditional", "call"})
 ALWAYS_FUSIBLE = ELEMENTWISE_OPCODES | {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.release import Release
 from hlofuse.analysis.tuples import Index, follow_tuples, follow_tuples_and_bitcasts
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _NEVER = ELEMENTWISE_OPCODES | {"broadcast", "concatenate", "constant", "reduce", "slice", "transpose"}
 _ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}")

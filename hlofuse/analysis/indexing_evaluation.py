@@ -6,7 +6,7 @@ changes the index starts a new count; one that keeps it passes on the counts of 
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 # The emitter forgets what it has computed when it meets one of these (`OpInvalidatesCache`).
 INVALIDATES_CACHE = frozenset(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlofuse.analysis.bitcasts import moves_no_data
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 
 # Nothing runs for these: values that are there already, views of them, and bookkeeping.
 NO_KERNEL: frozenset[str] = frozenset(

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.kernels import CONTROL_FLOW, is_kernel, launched_computations
 from hlofuse.analysis.known_trips import known_trips
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)

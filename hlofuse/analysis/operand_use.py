@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 class Use(IntEnum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from hlofuse.analysis.call_order import CallOrder, caller_of
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Module
 
 
 def non_fusion_computations(module: Module) -> list[Computation]:

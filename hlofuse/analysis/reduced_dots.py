@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _PRODUCTS = ("dot_general", "dot")
 

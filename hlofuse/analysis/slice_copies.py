@@ -6,7 +6,7 @@ A lone slice counts as the fusion that XLA wraps it in.
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
 _VIEWS = frozenset({"bitcast", "reshape"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 Index = tuple[int, ...]
 """A path into a nested tuple (`ShapeIndex`)."""

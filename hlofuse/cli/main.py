@@ -108,9 +108,10 @@ class _Lazy(click.Group):
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
         from hlofuse import __version__
-        from hlofuse.ir.native import is_compiled
+        from hlofuse.ir import graph
 
-        click.echo(f"hlofuse {__version__}{' (compiled)' if is_compiled() else ''}")
+        plain = str(graph.__file__).endswith(".py")
+        click.echo(f"hlofuse {__version__}{'' if plain else ' (compiled)'}")
         ctx.exit()
 
 

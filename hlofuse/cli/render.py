@@ -12,11 +12,11 @@ from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 
 if TYPE_CHECKING:
-    from hlofuse.ir.module import Module
-    from hlofuse.render import Pair
+    from hlofuse.ir.graph import Module
+    from hlofuse.render import ModulePair
     from hlofuse.replay import Replay
 
-    _Drawn: TypeAlias = tuple[str | None, Module | Replay | Pair, list[str]]
+    _Drawn: TypeAlias = tuple[str | None, Module | Replay | ModulePair, list[str]]
 
 
 @click.command("render")
@@ -98,7 +98,7 @@ def command(
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.render_atlas import is_directory, write_atlas
     from hlofuse.ir import HlofuseError
-    from hlofuse.render import Options, Pair, format_of, render
+    from hlofuse.render import ModulePair, Options, format_of, render
     from hlofuse.render.engine import require_engine
     from hlofuse.replay import Replay
 
@@ -123,7 +123,7 @@ def command(
         emit(text, None if to_stdout else Path(output))
         return
     if directory:
-        assert not isinstance(subject, Pair)
+        assert not isinstance(subject, ModulePair)
         options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend)
         write_atlas(Path(output), subject, view, options, caption)
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hlofuse.ir.module import Module
+    from hlofuse.ir.graph import Module
     from hlofuse.render import Options
     from hlofuse.replay import Replay
 

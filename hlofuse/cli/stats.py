@@ -11,7 +11,7 @@ from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
-    from hlofuse.ir.module import Module
+    from hlofuse.ir.graph import Module
     from hlofuse.replay import Replay
     from hlofuse.reports.difference import Difference
 

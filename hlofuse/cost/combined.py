@@ -13,11 +13,12 @@ from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling import Refusal, Tiling
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.ir.graph import Instruction
 
 if TYPE_CHECKING:
-    from hlofuse.cost.tiling import TilingModel
+    from hlofuse.cost.tiling.model import TilingModel
 
 
 class CombinedModel(KernelModel):
@@ -38,7 +39,7 @@ class CombinedModel(KernelModel):
         """Made when it is first asked for: without Triton fusions numpy is not even imported."""
         tiling = self.tables.tiling
         if tiling is None:
-            from hlofuse.cost.tiling import TilingModel
+            from hlofuse.cost.tiling.model import TilingModel
 
             tiling = self.tables.tiling = TilingModel(self.device)
         return tiling

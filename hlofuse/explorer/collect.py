@@ -14,8 +14,7 @@ from hlofuse.explorer.passes import Passes
 from hlofuse.explorer.regions import regions_of
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.explain.cost_phrases import SIBLINGS_UNTIMED, step_text
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.facts import Facts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hlofuse.diff import ModuleDiff
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.reports.timeline import Reel, film, reels
 from hlofuse.reports.timeline.lineage_graph import Weave
 from hlofuse.reports.timeline.model import Film

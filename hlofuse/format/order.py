@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from hlofuse.pipelines.targets import TARGETS
 
 if TYPE_CHECKING:
-    from hlofuse.ir.module import OrderSource
+    from hlofuse.ir.graph import OrderSource
     from hlofuse.replay import ReplayConfig
 
 _SOURCES = {

@@ -12,7 +12,7 @@ from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.platform import platform_of
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.pipelines.targets import TARGETS
 
 # Parts of file names, the first that is found decides: passes of a pipeline, then what every dump has.

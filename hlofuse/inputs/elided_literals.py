@@ -9,8 +9,7 @@ from pathlib import Path
 
 from hlofuse.inputs.unique_ids import ids_beside
 from hlofuse.inputs.wire_format import fields, module_proto, varint
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, text_of
 
 _COMPUTATIONS, _INSTRUCTIONS = 3, 2

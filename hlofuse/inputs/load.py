@@ -12,7 +12,7 @@ from hlofuse.inputs.foreign import PROTO, foreign_form, hlo_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import called, decode, read_bytes
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 
 

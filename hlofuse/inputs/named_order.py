@@ -12,9 +12,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 from hlofuse.inputs.unread_elements import restore_unread_elements
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.unique_ids import UniqueIds
 
 _NUMBERED = re.compile(r"(.*)\.(\d+)")

@@ -11,7 +11,7 @@ from hlofuse.inputs.load import load
 from hlofuse.inputs.named_order import in_order_made
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module, OrderSource
+from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.order.replayed import with_played_order
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import ReplayInput

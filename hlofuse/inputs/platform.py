@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 
 _GPU_CALLS = tuple(
     """

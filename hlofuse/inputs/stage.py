@@ -13,8 +13,7 @@ from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.inputs.platform import platform_of
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.targets import TARGETS
 
 _LATER_IN_CORPUS = re.compile(r"(after|\d+-.+)\.hlo(\.gz)?")

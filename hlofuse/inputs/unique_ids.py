@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hlofuse.inputs.wire_format import fields, module_proto, varint
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
 
 _COMPUTATIONS = 3

@@ -1,12 +1,10 @@
 """XLA's graph in XLA's terms: modules, computations, instructions, shapes; reading and printing them."""
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError, HloParseError
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.literal import Literal
-from hlofuse.ir.module import Module
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.ir.text.printer import print_module

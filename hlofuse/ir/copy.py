@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 
 
 def copy_module(module: Module) -> Module:

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import remove_parameter
 from hlofuse.ir.replacing import renew_control_dependencies, replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape

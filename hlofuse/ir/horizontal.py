@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import get_tuple_element
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.removing import remove_parameter
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Layout, Shape

@@ -15,11 +15,4 @@ else:
         return lambda decorated: decorated
 
 
-def is_compiled() -> bool:
-    """Whether the hot modules are machine code in this installation."""
-    from hlofuse.ir import instruction
-
-    return not str(instruction.__file__).endswith(".py")
-
-
-__all__ = ["is_compiled", "mypyc_attr"]
+__all__ = ["mypyc_attr"]

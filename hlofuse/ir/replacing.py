@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.removing import remove_with_unused_operands
 
 # What stands behind an instruction's own attributes, in XLA's order

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 
 
 def most_instructions(module: Module) -> int:

@@ -10,9 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def check_module(module: Module) -> None:
 
 
 def _problems(module: Module) -> Iterator[Problem]:
-    if module.entry is None:
+    if not hasattr(module, "entry"):
         yield Problem("the module has no entry computation")
     elif module.entry not in module.computations:
         yield Problem("the entry computation is not in the module", module.entry.name)

@@ -16,9 +16,7 @@ from collections.abc import Iterator
 
 from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.analysis.processing_order import with_changed_behind
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.names import calls_within, is_body_of_scan, stack_frame
 
 _NUMBERED = re.compile(r"[^.]*\.(\d+)(?:\.clone.*)?(?:\.sunk.*)?")

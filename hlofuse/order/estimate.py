@@ -6,9 +6,7 @@ removed leaves no gap (`Cleanup`), so ids are in the order of who created an ins
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.computations import processing_order
 from hlofuse.order.front_end import named_by_front_end
 from hlofuse.order.names import is_of_program, number, stem

@@ -15,9 +15,7 @@ from itertools import chain
 from math import inf
 
 from hlofuse.analysis.constants import is_constant
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.names import (
     is_named_around_loop,
     is_of_call,

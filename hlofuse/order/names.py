@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _NUMBER = re.compile(r"(.*)\.(\d+)", re.DOTALL)
 _NUMBERS_AT_END = re.compile(r"(\.\d+)+$")

@@ -12,8 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.order.front_end import is_clone
 from hlofuse.order.names import (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from hlofuse.analysis.constants import is_constant
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.order.names import is_of_derivative, name_before_renaming, stack_frame
 
 

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.order.names import is_of_program, number, operation, stack_frame, stem
 from hlofuse.order.phases import Phase
 

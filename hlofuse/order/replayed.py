@@ -10,8 +10,7 @@ from hlofuse.analysis.counterparts import counterparts
 from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
 from hlofuse.pipelines.manager import lower_to_fusion_input
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hlofuse.order.spent_names import reserve_fusion_names, reserve_names_before_renaming
 
 if TYPE_CHECKING:
-    from hlofuse.ir.module import Module, OrderSource
+    from hlofuse.ir.graph import Module, OrderSource
     from hlofuse.ir.unique_ids import UniqueIds
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 
 _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 

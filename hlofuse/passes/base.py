@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Recorder
 

@@ -9,10 +9,8 @@ from typing import ClassVar
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.analysis.structural_key import StructuralKeys
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
 from hlofuse.passes.base import Pass
 from hlofuse.rules.catalogue import Rule

@@ -8,11 +8,11 @@ partitions, oneDNN or element types smaller than a byte are left out: by default
 from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.instruction import Instruction
-from hlofuse.passes.algebraic import AlgebraicSimplifier
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.options import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
+from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.call_inliner import CallInliner
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Skipped

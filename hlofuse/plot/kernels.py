@@ -9,10 +9,10 @@ from hlofuse.account import KernelTimes
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.plot.bars import Column, Row, Series, bar_chart
 from hlofuse.plot.figure import COLORS, Plot
-from hlofuse.render.pair import Pair
+from hlofuse.render.pair import ModulePair
 
 MOST = 30
 """Kernels that have a row of their own; a person reads no more."""
@@ -27,7 +27,7 @@ class _Kernel:
 
 
 def plot_kernels(
-    pair: Pair, times: KernelTimes | None, title: str, alerts: tuple[str, ...] = (), most: int = MOST
+    pair: ModulePair, times: KernelTimes | None, title: str, alerts: tuple[str, ...] = (), most: int = MOST
 ) -> Plot:
     """By the greater of both figures; estimated time where there is a model of it, else bytes.
 
@@ -57,7 +57,7 @@ def plot_kernels(
     )
 
 
-def _kernels(pair: Pair, measure: Callable[[Instruction], float | None]) -> list[_Kernel]:
+def _kernels(pair: ModulePair, measure: Callable[[Instruction], float | None]) -> list[_Kernel]:
     launched = kernels(pair.after)
     shares: dict[Instruction, list[float | None]] = {k: [] for k in launched}
     gone: list[float | None] = []

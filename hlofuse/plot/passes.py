@@ -6,7 +6,7 @@ from hlofuse.account import KernelTimes
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.plot.bars import Column, Row, Series, bar_chart
 from hlofuse.plot.figure import COLORS, Plot

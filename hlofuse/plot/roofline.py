@@ -10,7 +10,7 @@ from hlofuse.account import KernelTimes
 from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.units import plural, quantity, us_text
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.plot.canvas import Canvas, Place
 from hlofuse.plot.figure import COLORS, Plot, plot_of
 from hlofuse.render.metrics import text_width

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.plugins.calling import call_outside
 from hlofuse.plugins.entries import Candidate, CustomFusion, FusionRule, Package, make_package
 from hlofuse.plugins.rewrite import custom_kernel_name

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.plugins.pattern import Match, parse_pattern
 from hlofuse.rules.catalogue import Rule, catalogue

@@ -6,8 +6,7 @@ import json
 
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.plugins.pattern.find import Match
 from hlofuse.plugins.pattern.values import Value, entered

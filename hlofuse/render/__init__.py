@@ -17,14 +17,14 @@ from hlofuse.render.compose import compose
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import FORMATS, Drawing, format_of
 from hlofuse.render.options import MAX_NODES, VIEWS, Options
-from hlofuse.render.pair import Pair
+from hlofuse.render.pair import ModulePair
 from hlofuse.replay import Replay
 
-__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "Options", "Pair", "format_of", "render"]
+__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]
 
 
 def render(
-    subject: Module | Replay | Pair,
+    subject: Module | Replay | ModulePair,
     view: str | None = None,
     *,
     max_nodes: int = MAX_NODES,
@@ -37,8 +37,8 @@ def render(
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
 
-    Of a `Pair` both sides are drawn unless one is asked for; what became of an instruction is the number
-    of a kernel.
+    Both sides of a `ModulePair` are drawn unless one is asked for; each instruction has the number of the
+    kernel that computes it.
 
     `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.
     `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than

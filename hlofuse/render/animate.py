@@ -15,12 +15,12 @@ from xml.sax.saxutils import escape
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import plural
 from hlofuse.ir import HlofuseError
-from hlofuse.render import svg
 from hlofuse.render.compose import before_of
 from hlofuse.render.dot import FONT, to_dot
 from hlofuse.render.drawing import Drawing
 from hlofuse.render.options import Options
 from hlofuse.render.palette import ALERT, FAINT, INK
+from hlofuse.render.svg import size as svg_size
 from hlofuse.replay import Replay
 from hlofuse.trace import Event
 
@@ -196,7 +196,7 @@ def _words(steps: Sequence[_Step]) -> list[str]:
 
 
 def _film(picture: str, raw: bytes, timing: _Timing, layers: Sequence[_Layer], words: Sequence[str]) -> str:
-    width, height = svg.size(raw)
+    width, height = svg_size(raw)
     transform = next((g.get("transform", "") for g in ET.fromstring(raw) if g.tag.endswith("}g")), "")
     spans = {(layer.start, layer.end) for layer in layers} | {(n - 1, n) for n in range(len(words))}
     rules = [timing.rule(*span) for span in sorted(spans)]

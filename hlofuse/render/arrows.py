@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Instruction
-from hlofuse.render import labels
+from hlofuse.render.labels import name_of
 from hlofuse.render.planning.panel_plan import PanelPlan
 from hlofuse.render.scene import Arrow, Box, Frame, Panel
 from hlofuse.render.values import leaf_bytes, sources
@@ -108,7 +108,7 @@ class Arrows:
             self._stubs_of_parts(what, anchor, up)
             return
         stub = Box(self._drawn.key(), "stub", f"+ {plural(len(what), noun)}")
-        stub.tooltip = [labels.name_of(i, 60) for i in what[:12]]
+        stub.tooltip = [name_of(i, 60) for i in what[:12]]
         self._drawn.panel.boxes.append(stub)
         tail, head = (stub, anchor) if up else (anchor, stub)
         self._arrows[tail.key, head.key, False] = Arrow(tail.key, head.key, values=0)
@@ -125,7 +125,7 @@ class Arrows:
                 stub = Box(self._drawn.key(), "stub", title, opens=part.replace(" ", ""))
                 self._parts_beside[part, up] = stub
                 self._drawn.panel.boxes.append(stub)
-            names = [labels.name_of(i, 60) for i in members]
+            names = [name_of(i, 60) for i in members]
             stub.tooltip = list(dict.fromkeys([*stub.tooltip, *names]))[:12]
             tail, head = (stub, anchor) if up else (anchor, stub)
             self._arrows[tail.key, head.key, False] = Arrow(tail.key, head.key, values=0)

@@ -9,8 +9,19 @@ from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, plural, ranges
 from hlofuse.ir import Instruction, Module
-from hlofuse.render import labels
 from hlofuse.render.arrows import Arrows, Drawn
+from hlofuse.render.labels import (
+    constant_text,
+    detail,
+    name_of,
+    op_count,
+    role,
+    shape_of,
+    summary,
+    tooltip,
+    traffic,
+    value_title,
+)
 from hlofuse.render.palette import category
 from hlofuse.render.planning.boxed import units
 from hlofuse.render.planning.panel_plan import PanelPlan
@@ -104,9 +115,9 @@ class _PanelBuilder:
         """Scalars, and parameters that everybody reads, are written where they are used."""
         for i in self.plan.computation:
             if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
-                self.drawn.written[i] = labels.constant_text(i)
+                self.drawn.written[i] = constant_text(i)
             elif (overview or len(i.users) > CROWD) and self._may_be_written(i):
-                self.drawn.written[i] = shorten(labels.value_title(i), 16)
+                self.drawn.written[i] = shorten(value_title(i), 16)
         for i in self.plan.computation:
             if len(i.users) > 2 and self._spreads_constant(i):
                 self.drawn.written[i] = self.drawn.written[i.operands[0]]
@@ -133,22 +144,22 @@ class _PanelBuilder:
     def _box(self, i: Instruction, inner: bool = False) -> Box:
         style = category(i.opcode)
         box = Box(self.context.key(), style, i.opcode, marked=i in self.plan.marked)
-        box.tooltip = labels.tooltip(self.context.module, i, None if inner else self.context.costs)
+        box.tooltip = tooltip(self.context.module, i, None if inner else self.context.costs)
         if not inner:
             box.kernels = self.context.numbers.get(i, "")
         if i.opcode in ("parameter", "constant"):
-            box.title, box.lines = labels.value_title(i), [labels.shape_of(i)]
+            box.title, box.lines = value_title(i), [shape_of(i)]
         elif i.opcode == "fusion":
-            box.title, box.aside = labels.name_of(i), labels.detail(i)
+            box.title, box.aside = name_of(i), detail(i)
             ops = list(i.fused_computation)
-            box.lines = [f"{plural(labels.op_count(ops), 'op')}: {labels.summary(ops)}"]
-            box.lines.append(labels.traffic(self.context.costs.instruction(i)))
+            box.lines = [f"{plural(op_count(ops), 'op')}: {summary(ops)}"]
+            box.lines.append(traffic(self.context.costs.instruction(i)))
             box.opens = i.fused_computation.name
         else:
-            box.aside = " ".join(filter(None, (labels.detail(i), self._arguments(i))))
-            box.lines = [labels.name_of(i), labels.shape_of(i)]
+            box.aside = " ".join(filter(None, (detail(i), self._arguments(i))))
+            box.lines = [name_of(i), shape_of(i)]
             if style == "control" and i.called:
-                names = [f"{labels.role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
+                names = [f"{role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
                 box.lines += names
                 box.opens = max((c for _, c in i.called), key=len).name
         box.note = self.context.notes.get(i, "")
@@ -176,10 +187,10 @@ class _PanelBuilder:
         frame = Frame(
             self.context.key(),
             fusion.fusion_kind or "",
-            labels.name_of(fusion, 40),
-            labels.detail(fusion),
-            [labels.traffic(self.context.costs.instruction(fusion))],
-            labels.tooltip(self.context.module, fusion, self.context.costs),
+            name_of(fusion, 40),
+            detail(fusion),
+            [traffic(self.context.costs.instruction(fusion))],
+            tooltip(self.context.module, fusion, self.context.costs),
             self.context.numbers.get(fusion, ""),
             marked=fusion in self.plan.marked,
             note=self.context.notes.get(fusion, ""),
@@ -188,7 +199,7 @@ class _PanelBuilder:
         # A constant spread out inside a kernel costs nothing: it reads as the number it is.
         for i in body.post_order():
             if i.opcode == "constant" and i.shape.is_effective_scalar and not i.is_root:
-                self.drawn.written[i] = labels.constant_text(i)
+                self.drawn.written[i] = constant_text(i)
             elif self._spreads_constant(i):
                 self.drawn.written[i] = self.drawn.written[i.operands[0]]
         for i in body.post_order():
@@ -216,8 +227,8 @@ class _PanelBuilder:
         box = Box(self.context.key(), "part", f"part {part.label}", opens=f"part{part.label}")
         if part.scope:
             box.aside = _scope_tail(part.scope)
-        box.lines = [f"{plural(labels.op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
-        box.lines.append(labels.summary(ops))
+        box.lines = [f"{plural(op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
+        box.lines.append(summary(ops))
         # Of the side before, several may become one kernel, and one may go into several.
         kernels = {n[1:] for i in launched for n in self.context.numbers.get(i, "").split()}
         numbers = [n for n in kernels if n.isdigit()]
@@ -228,7 +239,7 @@ class _PanelBuilder:
         box.tooltip = [f"part {part.label}: {cut(part.scope, 300)}"]
         if not part.within:
             box.tooltip.append(f"open it with --open part{part.number}")
-        box.tooltip += [labels.name_of(i, 60) for i in part.instructions[:12]]
+        box.tooltip += [name_of(i, 60) for i in part.instructions[:12]]
         if len(part.instructions) > 12:
             box.tooltip.append(f"… {len(part.instructions) - 12:,} more")
         return box
@@ -240,9 +251,9 @@ class _PanelBuilder:
         for i in self.plan.computation:
             if i.opcode == "get-tuple-element" and i.operands[0].opcode == "parameter" and not i.is_root:
                 parameter = i.operands[0]
-                box = Box(self.context.key(), "value", f"{labels.value_title(parameter)}[{i.tuple_index}]")
-                box.lines = [labels.shape_of(i)]
-                box.tooltip = labels.tooltip(self.context.module, i)
+                box = Box(self.context.key(), "value", f"{value_title(parameter)}[{i.tuple_index}]")
+                box.lines = [shape_of(i)]
+                box.tooltip = tooltip(self.context.module, i)
                 self.drawn.box[i] = box
                 self.panel.boxes.append(box)
                 whole = self.drawn.box.get(parameter)
@@ -262,7 +273,7 @@ class _PanelBuilder:
             ]
             if not tails:
                 continue
-            box = Box(self.context.key(), "value", title, lines=[labels.shape_of(value)])
+            box = Box(self.context.key(), "value", title, lines=[shape_of(value)])
             box.tooltip = [f"{title} of {printable(self.plan.computation.name)}"]
             self.panel.boxes.append(box)
             arrows.into(box, value)

@@ -9,15 +9,15 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.render import labels
 from hlofuse.render.arranging.acyclic import convex
 from hlofuse.render.arranging.fold import fold, is_too_tall
 from hlofuse.render.arranging.islands import split
 from hlofuse.render.arranging.proportions import columns, is_tall
 from hlofuse.render.arranging.reduction import thin
 from hlofuse.render.build import Builder, kernel_numbers
+from hlofuse.render.labels import role
 from hlofuse.render.options import VIEWS, Options
-from hlofuse.render.pair import Pair, pair_of
+from hlofuse.render.pair import ModulePair, pair_of
 from hlofuse.render.planning.panel_plan import PanelPlan
 from hlofuse.render.planning.plan import plan
 from hlofuse.render.scene import Panel, Scene
@@ -28,11 +28,11 @@ _LEGEND = 180.0
 """The width of a legend."""
 
 
-def compose(subject: Module | Replay | Pair, view: str | None, options: Options) -> Scene:
+def compose(subject: Module | Replay | ModulePair, view: str | None, options: Options) -> Scene:
     """The scene for `subject`; a bare module is drawn as it is, a pair side by side."""
     if view is not None and view not in VIEWS:
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
-    if isinstance(subject, Pair):
+    if isinstance(subject, ModulePair):
         return _pair(subject, view, options)
     if isinstance(subject, Module):
         if view in ("after", "both"):
@@ -47,7 +47,7 @@ def compose(subject: Module | Replay | Pair, view: str | None, options: Options)
     return _one(pair.after, for_side(options, pair, pair.after), _change(pair))
 
 
-def _pair(pair: Pair, view: str | None, options: Options) -> Scene:
+def _pair(pair: ModulePair, view: str | None, options: Options) -> Scene:
     """Two modules; seen alone, a side still says what is other than in the other."""
     if view in (None, "both"):
         scene = _both(pair, options)
@@ -99,7 +99,7 @@ def finished(
     return scene
 
 
-def _both(pair: Pair, options: Options) -> Scene:
+def _both(pair: ModulePair, options: Options) -> Scene:
     after_numbers = kernel_numbers(pair.after)
     future, titles = _futures(pair, after_numbers)
     sides: list[dict[str, Panel]] = []
@@ -127,7 +127,9 @@ def _both(pair: Pair, options: Options) -> Scene:
     return scene
 
 
-def _futures(pair: Pair, numbers: Mapping[Instruction, str]) -> tuple[dict[Instruction, str], dict[str, str]]:
+def _futures(
+    pair: ModulePair, numbers: Mapping[Instruction, str]
+) -> tuple[dict[Instruction, str], dict[str, str]]:
     """For each instruction before: the kernels it is in after; and the name of each kernel."""
     titles = {number: kernel.name for kernel, number in numbers.items()}
     future: dict[Instruction, str] = {}
@@ -191,7 +193,7 @@ def _panel_title(computation: Computation) -> str:
     if caller is None:
         return name
     attribute = next((a for a, c in caller.called if c is computation), "")
-    return f"{name}, {labels.role(attribute)} of {shorten(caller.name, 40)}"
+    return f"{name}, {role(attribute)} of {shorten(caller.name, 40)}"
 
 
 def _moved(module: Module) -> int:
@@ -203,7 +205,7 @@ def _totals(module: Module) -> str:
     return f"{plural(len(kernels(module)), 'kernel')}, {bytes_text(_moved(module))} moved"
 
 
-def _change(pair: Pair) -> str:
+def _change(pair: ModulePair) -> str:
     before, after = len(kernels(pair.before)), len(kernels(pair.after))
     head = f"{pair.title}: " if pair.same_names else ""
     return (

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError
-from hlofuse.render import engine, svg
+from hlofuse.render.engine import run as run_graphviz
 from hlofuse.render.scene import Scene
+from hlofuse.render.svg import finish as finish_svg
+from hlofuse.render.svg import size as svg_size
 
 FORMATS = ("svg", "png", "pdf", "dot")
 _DPI = 144
@@ -41,18 +43,18 @@ class Drawing:
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.frames}
         description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
-        return svg.finish(self.raw_svg(), self.scene.title, description, tooltips, self.links, self.back)
+        return finish_svg(self.raw_svg(), self.scene.title, description, tooltips, self.links, self.back)
 
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""
-        width, height = svg.size(self.raw_svg())
+        width, height = svg_size(self.raw_svg())
         pixels = width * height / 72**2
         dpi = min(_DPI, int((_MOST_PIXELS / max(pixels, 1)) ** 0.5), int(32_000 * 72 / max(width, height, 1)))
-        return engine.run(self.dot, "png", f"-Gdpi={max(dpi, 12)}")
+        return run_graphviz(self.dot, "png", f"-Gdpi={max(dpi, 12)}")
 
     def to_pdf(self) -> bytes:
         """A PDF of one page in the picture's size."""
-        return undated(engine.run(self.dot, "pdf"))
+        return undated(run_graphviz(self.dot, "pdf"))
 
     def to_bytes(self, fmt: str) -> bytes:
         """The picture in one of `FORMATS`."""
@@ -69,7 +71,7 @@ class Drawing:
     def raw_svg(self) -> bytes:
         """What Graphviz drew, for those who add to it."""
         if self._raw_svg is None:
-            self._raw_svg = engine.run(self.dot, "svg")
+            self._raw_svg = run_graphviz(self.dot, "svg")
         return self._raw_svg
 
 

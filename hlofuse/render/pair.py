@@ -11,7 +11,7 @@ from hlofuse.replay import Replay
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ModulePair:
     """What a picture of both sides is made from."""
 
     before: Module
@@ -26,7 +26,7 @@ class Pair:
     """A name means the same on both sides."""
 
 
-def pair_of(replay: Replay, title: str) -> Pair:
+def pair_of(replay: Replay, title: str) -> ModulePair:
     """The two ends of a replay."""
     inside = members(replay.events)
     found: dict[str, list[Instruction]] = {}
@@ -34,4 +34,4 @@ def pair_of(replay: Replay, title: str) -> Pair:
         for name in inside.get(i.name, {i.name: None}):
             found.setdefault(name, []).append(i)
     kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}
-    return Pair(replay.before, replay.after, kernels, title, same_names=True)
+    return ModulePair(replay.before, replay.after, kernels, title, same_names=True)

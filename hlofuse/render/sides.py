@@ -11,12 +11,12 @@ from hlofuse.format.escape import shorten
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.render.names import lookup, part_number
 from hlofuse.render.options import Options
-from hlofuse.render.pair import Pair
+from hlofuse.render.pair import ModulePair
 from hlofuse.render.planning.boxed import has_box
 from hlofuse.render.values import fusion_around
 
 
-def for_side(options: Options, pair: Pair, module: Module) -> Options:
+def for_side(options: Options, pair: ModulePair, module: Module) -> Options:
     """`options` with names that `module`, one side of `pair`, knows.
 
     Raises HlofuseError, with the nearest names, for a name that neither side has.
@@ -29,7 +29,7 @@ def for_side(options: Options, pair: Pair, module: Module) -> Options:
     )
 
 
-def _known(names: tuple[str, ...], pair: Pair, module: Module) -> tuple[str, ...]:
+def _known(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
     """Those that `module` has; the others must be the other side's."""
     other = pair.before if module is pair.after else pair.after
     for name in names:
@@ -38,7 +38,7 @@ def _known(names: tuple[str, ...], pair: Pair, module: Module) -> tuple[str, ...
     return tuple(n for n in names if part_number(n) is not None or _has(module, n))
 
 
-def _counterpart(name: str, pair: Pair, module: Module) -> str:
+def _counterpart(name: str, pair: ModulePair, module: Module) -> str:
     """`name`, or what holds it after, or what it was made of before."""
     name = name.lstrip("%")
     if _has(module, name) and (pair.same_names or module is pair.before):
@@ -65,7 +65,7 @@ def _counterpart(name: str, pair: Pair, module: Module) -> str:
     raise HlofuseError(f"{shorten(name, 80)} is on one side only: --view before or --view after shows it")
 
 
-def _last_of(pair: Pair, kernel: Instruction | None) -> Instruction | None:
+def _last_of(pair: ModulePair, kernel: Instruction | None) -> Instruction | None:
     made_of = [i for i, kernels in pair.kernels.items() if kernel in kernels and has_box(i)]
     launched = [i for i in made_of if fusion_around(i) is None]
     return launched[-1] if launched else made_of[-1] if made_of else None

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module, OrderSource
+from hlofuse.ir.graph import Instruction, Module, OrderSource
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Event
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.analysis.cpu_emitters import is_supported_elemental_op
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules import multi_output_fusion as base
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.multi_output_fusion import Siblings

@@ -11,7 +11,7 @@ from typing import Any
 
 from hlofuse.cost.gpu.merging import MergeTimes
 from hlofuse.cost.gpu.ticks import fp32, microseconds
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Knob, Rule, register
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair

@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.analysis.cpu_tiled_emitter import is_tiling_type
 from hlofuse.analysis.eigen_convolution import why_not_eigen
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import asks
 

@@ -12,9 +12,7 @@ from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 
 _ELEMENTAL = frozenset(
     """

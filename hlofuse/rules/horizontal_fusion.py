@@ -9,7 +9,7 @@ from typing import Any
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.rules.catalogue import Knob, Rule, register
 from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction, outputs_of

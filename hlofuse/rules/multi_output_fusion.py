@@ -12,7 +12,7 @@ from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.analysis.reachability import Reachability
 from hlofuse.analysis.release import Release
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.rules.catalogue import Knob, Rule, register
 from hlofuse.rules.settings import Settings

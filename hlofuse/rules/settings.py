@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from hlofuse.rules.catalogue import Knob
-
-if TYPE_CHECKING:
-    from hlofuse.rules.plugin import OutsideRules
+from hlofuse.rules.verdict import OutsideRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
-"""What a rule says when it is asked, and asking a pass's rules in order."""
+"""Verdicts of rules: XLA's, and those of plugins (`hlofuse.plugins` has what is behind)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
-from hlofuse.rules.settings import Settings
 
 Q = TypeVar("Q")
 """The question a pass puts to its rules."""
@@ -51,14 +51,27 @@ def asks(rule: Rule) -> Callable[[Callable[[Q], dict[str, Any] | None]], Callabl
     return tie
 
 
-def first_verdict(
-    rules: Iterable[Callable[[Q], Verdict | None]], question: Q, settings: Settings
-) -> Verdict | None:
-    """The answer of the first rule that has one; rules switched off are passed over."""
-    for ask in rules:
-        verdict = ask(question)
-        if verdict is not None and verdict.rule.code not in settings.disabled:
-            if settings.lifted and not verdict.allows and not verdict.rule.fixed:
-                continue
-            return verdict
-    return None
+class OutsideRules(Protocol):
+    """What a replay asks of rules from outside."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The packages they come from, in words."""
+        ...
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """Their catalogue entries, by code."""
+        ...
+
+    def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> OutsideRules:
+        """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
+        ...
+
+    def ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """The first answer to whether the two may be one kernel; None if none has one."""
+        ...
+
+    def keep_apart(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """Why the two stay apart although every rule would let them: one is a kernel from outside."""
+        ...

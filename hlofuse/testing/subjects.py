@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.reports.check import Measured
 
 

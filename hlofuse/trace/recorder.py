@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.trace.events import NO_FIGURES, Event, Figures
 
 _event: Callable[[tuple[Any, ...]], Event]

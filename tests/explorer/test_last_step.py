@@ -15,7 +15,7 @@ from hlofuse.explorer.encode import page_json
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import Module, parse_module
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.replay import ReplayInput, replay_config
 

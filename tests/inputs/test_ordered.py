@@ -34,7 +34,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def users(module: object, name: str) -> list[str]:
-    from hlofuse.ir.module import Module
+    from hlofuse.ir.graph import Module
 
     assert isinstance(module, Module)
     found = module.find(name)

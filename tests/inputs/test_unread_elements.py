@@ -7,7 +7,7 @@ import pytest
 from hlofuse.inputs.named_order import in_order_made
 from hlofuse.inputs.unread_elements import restore_unread_elements
 from hlofuse.ir import parse_module
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
 
 CALL = """HloModule m

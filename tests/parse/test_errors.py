@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import HloParseError
-from hlofuse.ir.text.grammar import parse_module
+from hlofuse.ir.text.build import parse_by_grammar as parse_module
 
 from ..running import Golden
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import HloParseError, parse_module
-from hlofuse.ir.text.grammar import parse_module as parse_by_grammar
+from hlofuse.ir.text.build import parse_by_grammar
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import cases

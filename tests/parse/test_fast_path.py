@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import HloParseError, parse_module
+from hlofuse.ir.text.build import parse_by_grammar
 from hlofuse.ir.text.fallback import GrammarPieces
 from hlofuse.ir.text.fast import STRETCH, read_fast
 from hlofuse.ir.text.fast_path_miss import Declined
-from hlofuse.ir.text.grammar import parse_module as parse_by_grammar
 
 sys.path.insert(0, str(Path(__file__).parent))
 from same import differences

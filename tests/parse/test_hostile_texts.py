@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hlofuse.ir import HloParseError, Module, parse_module
-from hlofuse.ir.text.grammar import parse_module as parse_by_grammar
+from hlofuse.ir.text.build import parse_by_grammar
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import cases

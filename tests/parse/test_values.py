@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir.attributes.parsers import parse_value
-from hlofuse.ir.text.grammar import parse_attribute, parse_module
+from hlofuse.ir.text.build import parse_by_grammar as parse_module
+from hlofuse.ir.text.grammar import parse_attribute
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import cases

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import HloParseError
-from hlofuse.ir.text.grammar import parse_module
+from hlofuse.ir.text.build import parse_by_grammar as parse_module
 
 sys.path.insert(0, str(Path(__file__).parent))
 from ask_xla import ask

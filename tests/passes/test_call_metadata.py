@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.call_inliner import CallInliner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module

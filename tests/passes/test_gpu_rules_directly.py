@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu import KernelModel, load_device
-from hlofuse.cost.tiling import TritonSupport
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
 from hlofuse.replay import replay
 from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair

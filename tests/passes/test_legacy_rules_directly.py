@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hlofuse.analysis.expensive import is_expensive
 from hlofuse.analysis.release import JAXLIB_0_4_35
-from hlofuse.cost.gpu import load_device
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir import parse_module
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.rules.gpu_instruction_fusion import GpuFusionState, GpuPair
 from hlofuse.rules.gpu_instruction_fusion.fusible import producer_has_several_results, producer_is_scatter
 from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict

@@ -9,8 +9,7 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.order.replayed import with_played_order
 from hlofuse.passes.common.cloning import clone_computation

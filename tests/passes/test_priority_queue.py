@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.fusion.priority_fusion.queue import PriorityQueue
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.ir import parse_module, print_module
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.verifier import verify_module
 from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass

@@ -6,9 +6,10 @@ import pytest
 
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu import load_device
-from hlofuse.cost.tiling import TritonSupport
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
+from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.instruction_fusion.question import FusionState
 from hlofuse.rules.priority_fusion import (
     OF_CONSUMER,
@@ -21,7 +22,6 @@ from hlofuse.rules.priority_fusion import (
     structure_rules,
 )
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import first_verdict
 
 TEXT = """HloModule m
 

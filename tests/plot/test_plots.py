@@ -14,7 +14,7 @@ from hlofuse.pipelines import device_of
 from hlofuse.plot.kernels import plot_kernels
 from hlofuse.plot.passes import plot_passes
 from hlofuse.plot.roofline import plot_roofline
-from hlofuse.render.pair import Pair, pair_of
+from hlofuse.render.pair import ModulePair, pair_of
 from hlofuse.replay import ModuleTexts, replay
 
 from ..render.modules import needs_graphviz
@@ -68,7 +68,7 @@ def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
     whole = labels(plot_kernels(pair, None, "title", most=0).dot)
     assert "4 other kernels" in whole
     assert whole[-2:] == ["29.4 MB", "21.0 MB"]
-    lost = Pair(pair.before, pair.after, {})
+    lost = ModulePair(pair.before, pair.after, {})
     gone = labels(plot_kernels(lost, None, "title").dot)
     assert gone[gone.index("bytes moved") + 1] == "29.4 MB"
     assert "gone: computed in no kernel" in gone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.plugins.pattern import Match, Matcher, find_matches, parse_pattern
 

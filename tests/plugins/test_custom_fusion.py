@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 import hlofuse
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser
 
 import hlofuse
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.plugins import ActiveRules

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlofuse.inputs import load
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.graph import Computation
 from hlofuse.ir.text.printer import print_computation
 from hlofuse.plugins.pattern import Matcher, Pattern, parse_pattern
 from hlofuse.plugins.pattern.match import COMMUTATIVE

@@ -23,7 +23,7 @@ from hlofuse.inputs.dump_names import DumpFile
 from hlofuse.inputs.elided_literals import restore_literals
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.verifier import verify_module
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass

@@ -17,7 +17,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.replay.replay import replay
 from hlofuse.reports.stages.unoptimized import simplified
 from hlofuse.reports.verify.structure import ModuleStructure, Structures

@@ -14,7 +14,7 @@ from hlofuse.cli.common.options import assume_input_option, module_option, targe
 if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.ir.module import Module, OrderSource
+    from hlofuse.ir.graph import Module, OrderSource
     from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
     from hlofuse.trace.priority_record import PriorityRecord
 

@@ -11,8 +11,8 @@ import click
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.times import Times
-    from hlofuse.ir.module import Module
-    from hlofuse.render import Pair
+    from hlofuse.ir.graph import Module
+    from hlofuse.render import ModulePair
 
 
 def read_both(before: str, after: str, module: str | None, stage: str | None = None) -> tuple[Module, Module]:
@@ -36,14 +36,14 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
     return first, second
 
 
-def pair_of_diff(diff: ModuleDiff) -> Pair:
+def pair_of_diff(diff: ModuleDiff) -> ModulePair:
     """What the renderer draws side by side."""
     from hlofuse.diff.homes import homes
     from hlofuse.diff.report.headline import verdict
-    from hlofuse.render import Pair
+    from hlofuse.render import ModulePair
 
     found = homes(diff)
-    return Pair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
+    return ModulePair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
 
 
 def picture_of(diff: ModuleDiff) -> str:

@@ -28,8 +28,7 @@ from hlofuse.cost.gpu.reductions import (
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable, inverse, normalized_transpose, reshape_is_bitcast
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.cost.gpu.transposes import TiledTranspose, tiled_transpose
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 
 # The attributes that costs, heroes or launches depend on.

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from hlofuse.cost.gpu.heroes import fuse_root
 from hlofuse.cost.gpu.joining import join, join_in_step, side_by_side
 from hlofuse.cost.gpu.origins import SIDE_BY_SIDE, Origin, spelled_out
-from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary, classify
 from hlofuse.cost.gpu.ticks import EXACT
 
 _NONE: frozenset[int] = frozenset()
 
 
-def compose(pair: Pair, origins: Sequence[Origin]) -> Summary | None:
+def compose(pair: SummaryPair, origins: Sequence[Origin]) -> Summary | None:
     """The producer of the pair fused into its consumer; None where only a walk can tell.
 
     `origins` are those of the parameters of the new fusion, in order.
@@ -93,7 +93,7 @@ def _set_sums(fused: Summary, producer: Summary, consumer: Summary) -> None:
     fused.skipped = _NONE
 
 
-def _set_roots(fused: Summary, pair: Pair, origins: Sequence[Origin]) -> None:
+def _set_roots(fused: Summary, pair: SummaryPair, origins: Sequence[Origin]) -> None:
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     inside, count = producer.roots[0], len(producer.operands)
     through = consumer.clean[slot]

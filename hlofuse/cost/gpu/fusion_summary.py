@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, complete
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.cost.gpu.utilization import fusion_use
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
 _Facts = Callable[[Shape], ShapeFacts]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.shapes import ShapeFacts
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 Candidate = tuple[Atom, bool]
 """A possible hero, and whether only element-wise operations and the like use it."""

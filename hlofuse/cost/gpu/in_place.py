@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.kernel_graph import KernelGraph
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.pair import Pair
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.ir.graph import Instruction
 
-Timed: TypeAlias = "Pair | Estimate"
+Timed: TypeAlias = SummaryPair | Estimate
 """What has the ticks of a pair: its structure if they are all that was asked for."""
 
 

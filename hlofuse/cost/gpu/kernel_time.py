@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
-from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import EXACT, fp32, scaled_sum, single_half_away
 from hlofuse.cost.gpu.timing import Timing
@@ -24,7 +24,7 @@ def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -
 
 
 def time_of_pair(
-    timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+    timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> Estimate:
     """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
     flops, read, bytes_read = _work_of_pair(timing, pair, first, second, launch, coalesced)
@@ -34,12 +34,14 @@ def time_of_pair(
     return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
 
 
-def in_step(pair: Pair, launch: Launch) -> bool:
+def in_step(pair: SummaryPair, launch: Launch) -> bool:
     """Neighbours read side by side, the two not being reductions one after the other in one kernel."""
     return not (pair.producer.is_reduction and pair.consumer.is_reduction and launch.kind == "reduction")
 
 
-def ticks_of_pair(timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch) -> int:
+def ticks_of_pair(
+    timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch
+) -> int:
     """The time alone, all that most pairs are asked for, where nothing reads across the grain of memory."""
     a, b, slot = pair.producer, pair.consumer, pair.slot
     coalesced = not a.is_reduction or in_step(pair, launch)
@@ -58,7 +60,7 @@ def ticks_of_pair(timing: Timing, pair: Pair, first: Estimate, second: Estimate,
 
 
 def _work_of_pair(
-    timing: Timing, pair: Pair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+    timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> tuple[int, int, int]:
     """Flops of both, and ticks and bytes of what both read."""
     a, b, slot = pair.producer, pair.consumer, pair.slot

@@ -38,7 +38,7 @@ class Launch:
     threads: int
 
 
-class Kernel(ABC):
+class FusionAnalysis(ABC):
     """What the choice of an emitter depends on; made for one launch and thrown away.
 
     What only few emitters ask for is worked out when they do.
@@ -92,7 +92,7 @@ def narrowest(operands: Sequence[ShapeFacts]) -> int:
     return min(bits) if bits else NO_BITS
 
 
-def launch_of(device: DeviceDescription, kernel: Kernel) -> Launch:
+def launch_of(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions where the backend config does not name the emitter."""
     roots, heroes = kernel.roots, kernel.heroes
     if len(roots) == 1:
@@ -123,7 +123,7 @@ def per_element(result: ShapeFacts, kind: str) -> Launch:
     return Launch(kind, -(-result.elements // 128), 128)
 
 
-def first_reduction(kernel: Kernel) -> Atom | None:
+def first_reduction(kernel: FusionAnalysis) -> Atom | None:
     """The first hero that a reduction kernel would be about."""
     return next((h for h, is_root in kernel.heroes if _is_real(h, is_root)), None)
 
@@ -133,7 +133,7 @@ def _is_real(hero: Atom | None, is_root: bool) -> bool:
     return hero is not None and hero.reduction is not None and (is_root or hero.race_free)
 
 
-def reductions_agree(kernel: Kernel, first: Atom) -> bool:
+def reductions_agree(kernel: FusionAnalysis, first: Atom) -> bool:
     """All outputs can be results of the kernel of that reduction."""
     elements = first.operands[0].elements
     for root, (hero, is_root) in zip(kernel.roots, kernel.heroes, strict=True):
@@ -145,7 +145,7 @@ def reductions_agree(kernel: Kernel, first: Atom) -> bool:
     return True
 
 
-def common_transpose(kernel: Kernel) -> TiledTranspose | None:
+def common_transpose(kernel: FusionAnalysis) -> TiledTranspose | None:
     """`FindConsistentTransposeHero`."""
     found: Atom | None = None
     others = []
@@ -164,14 +164,14 @@ def common_transpose(kernel: Kernel) -> TiledTranspose | None:
     return None
 
 
-def _reduction(device: DeviceDescription, kernel: Kernel, reduction: Reduction) -> Launch:
+def _reduction(device: DeviceDescription, kernel: FusionAnalysis, reduction: Reduction) -> Launch:
     has_complex = any(hero is not None and hero.reads_complex for hero, _ in kernel.heroes)
     blocks, threads = reduction_launch(device, reduction, kernel.input_bits, kernel.output_bits, has_complex)
     groups = kernel.groups() if len(kernel.roots) > 1 else 1
     return Launch("reduction", blocks * groups, threads)
 
 
-def _transpose(device: DeviceDescription, kernel: Kernel, transpose: TiledTranspose) -> Launch:
+def _transpose(device: DeviceDescription, kernel: FusionAnalysis, transpose: TiledTranspose) -> Launch:
     keeps_minor = transpose.permutation[-1] == len(transpose.permutation) - 1
     width = transpose.dimensions[-1] if keeps_minor else 1
     heroes = [hero for hero, _ in kernel.heroes if hero is not None and hero.transpose is not None]
@@ -179,7 +179,7 @@ def _transpose(device: DeviceDescription, kernel: Kernel, transpose: TiledTransp
     return Launch("transpose", *transpose_launch(device, transpose, tiled))
 
 
-def _concatenate(device: DeviceDescription, kernel: Kernel, hero: Atom) -> Launch:
+def _concatenate(device: DeviceDescription, kernel: FusionAnalysis, hero: Atom) -> Launch:
     dimension = int((hero.attributes[0] or "{0}").strip("{}"))
     widest = max(hero.operands, key=lambda o: o.dimensions[dimension])
     unroll = _unroll(device, kernel, widest.elements, "concatenate")
@@ -188,7 +188,7 @@ def _concatenate(device: DeviceDescription, kernel: Kernel, hero: Atom) -> Launc
     return Launch("concatenate", *_grid(device, widest.elements, unroll))
 
 
-def _scatter(device: DeviceDescription, kernel: Kernel, scatter: Atom) -> Launch:
+def _scatter(device: DeviceDescription, kernel: FusionAnalysis, scatter: Atom) -> Launch:
     n = len(scatter.operands) // 2
     target, indices, update = scatter.operands[0], scatter.operands[n], scatter.operands[n + 1]
     window = update.dimensions[1:]
@@ -210,7 +210,7 @@ def _scatter(device: DeviceDescription, kernel: Kernel, scatter: Atom) -> Launch
     return Launch("scatter", blocks, -(-threads // warp) * warp)
 
 
-def _loop(device: DeviceDescription, kernel: Kernel) -> Launch:
+def _loop(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
     update = kernel.roots[0].update
     if update is not None and kernel.updates_in_place:
         elements = update.elements
@@ -230,7 +230,7 @@ def _grid(device: DeviceDescription, elements: int, unroll: int) -> tuple[int, i
     return -(-total // rows) * rows, threads
 
 
-def _unroll(device: DeviceDescription, kernel: Kernel, elements: int, kind: str) -> int:
+def _unroll(device: DeviceDescription, kernel: FusionAnalysis, elements: int, kind: str) -> int:
     """Elements each thread computes (`ComputeLoopFusionConfig`)."""
     unroll = 1
     enough = elements >= device.threads_per_core_limit * device.core_count
@@ -239,7 +239,7 @@ def _unroll(device: DeviceDescription, kernel: Kernel, elements: int, kind: str)
     return max(unroll, -(-8 // kernel.output_bits))
 
 
-def _max_unroll(device: DeviceDescription, kernel: Kernel, kind: str) -> int:
+def _max_unroll(device: DeviceDescription, kernel: FusionAnalysis, kind: str) -> int:
     """`MaxUnrollFactor`: more than four on Blackwell only."""
     if not device.is_blackwell or kind == "scatter":
         return _DEFAULT_UNROLL

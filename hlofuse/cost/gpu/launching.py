@@ -10,15 +10,15 @@ from hlofuse.cost.gpu import llvm_launch
 from hlofuse.cost.gpu.atoms import KEEPS_ROLLED
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.in_place import can_update_in_place
-from hlofuse.cost.gpu.launch import Kernel, Launch, launch_of, narrowest, per_element
-from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.launch import FusionAnalysis, Launch, launch_of, narrowest, per_element
+from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.reduction_groups import reduction_groups
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
-class _Alone(Kernel):
+class _Alone(FusionAnalysis):
     """An instruction on its own."""
 
     __slots__ = ("_instruction", "_mlir", "_summary")
@@ -37,12 +37,12 @@ class _Alone(Kernel):
         return reduction_groups([self._instruction], self.roots, in_one_walk=not self._mlir)
 
 
-class _Fused(Kernel):
+class _Fused(FusionAnalysis):
     """A producer in its consumer."""
 
     __slots__ = ("_mlir", "_pair", "_parts")
 
-    def __init__(self, producer: Instruction, consumer: Instruction, pair: Pair, mlir: bool) -> None:
+    def __init__(self, producer: Instruction, consumer: Instruction, pair: SummaryPair, mlir: bool) -> None:
         a, b = pair.producer, pair.consumer
         minor = min(a.minor_of_transpose, b.minor_of_transpose)
         super().__init__(pair.roots, a.features | b.features, minor)
@@ -58,7 +58,7 @@ class _Fused(Kernel):
         return reduction_groups(self._parts, self.roots, in_one_walk=not self._mlir)
 
 
-def _read_by(pair: Pair) -> list[ShapeFacts]:
+def _read_by(pair: SummaryPair) -> list[ShapeFacts]:
     """What a kernel of both reads."""
     a, b, slots = pair.producer, pair.consumer, pair.slots
     read = [o for k, o in enumerate(b.operands) if k not in slots]
@@ -91,11 +91,11 @@ class Launcher:
             summary.loop = known
         return known
 
-    def kernel(self, instruction: Instruction, summary: Summary) -> Kernel:
+    def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
         """What the launch of an instruction on its own depends on."""
         return _Alone(instruction, summary, self._mlir)
 
-    def of_pair(self, producer: Instruction, consumer: Instruction, pair: Pair) -> Launch:
+    def of_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
         """The launch of the producer fused into the consumer."""
         known = pair.launch
         if known is None:
@@ -112,7 +112,7 @@ class Launcher:
             pair.launch = known
         return known
 
-    def _keeps(self, launch: Launch, pair: Pair) -> bool:
+    def _keeps(self, launch: Launch, pair: SummaryPair) -> bool:
         """The consumer's own launch surely stays the same one with the producer in.
 
         The answer to what many pairs ask, without looking for the roots of the whole.

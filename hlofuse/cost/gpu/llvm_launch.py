@@ -9,7 +9,13 @@ import math
 
 from hlofuse.cost.gpu.atoms import IS_STRIDED, KEEPS_ROLLED, Atom
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.launch import Kernel, Launch, common_transpose, first_reduction, reductions_agree
+from hlofuse.cost.gpu.launch import (
+    FusionAnalysis,
+    Launch,
+    common_transpose,
+    first_reduction,
+    reductions_agree,
+)
 from hlofuse.cost.gpu.llvm_emitters import TILE
 from hlofuse.cost.gpu.reductions import Reduction
 from hlofuse.cost.gpu.shapes import first_leaf
@@ -31,7 +37,9 @@ def _transpose_blocks(transpose: TiledTranspose) -> int:
 # ---------------------------------------------------------------- reductions
 
 
-def _reduction_launch(device: DeviceDescription, kernel: Kernel, reduction: Reduction) -> tuple[int, int]:
+def _reduction_launch(
+    device: DeviceDescription, kernel: FusionAnalysis, reduction: Reduction
+) -> tuple[int, int]:
     """Blocks for one group of outputs, and threads (`ReductionFusion::ComputeReductionCodegenInfo`)."""
     outer, kept, minor = reduction.sizes
     warp = device.threads_per_warp
@@ -58,7 +66,7 @@ def _reduction_launch(device: DeviceDescription, kernel: Kernel, reduction: Redu
 # ---------------------------------------------------------------- kernels
 
 
-def launch_of(device: DeviceDescription, kernel: Kernel) -> Launch:
+def launch_of(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions (`HloFusionAnalysis::GetEmitterFusionKind`, `launch_dimensions`)."""
     roots, heroes = kernel.roots, kernel.heroes
     if min(kernel.input_bits, kernel.output_bits) >= 8:
@@ -84,7 +92,7 @@ def launch_of(device: DeviceDescription, kernel: Kernel) -> Launch:
     return _loop(device, kernel)
 
 
-def _loop(device: DeviceDescription, kernel: Kernel) -> Launch:
+def _loop(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
     update = kernel.roots[0].update
     if update is not None and kernel.updates_in_place:
         return Launch("loop", *_grid(update.elements))
@@ -95,7 +103,7 @@ def _loop(device: DeviceDescription, kernel: Kernel) -> Launch:
     return Launch("loop", *_grid(elements, max(unroll, -(-8 // kernel.output_bits))))
 
 
-def _keeps_rolled(kernel: Kernel) -> bool:
+def _keeps_rolled(kernel: FusionAnalysis) -> bool:
     return bool(kernel.features & KEEPS_ROLLED)
 
 
@@ -104,7 +112,7 @@ def _widest_operand(concatenate: Atom) -> int:
     return max(concatenate.operands, key=lambda o: o.dimensions[dimension]).elements
 
 
-def _are_slices_of_like(kernel: Kernel) -> bool:
+def _are_slices_of_like(kernel: FusionAnalysis) -> bool:
     """All outputs are plain slices of arrays of one shape (`IsInputFusibleNonStridedSlices`)."""
     shapes = set()
     for root in kernel.roots:

@@ -16,7 +16,7 @@ from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, fp32, nanoseconds, seconds, single_half_away
 from hlofuse.cost.gpu.timing import Timing
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 class ConsumerTimes(NamedTuple):

@@ -18,13 +18,13 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.kept import KeptTable, Timed
 from hlofuse.cost.gpu.kernel_time import in_step, ticks_of_pair, time_of, time_of_pair
 from hlofuse.cost.gpu.known import KnownStructures, Tables
-from hlofuse.cost.gpu.launch import Kernel, Launch
+from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.origins import Origin, origins_of
-from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 class KernelModel:
@@ -57,7 +57,7 @@ class KernelModel:
         self._launcher = tables.launcher
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
-        self._made_of: dict[Instruction, tuple[Pair, Sequence[Origin] | None]] = {}
+        self._made_of: dict[Instruction, tuple[SummaryPair, Sequence[Origin] | None]] = {}
         self.kept = KeptTable()
         """What is kept of each instruction until `invalidate`."""
 
@@ -75,7 +75,9 @@ class KernelModel:
         """Its run time has been asked for and kept."""
         return self.kept[instruction].run is not None
 
-    def pair_time(self, producer: Instruction, consumer: Instruction, pair: Pair | None = None) -> Estimate:
+    def pair_time(
+        self, producer: Instruction, consumer: Instruction, pair: SummaryPair | None = None
+    ) -> Estimate:
         """The consumer with the producer fused in (`EstimateRunTimeForFusion`).
 
         `pair` is what `pair` says of the two, for who has it already.
@@ -183,11 +185,13 @@ class KernelModel:
         """Emitter kind and launch dimensions of an instruction on its own."""
         return self._launcher.of(instruction, self.summary(instruction))
 
-    def kernel(self, instruction: Instruction) -> Kernel:
+    def kernel(self, instruction: Instruction) -> FusionAnalysis:
         """What the choice of its emitter depends on."""
         return self._launcher.kernel(instruction, self.summary(instruction))
 
-    def pair_launch(self, producer: Instruction, consumer: Instruction, pair: Pair | None = None) -> Launch:
+    def pair_launch(
+        self, producer: Instruction, consumer: Instruction, pair: SummaryPair | None = None
+    ) -> Launch:
         """The same for the producer fused into the consumer."""
         pair = pair or self.pair(producer, consumer)
         return pair.launch or self._launcher.of_pair(producer, consumer, pair)
@@ -211,13 +215,13 @@ class KernelModel:
             self._summary_of[instruction] = known
         return known
 
-    def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
+    def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
         """What tells the structure of the two from others."""
         known = self._summary_of
         first = known.get(producer) or self.summary(producer)
         return self._find_pair(producer, first, consumer, known.get(consumer) or self.summary(consumer))
 
-    def made(self, fusion: Instruction, pair: Pair, producer: Instruction | None = None) -> None:
+    def made(self, fusion: Instruction, pair: SummaryPair, producer: Instruction | None = None) -> None:
         """`fusion` has come into being, or grown, from such a pair; its config is final.
 
         With the producer, still in possession of its operands, a new structure's figures will be put
@@ -256,7 +260,12 @@ class KernelModel:
         return known
 
     def _time_pair(
-        self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
+        self,
+        producer: Instruction,
+        first: Estimate,
+        consumer: Instruction,
+        second: Estimate,
+        pair: SummaryPair,
     ) -> Timed:
         """`first` and `second` are the estimates of the two."""
         a, b = pair.producer, pair.consumer
@@ -275,12 +284,17 @@ class KernelModel:
 
     def _estimate(self, producer: Instruction, consumer: Instruction, known: Timed) -> Estimate:
         """All there is to say of a time that is known."""
-        if not isinstance(known, Pair):
+        if not isinstance(known, SummaryPair):
             return known
         return self._run_pair(producer, self.run_time(producer), consumer, self.run_time(consumer), known)
 
     def _run_pair(
-        self, producer: Instruction, first: Estimate, consumer: Instruction, second: Estimate, pair: Pair
+        self,
+        producer: Instruction,
+        first: Estimate,
+        consumer: Instruction,
+        second: Estimate,
+        pair: SummaryPair,
     ) -> Estimate:
         a, b = pair.producer, pair.consumer
         bad = (a.bad_transpose and _reads_across(producer, a)) or (

@@ -18,8 +18,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 
 RegionFlops = Callable[[Computation], float]
 

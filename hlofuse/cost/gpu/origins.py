@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.cost.gpu.pair import Pair
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.ir.graph import Instruction
 
 Origin = tuple[int, int]
 """Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""
@@ -14,7 +14,7 @@ SIDE_BY_SIDE: Sequence[Origin] = ((-1, -1),)
 producer's (`spelled_out`)."""
 
 
-def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> Sequence[Origin] | None:
+def origins_of(fusion: Instruction, pair: SummaryPair, producer: Instruction) -> Sequence[Origin] | None:
     """Where each operand of a fusion just made from such a pair comes from; None if that is not plain.
 
     Fusing keeps the consumer's operands in their order and appends the producer's new ones.
@@ -44,7 +44,7 @@ def origins_of(fusion: Instruction, pair: Pair, producer: Instruction) -> Sequen
     return origins if len(new) == len(origins) - kept else None
 
 
-def spelled_out(origins: Sequence[Origin], pair: Pair) -> Sequence[Origin]:
+def spelled_out(origins: Sequence[Origin], pair: SummaryPair) -> Sequence[Origin]:
     """The origins one by one."""
     if origins is not SIDE_BY_SIDE:
         return origins

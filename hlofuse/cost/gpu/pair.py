@@ -11,10 +11,10 @@ from hlofuse.cost.gpu.heroes import Root, fuse_root
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import EXACT, fp32
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
-class Pair:
+class SummaryPair:
     """The structures of two instructions and which operands they share: equal pairs fuse to equal fusions.
 
     What is worked out for one pair of instructions is kept here for all like it.
@@ -84,9 +84,11 @@ class PairTable:
     """Finds the pair of two instructions."""
 
     def __init__(self) -> None:
-        self._pairs: dict[tuple[Any, ...], Pair] = {}
+        self._pairs: dict[tuple[Any, ...], SummaryPair] = {}
 
-    def of(self, producer: Instruction, first: Summary, consumer: Instruction, second: Summary) -> Pair:
+    def of(
+        self, producer: Instruction, first: Summary, consumer: Instruction, second: Summary
+    ) -> SummaryPair:
         """`first` and `second` are the summaries of the two."""
         operands = consumer.operands
         shared: Sequence[int | None] = ()
@@ -106,7 +108,7 @@ class PairTable:
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)
         if pair is None:
-            pair = self._pairs[key] = Pair()
+            pair = self._pairs[key] = SummaryPair()
             pair.producer, pair.consumer, pair.slot, pair.shared = first, second, slot, shared
             pair.launch = pair._roots = pair.fused = pair.estimates = None
             pair.ticks = -1

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hlofuse.cost.gpu.heroes import Root
 from hlofuse.cost.gpu.kernel_graph import KernelGraph
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 def reduction_groups(

@@ -10,10 +10,10 @@ from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.composing import compose
 from hlofuse.cost.gpu.fusion_summary import summary_of_fusion
 from hlofuse.cost.gpu.origins import Origin
-from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.shapes import ShapeTable
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 class SummaryTable:
@@ -41,7 +41,7 @@ class SummaryTable:
             known = self._known[key] = self._numbered(summary_of_atom(atom, slots), config)
         return known
 
-    def of_pair(self, fusion: Instruction, pair: Pair, origins: Sequence[Origin] | None) -> Summary:
+    def of_pair(self, fusion: Instruction, pair: SummaryPair, origins: Sequence[Origin] | None) -> Summary:
         """The summary of a fusion made from such a pair; one made so before has it too.
 
         It is put together from those of the pair if `origins` tells how and that can be, otherwise walked.

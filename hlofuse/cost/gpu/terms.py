@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import fp32, single_half_away
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 class OperandRead(NamedTuple):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import fp32, single_half_away
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 Uses = frozenset[int]
 _NOT_USED: Uses = frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.backend_config import TRITON, fusion_config, gpu_config_text
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 @dataclass(frozen=True, slots=True)

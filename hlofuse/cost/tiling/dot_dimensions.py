@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 DotDimensions: TypeAlias = tuple[tuple[int, ...], ...]
 """Left batch, right batch, left contracting, right contracting."""

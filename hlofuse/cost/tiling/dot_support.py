@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from hlofuse.cost.tiling.dot_dimensions import dot_dimensions
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import BIT_WIDTH, FLOATING_TYPES
 from hlofuse.ir.text.text import words
-
-if TYPE_CHECKING:
-    from hlofuse.cost.tiling.triton_support import TritonSupport
 
 _FLOATS = words("bf16 f16 f32 f8e4m3fn f8e5m2")
 _INTEGERS = words("s4 s8 s16 s32 s64 u4 u8 u16 u32 u64 pred")
@@ -32,9 +29,9 @@ _ALGORITHMS: dict[str, tuple[str, str]] = {
 
 
 def dot_refusal(
-    dot: Instruction, support: TritonSupport, rocm: bool, capability: tuple[int, int]
+    dot: Instruction, conversion: Callable[[str, str], str | None], rocm: bool, capability: tuple[int, int]
 ) -> str | None:
-    """None for a dot that is supported, else XLA's reason."""
+    """None for a dot that is supported, else XLA's reason; `conversion` says the same of conversions."""
     result = dot.shape.element_type
     lhs, rhs = (o.shape.element_type for o in dot.operands[:2])
     mixed = {lhs, rhs}
@@ -51,7 +48,7 @@ def dot_refusal(
         return f"Exactly one contracting dimension is supported, got {','.join(map(str, contracted))}"
     algorithm = dot.attributes.raw("algorithm") or "unset"
     if algorithm != "unset":
-        return _algorithm(algorithm, lhs, rhs, result, support, rocm, capability)
+        return _algorithm(algorithm, lhs, rhs, result, conversion, rocm, capability)
     return _types(lhs, result, rocm, capability) or _types(rhs, result, rocm, capability)
 
 
@@ -79,7 +76,7 @@ def _algorithm(
     lhs: str,
     rhs: str,
     result: str,
-    support: TritonSupport,
+    conversion: Callable[[str, str], str | None],
     rocm: bool,
     capability: tuple[int, int],
 ) -> str | None:
@@ -89,14 +86,12 @@ def _algorithm(
         return f"Unsupported dot algorithm: {printed}"
     operand, accumulator = known
     ending = f" for dot algorithm {printed}"
-    if result != accumulator and (
-        support.conversion(result, accumulator) or support.conversion(accumulator, result)
-    ):
+    if result != accumulator and (conversion(result, accumulator) or conversion(accumulator, result)):
         return "Unsupported result conversion" + ending
     if name == "dot_f64_f64_f64" and BIT_WIDTH[lhs] < 32 and (rocm or capability < (10, 0)):
         return "Unsupported BF16 on GPUs on ROCm and before Blackwell" + ending
     for side, element_type in (("lhs", lhs), ("rhs", rhs)):
-        if element_type != operand and support.conversion(element_type, operand):
+        if element_type != operand and conversion(element_type, operand):
             return f"Unsupported {side} conversion{ending}"
     return None
 

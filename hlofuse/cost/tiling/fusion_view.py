@@ -8,8 +8,7 @@ equal keys have the same tilings, costs and refusals, whatever their instruction
 from __future__ import annotations
 
 from hlofuse.cost.tiling.op_kinds import OpKind, OpKinds
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 
 
 class FusionView:

@@ -25,7 +25,7 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.tiling_set import TilingSet, all_of
 from hlofuse.cost.tiling.tilings import Columns
 from hlofuse.cost.tiling.valid_tilings import valid_tilings
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
 

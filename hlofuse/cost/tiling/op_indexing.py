@@ -12,7 +12,7 @@ from hlofuse.cost.tiling.dot_dimensions import DotDimensions, dot_dimensions
 from hlofuse.cost.tiling.expressions import Expr, add, constant, mul, negate, subtract, variable
 from hlofuse.cost.tiling.indexing_map import IndexingMap, from_sizes, identity, make_map
 from hlofuse.cost.tiling.reshape_indexing import bitcast_map, reshape_map
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
 _LEAVES = frozenset({"parameter", "constant", "iota"})

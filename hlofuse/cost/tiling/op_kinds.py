@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS, op_profile
 from hlofuse.cost.tiling.dot_dimensions import dot_dimensions
 from hlofuse.cost.tiling.indexing_map import IndexingMap
 from hlofuse.cost.tiling.op_indexing import indexing_key, operand_maps
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.text import words
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hlofuse.cost.tiling.fusion_view import FusionView
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 if TYPE_CHECKING:
     from hlofuse.cost.tiling.tick_columns import KernelTimes

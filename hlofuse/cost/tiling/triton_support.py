@@ -9,8 +9,8 @@ from functools import cache
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.tiling import dot_support
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.tiling.dot_support import dot_refusal, scaled_dot_refusal
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.ir.text.text import words
 
@@ -99,7 +99,7 @@ class TritonSupport:
         if opcode == "convert":
             return self.conversion(operands[0].shape.element_type, element_type)
         if opcode == "scaled-dot":
-            return dot_support.scaled_dot_refusal(instruction)
+            return scaled_dot_refusal(instruction)
         reason = self.data_type(element_type)
         if reason is not None:
             return f"Unsupported output data type: {reason}"
@@ -124,7 +124,7 @@ class TritonSupport:
         if opcode == "reduce":
             return self._reduce(instruction)
         if opcode == "dot":
-            return dot_support.dot_refusal(instruction, self, self._rocm, self._capability)
+            return dot_refusal(instruction, self.conversion, self._rocm, self._capability)
         if opcode == "fusion":
             return "Nested fusions are not supported."
         if opcode == "all-reduce":

@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hlofuse.ir.attributes.cache import typed_attributes
+from hlofuse.ir.attributes.parsers import parse_value
+from hlofuse.ir.text.attribute_split import split_attributes
+
 UNREAD = "\0"
 """Stands for what nobody has asked for yet."""
 
@@ -36,8 +40,6 @@ class Attributes(Mapping[str, Any]):
         """Name to text, in order; not to be changed."""
         raw = self._raw
         if raw is None:
-            from hlofuse.ir.text.attribute_split import split_attributes
-
             raw = self._raw = split_attributes(self._text or "")
         return raw
 
@@ -57,8 +59,6 @@ class Attributes(Mapping[str, Any]):
         typed = self._typed
         if typed is not None and name in typed:
             return typed[name]
-        from hlofuse.ir.attributes.parsers import parse_value
-
         value = parse_value(name, self.raw_items[name])
         if typed is None:
             typed = self._typed = {}
@@ -85,8 +85,6 @@ class Attributes(Mapping[str, Any]):
         # Single values are typed from the split text only: typed but not split is typed altogether.
         if typed is not None and (self._raw is None or len(typed) == len(self._raw)):
             return typed
-        from hlofuse.ir.attributes.cache import typed_attributes
-
         typed = self._typed = typed_attributes(self.text)
         return typed
 

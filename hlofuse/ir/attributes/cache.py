@@ -11,6 +11,7 @@ from typing import Any
 
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.attributes.parsers import parse_value
+from hlofuse.ir.text.attribute_split import split_attributes
 from hlofuse.ir.text.patterns import JSON
 
 _START = ', metadata={op_name="'
@@ -52,8 +53,6 @@ def forget() -> None:
 def _own(text: str) -> dict[str, Any]:
     typed = _remembered.get(text)
     if typed is None:
-        from hlofuse.ir.text.attribute_split import split_attributes
-
         typed = {name: parse_value(name, value) for name, value in split_attributes(text).items()}
         if len(_remembered) >= _LIMIT:
             _remembered.clear()

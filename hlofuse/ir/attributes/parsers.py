@@ -11,6 +11,7 @@ from typing import Any
 
 from hlofuse.ir.attributes import patterns
 from hlofuse.ir.attributes.metadata import OpMetadata
+from hlofuse.ir.text.grammar import parse_attribute
 
 __all__ = ["OpMetadata", "parse_value"]
 
@@ -32,8 +33,6 @@ def parse_value(name: str, text: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _by_grammar(name: str, text: str) -> Any:
-    from hlofuse.ir.text.grammar import parse_attribute
-
     return parse_attribute(name, text)
 
 

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hlofuse.ir.attributes.aliasing import InputAlias, OutputAlias
+from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+from hlofuse.ir.attributes.groups import IotaGroups, ReplicaGroups
 from hlofuse.ir.attributes.metadata import OpMetadata
+from hlofuse.ir.attributes.sharding import TileSharding
+from hlofuse.ir.attributes.window import (
+    PaddingConfig,
+    PaddingDimension,
+    SliceRange,
+    SliceRanges,
+    Window,
+    WindowDimension,
+)
 from hlofuse.ir.text.text import bad_escape, unquote
-
-if TYPE_CHECKING:
-    from hlofuse.ir.attributes.aliasing import InputAlias, OutputAlias
-    from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
-    from hlofuse.ir.attributes.groups import IotaGroups, ReplicaGroups
-    from hlofuse.ir.attributes.sharding import TileSharding
-    from hlofuse.ir.attributes.window import (
-        PaddingConfig,
-        SliceRanges,
-        Window,
-    )
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _INTEGERS = re.compile(r"\{(?:-?[0-9]{1,18}(?:, ?-?[0-9]{1,18})*+)?\}")
@@ -151,8 +152,6 @@ def frontend_attributes(text: str) -> dict[str, str]:
 
 def window(text: str) -> Window:
     """A window in any order of its parts."""
-    from hlofuse.ir.attributes.window import Window, WindowDimension
-
     if _WINDOW.fullmatch(text) is None:
         raise Uncommon
     fields = dict(_WINDOW_FIELD.findall(text))
@@ -182,8 +181,6 @@ def window(text: str) -> Window:
 
 def slice_ranges(text: str) -> SliceRanges:
     """`{[0:8], [0:16:2]}`."""
-    from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-
     if _RANGES.fullmatch(text) is None:
         raise Uncommon
     return SliceRanges(SliceRange(int(a), int(b), int(c or 1)) for a, b, c in _RANGE.findall(text))
@@ -191,8 +188,6 @@ def slice_ranges(text: str) -> SliceRanges:
 
 def padding(text: str) -> PaddingConfig:
     """`0_0x1_1`."""
-    from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-
     if _PADDING.fullmatch(text) is None:
         raise Uncommon
     return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x")))
@@ -200,8 +195,6 @@ def padding(text: str) -> PaddingConfig:
 
 def dim_labels(text: str) -> ConvolutionDimensionNumbers:
     """`b01f_01io->b01f`."""
-    from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
-
     match = _LABELS.fullmatch(text)
     if match is None:
         raise Uncommon
@@ -210,8 +203,6 @@ def dim_labels(text: str) -> ConvolutionDimensionNumbers:
 
 def groups(text: str) -> ReplicaGroups | IotaGroups:
     """Groups written out, or an iota of one dimension."""
-    from hlofuse.ir.attributes.groups import IotaGroups, ReplicaGroups
-
     if _GROUPS.fullmatch(text) is not None:
         groups = text[2:-2].split("},{") if len(text) > 2 else ()
         return ReplicaGroups(tuple(tuple(map(int, g.split(","))) for g in groups))
@@ -241,8 +232,6 @@ def _aliases(text: str) -> list[Any]:
 
 def input_aliases(text: str) -> tuple[InputAlias, ...]:
     """`{ {0}: (1, {}, may-alias) }`."""
-    from hlofuse.ir.attributes.aliasing import InputAlias
-
     return tuple(
         InputAlias(_path(out), int(number), _path(index), kind or "may-alias")
         for out, number, index, kind in _aliases(text)
@@ -251,8 +240,6 @@ def input_aliases(text: str) -> tuple[InputAlias, ...]:
 
 def output_aliases(text: str) -> tuple[OutputAlias, ...]:
     """`{{0}: (1, {})}`."""
-    from hlofuse.ir.attributes.aliasing import OutputAlias
-
     found = _aliases(text)
     if any(kind for *_, kind in found):
         raise Uncommon
@@ -261,8 +248,6 @@ def output_aliases(text: str) -> tuple[OutputAlias, ...]:
 
 def sharding(text: str) -> TileSharding:
     """`{replicated}`, or tiles over an iota of one dimension."""
-    from hlofuse.ir.attributes.sharding import TileSharding
-
     if text == "{replicated}":
         return TileSharding("replicated")
     match = _TILES.fullmatch(text)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from hlofuse.ir.text.signatures import split_async
 
 if TYPE_CHECKING:
-    from hlofuse.ir.computation import Computation
-    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.graph import Computation, Instruction
 
 _OWN = frozenset({"async-start", "async-update", "async-done"})
 _MAIN_THREAD = '"main"'

@@ -6,19 +6,15 @@ import math
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 from hlofuse.ir.attributes.attributes import UNREAD, Attributes
-from hlofuse.ir.computation import Computation
+from hlofuse.ir.graph import Computation
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.fast_path_miss import Declined
 from hlofuse.ir.text.opcode_specs import CALLING, Form
 from hlofuse.ir.text.patterns import CALLED_NAME, OWN, TAIL, VALUES
-from hlofuse.ir.text.shapes import split_tuple
-
-if TYPE_CHECKING:
-    from hlofuse.ir.text.computation_reader import Memo
+from hlofuse.ir.text.shapes import ShapeMemo, split_tuple
 
 Called = tuple[tuple[str, Computation], ...]
 
@@ -33,15 +29,22 @@ class TailMemo(dict[str, Attributes]):
     `called` has, for opcodes that call computations, those that a text names.
     """
 
-    def __init__(self, form: Form, memo: Memo) -> None:
+    def __init__(
+        self,
+        form: Form,
+        computations: dict[str, Computation],
+        shapes: ShapeMemo,
+        check_common: Callable[[str], None],
+    ) -> None:
         super().__init__()
         self.called: dict[str, Called] = {}
         self.constraints: dict[str, list[Shape]] = {}
         """Layouts that a custom call asks of its operands."""
         self._form = form
         self._calls = form.kind == CALLING
-        self._memo = memo
-        self._computations = memo.computations
+        self._computations = computations
+        self._shapes = shapes
+        self._check_common = check_common
         self._checked: set[str] = set()
         self._checked_calls: dict[str, str] = {}
         """Texts up to the computation called, where that is the last thing: `, kind=kLoop, calls`."""
@@ -72,7 +75,7 @@ class TailMemo(dict[str, Attributes]):
         """The opcode's own attributes in a text whose others only the grammar reads."""
         match = TAIL.match(text)
         assert match is not None  # it matches the empty text too
-        self._memo.unusual.common_attributes(text[match.end(1) :])
+        self._check_common(text[match.end(1) :])
         return match[1]
 
     def _check(self, own: str, text: str) -> Called:
@@ -98,7 +101,7 @@ class TailMemo(dict[str, Attributes]):
             parts = split_tuple(f"({constraints[1:-1]})")
             if parts is None:
                 raise Declined
-            self.constraints[text] = [self._memo.shapes[p] for p in parts]
+            self.constraints[text] = [self._shapes[p] for p in parts]
         if not self._calls:
             return ()
         called = self._find_called(pairs)

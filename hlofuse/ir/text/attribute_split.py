@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hlofuse.ir.text.grammar import parse_attributes
 from hlofuse.ir.text.patterns import JSON, STRING
 
 _IOTA = r"\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?"
@@ -21,6 +22,4 @@ def split_attributes(text: str) -> dict[str, str]:
         length += len(name) + len(value)
     if length == len(text) and len(attributes) == len(pairs):
         return attributes
-    from hlofuse.ir.text.grammar import parse_attributes
-
     return {name: raw for name, (raw, _) in parse_attributes(text).items()}

@@ -9,18 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 from hlofuse.ir.text.async_pairs import disagreement
 from hlofuse.ir.text.checks import check_attributes, check_instruction, compatible, known_signature
-from hlofuse.ir.text.errors import Rejected, suggestion
+from hlofuse.ir.text.errors import Rejected, foreign, located, suggestion
+from hlofuse.ir.text.grammar import parse_rule
 from hlofuse.ir.text.infer import infer_shape
 from hlofuse.ir.text.literals import check_literal
-from hlofuse.ir.text.operands import Operands
+from hlofuse.ir.text.operands import Operands, Scope
 from hlofuse.ir.text.signatures import MODULE_ATTRIBUTES, split_async
 from hlofuse.ir.text.text import bare
 
@@ -40,27 +39,15 @@ MAX_NESTED_CALLS = 4096
 MAX_NESTED_COMPUTATIONS = 100
 
 
-def build_module(node: ModuleNode, text: str) -> Module:
-    """The module of a whole text; raises `Rejected`."""
-    return Builder(text).module(node)
-
-
-class Scope:
-    """One computation in the making."""
-
-    def __init__(self, name: str, implicit_parameters: bool = False) -> None:
-        self.computation = Computation(name)
-        self.names: dict[str, Instruction] = {}
-        self.implicit_parameters = implicit_parameters
-        self.parameters: dict[int, Instruction] = {}
-
-    def close(self, root: Instruction | None, where: int) -> None:
-        """Check the parameters' numbers and set the root, the last instruction unless one was marked."""
-        computation = self.computation
-        computation.root = root or computation.instructions[-1]
-        for number in range(len(self.parameters)):
-            if number not in self.parameters:
-                raise Rejected(where, f"parameter {number} of {computation.name} is missing")
+def parse_by_grammar(text: str, filename: str | None = None) -> Module:
+    """A whole text, by nothing but the grammar (`ParseAndReturnUnverifiedModule`)."""
+    try:
+        module = Builder(text).module(parse_rule(text, "text"))
+    except Rejected as error:
+        error.message += foreign(text)
+        raise located(text, error, filename) from None
+    module.filename = filename
+    return module
 
 
 class Builder(Operands):
@@ -135,10 +122,8 @@ class Builder(Operands):
 
     def check_recovery_module(self, text: str, where: int) -> None:
         """XLA reads the module that recovers a value; what it rejects spoils the whole."""
-        from hlofuse.ir.text.grammar import parse_rule
-
         try:
-            build_module(parse_rule(text, "text"), text)
+            Builder(text).module(parse_rule(text, "text"))
         except Rejected as error:
             raise Rejected(where, f"the module inside the table is wrong: {error.message}") from None
 

@@ -16,7 +16,7 @@ from hlofuse.ir.text.errors import Rejected, opcode_error, suggestion
 from hlofuse.ir.text.signatures import VARIADIC, Signature, signature, split_async
 
 if TYPE_CHECKING:
-    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.graph import Instruction
     from hlofuse.ir.text.tree.nodes import AttributeNode, InstructionNode
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.attribute_cache import TailMemo
 from hlofuse.ir.text.constants import is_ordinary
 from hlofuse.ir.text.elements import implied_element
-from hlofuse.ir.text.fast_path_miss import Declined, Unusual
+from hlofuse.ir.text.fast_path_miss import Declined
 from hlofuse.ir.text.opcode_specs import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, Check, form
 from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND
 from hlofuse.ir.text.shapes import ShapeMemo
@@ -25,6 +26,22 @@ _FEW = tuple(map(str, range(64)))
 
 def _numbers(count: int) -> Iterable[str]:
     return _FEW[:count] if count <= len(_FEW) else map(str, range(count))
+
+
+class Unusual(Protocol):
+    """Reads single pieces by the grammar; raises `Declined` where a piece does not stand by itself."""
+
+    def shape(self, text: str) -> Shape:
+        """A shape in an unusual notation."""
+
+    def common_attributes(self, text: str) -> None:
+        """Check attributes that any instruction may have: `, sharding={…}, origin={…}`."""
+
+    def instructions(self, body: Body, text: str, start: int, end: int) -> None:
+        """Add the instructions in `text[start:end]` to the body."""
+
+    def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
+        """ENTRY, name and result of a computation whose text up to its brace is `text[start:end]`."""
 
 
 class Memo:
@@ -54,7 +71,9 @@ class Memo:
             raise Declined
         tails = self.tails.get(how.attributes_key)
         if tails is None:
-            tails = self.tails[how.attributes_key] = TailMemo(how, self)
+            tails = self.tails[how.attributes_key] = TailMemo(
+                how, self.computations, self.shapes, self.unusual.common_attributes
+            )
         entry = self.opcodes[text] = (text, how.kind, how.operands, how.check, tails)
         return entry
 

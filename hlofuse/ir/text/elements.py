@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 def implied_element(operand: Instruction, index: int, path: str) -> Instruction:

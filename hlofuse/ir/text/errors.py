@@ -8,9 +8,11 @@ from collections.abc import Iterable, Set
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import ARRAY_TYPES
+from hlofuse.ir.text.signatures import all_attributes
 
 if TYPE_CHECKING:
     from lark import Token
@@ -165,9 +167,6 @@ def _type_error(token: Token) -> Rejected:
 def unexpected(error: UnexpectedToken, text: str) -> Rejected:
     """A token the grammar has no place for, as a message that names the likely mistake."""
     from lark import Token
-
-    from hlofuse.ir.attributes.metadata import OpMetadata
-    from hlofuse.ir.text.signatures import all_attributes
 
     token: Token = error.token
     parser: Any = error.interactive_parser

@@ -5,14 +5,14 @@ So one unusual instruction costs what one instruction costs, wherever it stands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.shape import Shape
+from hlofuse.ir.text.computation_reader import Body
+from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.fast_path_miss import Declined
-
-if TYPE_CHECKING:
-    from hlofuse.ir.shape import Shape
-    from hlofuse.ir.text.computation_reader import Body
+from hlofuse.ir.text.grammar import parse_attributes, parse_rule, parse_shape
+from hlofuse.ir.text.signatures import COMMON
+from hlofuse.ir.text.text import bare
 
 
 class GrammarPieces:
@@ -24,8 +24,6 @@ class GrammarPieces:
 
     def shape(self, text: str) -> Shape:
         """The shape that all of `text` is; Declined where it is none."""
-        from hlofuse.ir.text.grammar import parse_shape
-
         self.characters += len(text)
         if "//" in text:
             raise Declined  # a comment that goes on behind the shape
@@ -36,9 +34,6 @@ class GrammarPieces:
 
     def common_attributes(self, text: str) -> None:
         """Declined unless these are attributes that any instruction may have."""
-        from hlofuse.ir.text.grammar import parse_attributes
-        from hlofuse.ir.text.signatures import COMMON
-
         if text in self._checked:
             return
         self.characters += len(text)
@@ -52,9 +47,9 @@ class GrammarPieces:
 
     def instructions(self, body: Body, text: str, start: int, end: int) -> None:
         """Read a stretch of lines into `body`; Declined for what concerns the whole text."""
-        from hlofuse.ir.text.build import Builder, Scope
-        from hlofuse.ir.text.errors import Rejected
-        from hlofuse.ir.text.grammar import parse_rule
+        # lark is slow to import, and an ordinary text does without.
+        from hlofuse.ir.text.build import Builder
+        from hlofuse.ir.text.operands import Scope
 
         if not all(number.isdigit() and number.isascii() for number in body.parameters):
             raise Declined
@@ -88,10 +83,6 @@ class GrammarPieces:
 
     def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
         """Of the line a computation begins with: is it the entry, its name, its result if that is said."""
-        from hlofuse.ir.text.errors import Rejected
-        from hlofuse.ir.text.grammar import parse_rule
-        from hlofuse.ir.text.text import bare
-
         piece = text[start:end] + "x = token[] after-all()}"
         self.characters += len(piece)
         for rule in ("plain_computation", "entry_computation"):

@@ -13,12 +13,11 @@ from functools import partial
 from itertools import islice
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
-from hlofuse.ir.text.computation_reader import Body, Memo
-from hlofuse.ir.text.fast_path_miss import Declined, Unusual
+from hlofuse.ir.text.computation_reader import Body, Memo, Unusual
+from hlofuse.ir.text.fast_path_miss import Declined
 from hlofuse.ir.text.patterns import END, HEAD, INSTRUCTION, MODULE, PARAMETER_SHAPE, TABLES
 from hlofuse.ir.text.shapes import split_tuple
 from hlofuse.ir.text.tables import read_tables
@@ -66,7 +65,7 @@ def read_fast(text: str, unusual: Unusual) -> Module:
         pos = _read_computation(text, pos, module, memo, names)
     if not module.computations:
         raise Declined
-    if module.entry is None:
+    if not hasattr(module, "entry"):
         module.entry = module.computations[-1]
     _check_aliases(match[2], result or module.entry.root.shape)
     _check_names(names)
@@ -154,7 +153,7 @@ def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: se
     if tail[1] is not None:
         computation.attributes_text = f', execution_thread="{tail[1]}"'
     if is_entry:
-        if module.entry is not None:
+        if hasattr(module, "entry"):
             raise Declined
         module.entry = computation
     memo.computations[name] = computation

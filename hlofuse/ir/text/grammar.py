@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from hlofuse.ir.errors import HloParseError
 if TYPE_CHECKING:
     from lark import Lark
 
-    from hlofuse.ir.module import Module
     from hlofuse.ir.shape import Shape
 
 STARTS = (
@@ -35,11 +33,10 @@ STARTS = (
 
 
 def grammar_text() -> str:
-    """The grammar as shipped: inside the package, or beside it in a checkout."""
-    packaged = resources.files("hlofuse").joinpath("grammars/hlo.lark")
-    if packaged.is_file():
-        return packaged.read_text(encoding="utf-8")
-    return (Path(__file__).parents[3] / "grammars" / "hlo.lark").read_text(encoding="utf-8")
+    """The grammar as shipped: inside the package, or in a checkout one folder up."""
+    package = Path(__file__).parents[2]
+    packaged, in_checkout = (folder / "grammars" / "hlo.lark" for folder in (package, package.parent))
+    return (packaged if packaged.is_file() else in_checkout).read_text(encoding="utf-8")
 
 
 def _cache_file() -> str | None:
@@ -99,20 +96,6 @@ def parse_rule(text: str, start: str) -> Any:
         raise Rejected(error.pos_in_stream or 0, "not HLO text") from None
 
 
-def parse_module(text: str, filename: str | None = None) -> Module:
-    """A whole text, by nothing but the grammar (`ParseAndReturnUnverifiedModule`)."""
-    from hlofuse.ir.text.build import build_module
-    from hlofuse.ir.text.errors import Rejected, foreign, located
-
-    try:
-        module = build_module(parse_rule(text, "text"), text)
-    except Rejected as error:
-        error.message += foreign(text)
-        raise located(text, error, filename) from None
-    module.filename = filename
-    return module
-
-
 def parse_shape(text: str) -> Shape:
     """A shape by itself; raises `HloParseError`."""
     from hlofuse.ir.text.errors import Rejected, located
@@ -157,7 +140,6 @@ __all__ = [
     "HloParseError",
     "parse_attribute",
     "parse_attributes",
-    "parse_module",
     "parse_rule",
     "parse_shape",
 ]

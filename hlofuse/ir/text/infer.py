@@ -18,8 +18,7 @@ from hlofuse.ir.text.infer_windows import convolution, reduce_window, select_and
 from hlofuse.ir.text.text import words
 
 if TYPE_CHECKING:
-    from hlofuse.ir.computation import Computation
-    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.graph import Computation, Instruction
     from hlofuse.ir.text.tree.nodes import InstructionNode
 
 TOKEN = Shape("token")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.ir.shape import Shape
 
 if TYPE_CHECKING:
-    from hlofuse.ir.computation import Computation
-    from hlofuse.ir.instruction import Instruction
+    from hlofuse.ir.graph import Computation, Instruction
     from hlofuse.ir.text.tree.nodes import InstructionNode
 
 

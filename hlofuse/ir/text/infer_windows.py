@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.shape import BIT_WIDTH, Shape
-
-if TYPE_CHECKING:
-    from hlofuse.ir.attributes.window import Window, WindowDimension
-    from hlofuse.ir.text.infer_given import Given
+from hlofuse.ir.text.infer_given import Given
 
 
 def output_size(size: int, dimension: WindowDimension) -> int:
@@ -28,8 +24,6 @@ def reduce_window(given: Given) -> Shape:
 
 
 def _window_of(given: Given) -> Window:
-    from hlofuse.ir.attributes.window import Window
-
     found: Window = given.get("window", Window())
     return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.signatures import VARIADIC, signature

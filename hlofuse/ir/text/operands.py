@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.checks import compatible
 from hlofuse.ir.text.elements import implied_element
@@ -17,7 +17,23 @@ from hlofuse.ir.text.tree.nodes import CallNode, InstructionNode, OperandNode
 if TYPE_CHECKING:
     from lark import Token
 
-    from hlofuse.ir.text.build import Scope
+
+class Scope:
+    """One computation in the making."""
+
+    def __init__(self, name: str, implicit_parameters: bool = False) -> None:
+        self.computation = Computation(name)
+        self.names: dict[str, Instruction] = {}
+        self.implicit_parameters = implicit_parameters
+        self.parameters: dict[int, Instruction] = {}
+
+    def close(self, root: Instruction | None, where: int) -> None:
+        """Check the parameters' numbers and set the root, the last instruction unless one was marked."""
+        computation = self.computation
+        computation.root = root or computation.instructions[-1]
+        for number in range(len(self.parameters)):
+            if number not in self.parameters:
+                raise Rejected(where, f"parameter {number} of {computation.name} is missing")
 
 
 class Operands(ABC):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.attributes.metadata import quote
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.shape import Shape
@@ -68,17 +67,11 @@ def print_stack_frames(frames: StackFrames) -> str:
     """The source tables (`HloModule::PrintStackFrameIndex`)."""
     out = []
     for title, strings in (("FileNames", frames.files), ("FunctionNames", frames.functions)):
-        out.append(f"{title}\n" + "".join(f"{n} {_quoted(s)}\n" for n, s in strings.items()))
+        out.append(f"{title}\n" + "".join(f"{n} {quote(s)}\n" for n, s in strings.items()))
     for title, records in (("FileLocations", frames.locations), ("StackFrames", frames.frames)):
         rows = ((n, " ".join(f"{k}={v}" for k, v in record.items())) for n, record in records.items())
         out.append(f"{title}\n" + "".join(f"{n} {{{row}}}\n" for n, row in rows))
     return "\n".join(out)
-
-
-def _quoted(text: str) -> str:
-    from hlofuse.ir.attributes.metadata import quote
-
-    return quote(text)
 
 
 def _options_of(computation: Computation) -> PrintOptions:

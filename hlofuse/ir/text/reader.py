@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.fallback import GrammarPieces
 from hlofuse.ir.text.fast import read_fast
 from hlofuse.ir.text.fast_path_miss import Declined
@@ -17,7 +17,8 @@ def parse_module(text: str, filename: str | None = None) -> Module:
     try:
         module = read_fast(text, GrammarPieces())
     except Declined:
-        from hlofuse.ir.text.grammar import parse_module as parse_by_grammar
+        # lark is slow to import, and an ordinary text does without.
+        from hlofuse.ir.text.build import parse_by_grammar
 
         return parse_by_grammar(text, filename)
     finally:

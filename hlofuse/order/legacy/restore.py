@@ -16,9 +16,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 from hlofuse.order.legacy.undone import (
     ExpandedGemms,

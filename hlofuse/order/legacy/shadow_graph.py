@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 
 
 class Node:

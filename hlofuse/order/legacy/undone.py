@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.analysis.constants import is_broadcast_of_constant
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 
 # ---------------------------------------------------------------- duplicates

@@ -4,7 +4,3 @@ of operations.
 A rewrite that is not here is not made: those of dots and gathers with constants, of convolutions as products
 and of associative reordering.
 """
-
-from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
-
-__all__ = ["AlgebraicSimplifier"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.chains import remove_chain
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.transposed_broadcasts import simplify_transpose_of_broadcast

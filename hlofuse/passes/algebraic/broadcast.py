@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import values_of, word_of

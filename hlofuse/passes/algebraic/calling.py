@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.common import make
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_all, is_integral, is_non_negative
 from hlofuse.passes.common import make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.slice import is_unstrided
 from hlofuse.passes.common import make

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.options import Options
 from hlofuse.passes.common.rewriting import replaced

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_all
 from hlofuse.passes.common import make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.bitcasts import as_bitcast, bitcasting_operand
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.common import make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.attributes.window import Window, WindowDimension
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hlofuse.analysis.expensive import is_constant_effective_scalar
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context, either_way
 from hlofuse.passes.algebraic.facts import (
     broadcast_effective_constant,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.functions import is_of_parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_all, is_integral, scalar_constant
 from hlofuse.passes.common import make

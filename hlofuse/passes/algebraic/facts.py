@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hlofuse.analysis.expensive import is_constant_effective_scalar
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.common.literals import Value, scalar_of, values_of
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.common import make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic import (
     add_subtract,
     bitcasts,

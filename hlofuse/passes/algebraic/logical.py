@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.analysis.structural_key import StructuralKeys
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_all
 from hlofuse.passes.common import make

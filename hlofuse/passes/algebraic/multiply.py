@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.add_subtract import spread
 from hlofuse.passes.algebraic.context import Context, either_way
 from hlofuse.passes.algebraic.facts import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, ones_moved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_floating, is_scalar_value
 from hlofuse.passes.algebraic.functions import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.cumulative import handle_cumulative
 from hlofuse.passes.algebraic.functions import is_of_parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.bitcasts import as_bitcast, bitcasting_operand
 from hlofuse.passes.algebraic.chains import remove_chain
 from hlofuse.passes.algebraic.context import Context

@@ -9,8 +9,7 @@ from typing import ClassVar
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

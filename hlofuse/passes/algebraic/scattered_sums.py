@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.functions import is_of_parameters
 from hlofuse.passes.common import make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import ranges_of

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.structural_key import StructuralKeys
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.trace import Recorder

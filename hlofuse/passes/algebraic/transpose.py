@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.bitcasts import as_bitcast
 from hlofuse.passes.algebraic.chains import remove_chain
 from hlofuse.passes.algebraic.context import Context

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hlofuse.ir.attributes.metadata import OpMetadata
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 
 _LONGEST_NAME = 1024
 _CONTROL_FLOW = ("while", "conditional")

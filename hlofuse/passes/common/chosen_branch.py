@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import Value, scalar_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.elementwise import CannotEvaluate

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from functools import cache
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.common.literals import Value
 

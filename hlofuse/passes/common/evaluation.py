@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.passes.common.contraction import contracted
 from hlofuse.passes.common.elementwise import CannotEvaluate, value_function

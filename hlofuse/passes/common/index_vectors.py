@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.shapes import array, is_identity, is_sorted, permute

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import Value
 from hlofuse.passes.common.reading import numbers_of
 

@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Sequence
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
 
 Value = bool | int | float | complex

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.attributes.window import PaddingConfig, SliceRange, SliceRanges
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.common import literals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.window import SliceRanges, Window
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 
 def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:

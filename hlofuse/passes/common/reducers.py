@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.passes.common.shapes import array
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.inlined_calls import is_inlined
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.unfusing import check_growth, most_instructions
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.inlining import inline

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.structural_key import StructuralKeys
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.cloning import set_called
 from hlofuse.trace import Recorder

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation, set_called

@@ -8,8 +8,7 @@ from typing import ClassVar
 from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.eigen_convolution import why_not_eigen
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.layout_shapes import relaid

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.module import Module
 from hlofuse.ir.replacing import replace_instruction, set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.functions import is_of_parameters
 from hlofuse.passes.common.dots import DotDimensions

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import permute
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.passes.common.make import added, derived, numbers
 from hlofuse.passes.common.shapes import array

@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import mul
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.make import added, numbers
 from hlofuse.passes.common.shapes import array, is_identity, permute, permuted
 from hlofuse.passes.dot import buffer_view as views

@@ -8,10 +8,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import clone_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.literals import Value, rounded, values_of

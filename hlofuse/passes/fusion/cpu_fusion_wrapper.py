@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import create_fusion
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.replacing import move_control_dependencies
 from hlofuse.passes.base import Pass
+from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.fusion_wrapper import RULES
-from hlofuse.rules.verdict import first_verdict
 from hlofuse.trace import Recorder
 
 _ENTERED = frozenset({"conditional", "while", "call", "async-start"})

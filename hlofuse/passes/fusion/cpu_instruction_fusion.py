@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from hlofuse.analysis.cpu_emitters import is_supported_elemental_op
 from hlofuse.analysis.cpu_predicates import is_expensive_on_cpu, is_output_fusible, is_softmax_shift
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import append_producer
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
 from hlofuse.rules.cpu_instruction_fusion import RULES, SOFTMAX_SHIFT
 from hlofuse.rules.verdict import Verdict

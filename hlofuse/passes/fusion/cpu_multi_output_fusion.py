@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.ir.computation import Computation
+from hlofuse.ir.graph import Computation
 from hlofuse.passes.fusion.multi_output_fusion import MultiOutputFusion, SiblingDriver
 from hlofuse.rules.cpu_multi_output_fusion import CANDIDATE, LEGAL
 

@@ -12,9 +12,7 @@ from functools import partial
 from typing import ClassVar
 
 from hlofuse.analysis.kernels import launched_computations
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.plugins.active import ActiveRules
 from hlofuse.plugins.calling import call_outside

@@ -11,13 +11,12 @@ from hlofuse.analysis.release import JAXLIB_0_4_35
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
+from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.fusion_merger import (
     MERGE_RULES,
     MERGED,
@@ -29,8 +28,7 @@ from hlofuse.rules.fusion_merger import (
 )
 from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.rules.gpu_instruction_fusion import GpuFusionState, GpuPair
-from hlofuse.rules.plugin import pair_refusal
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 
 
 class ReversePostOrderQueue:

@@ -8,8 +8,7 @@ from typing import Any
 from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.reachability import Reachability
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 
 MayFuse = Callable[[Instruction, int], bool]
 """Would the rules allow fusing the operand of this number into this consumer?"""

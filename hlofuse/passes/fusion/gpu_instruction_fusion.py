@@ -9,16 +9,14 @@ from hlofuse.analysis.expensive import is_expensive
 from hlofuse.analysis.release import JAXLIB_0_4_35
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import append_producer
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
+from hlofuse.rules.evaluate import pair_verdict
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
 from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
-from hlofuse.rules.plugin import pair_verdict
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

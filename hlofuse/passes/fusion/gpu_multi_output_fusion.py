@@ -13,12 +13,11 @@ from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
+from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
     CONSUMER_RULES,
@@ -31,8 +30,7 @@ from hlofuse.rules.gpu_multi_output_fusion import (
 )
 from hlofuse.rules.gpu_multi_output_fusion.producer import ANOTHER_PREFERRED, SAVES_TIME, is_possible_root
 from hlofuse.rules.gpu_multi_output_fusion.siblings import IS_CONSTANT, IS_SCALAR, SHARED_READ
-from hlofuse.rules.plugin import pair_refusal
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 

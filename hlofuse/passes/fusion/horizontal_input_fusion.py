@@ -11,11 +11,9 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of, merge_fusion_into_multi_output
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.std_sort import std_sorted

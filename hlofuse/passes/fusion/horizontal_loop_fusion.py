@@ -13,9 +13,8 @@ from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule

@@ -13,15 +13,14 @@ from hlofuse.analysis.processing_order import non_fusion_computations
 from hlofuse.analysis.reachability import Reachability
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue
 from hlofuse.passes.fusion.globally_unfusible import globally_unfusible
 from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.evaluate import pair_verdict
 from hlofuse.rules.instruction_fusion.driver import (
     CANNOT_BE_DUPLICATED,
     MULTI_OUTPUT_CYCLE,
@@ -35,12 +34,11 @@ from hlofuse.rules.instruction_fusion.duplication import (
     producer_is_root,
 )
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
-from hlofuse.rules.instruction_fusion.question import FusionState, Pair
-from hlofuse.rules.plugin import pair_verdict
+from hlofuse.rules.instruction_fusion.question import CandidatePair, FusionState
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
-BASE_RULES: tuple[Callable[[Pair], Verdict | None], ...] = (
+BASE_RULES: tuple[Callable[[CandidatePair], Verdict | None], ...] = (
     producer_is_root,
     expensive_would_be_duplicated,
     pass_cannot_duplicate,
@@ -64,7 +62,7 @@ class InstructionFusion(Pass):
 class FusionDriver:
     """One run of the pass: walks, asks, applies, records. Targets override the hooks."""
 
-    rules: tuple[Callable[[Pair], Verdict | None], ...] = BASE_RULES
+    rules: tuple[Callable[[CandidatePair], Verdict | None], ...] = BASE_RULES
     """Asked in order; the first that settles the pair decides, and if none does it is allowed."""
     release: Release = JAXLIB_0_11_1
 
@@ -91,7 +89,7 @@ class FusionDriver:
 
     def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
         """The rules' answer for one pair (`ShouldFuse`)."""
-        pair = Pair(consumer.operands[operand_index], consumer, operand_index, self.state)
+        pair = CandidatePair(consumer.operands[operand_index], consumer, operand_index, self.state)
         verdict = pair_verdict(self.rules, pair, self.state.settings, pair.producer, consumer)
         return verdict or Verdict(NOTHING_AGAINST)
 

@@ -12,16 +12,14 @@ from hlofuse.analysis.processing_order import non_fusion_computations
 from hlofuse.analysis.reachability import Reachability
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion_into_multi_output
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.dce import HloDCE
 from hlofuse.rules import multi_output_fusion as rules
+from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
-from hlofuse.rules.plugin import pair_refusal
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 

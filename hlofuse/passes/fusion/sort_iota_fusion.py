@@ -8,7 +8,7 @@ from typing import ClassVar
 from hlofuse.analysis.processing_order import with_changed_behind
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.fusing import append_producer, create_fusion
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.rules.gpu_rewrites import IOTA_INTO_SORT

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.rules.gpu_rewrites import MANY_OPERANDS, MAX_CONCATENATE_OPERANDS

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hlofuse.analysis.slice_copies import has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.elementwise import CannotEvaluate

@@ -11,10 +11,8 @@ from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.analysis.slice_copies import has_byte_strides, has_known_offset, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.passes.base import Pass

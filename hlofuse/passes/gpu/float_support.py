@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _MOVES = frozenset(
     """

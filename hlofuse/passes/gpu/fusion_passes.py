@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.passes.registry import make_pass
 from hlofuse.trace import Recorder
 

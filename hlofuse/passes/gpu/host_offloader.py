@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.cse import HloCSE
 from hlofuse.trace import Recorder

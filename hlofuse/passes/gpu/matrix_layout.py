@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, Shape
 from hlofuse.passes.common.dots import DotDimensions
 

@@ -10,8 +10,7 @@ from typing import ClassVar
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

@@ -15,10 +15,8 @@ from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.passes.base import FixedPoint, Pass
 from hlofuse.passes.common.rewriting import replaced

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.layout_shapes import relaid
 from hlofuse.passes.layout.buffers import Buffer, Buffers, Index, subshapes

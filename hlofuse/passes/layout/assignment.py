@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.layout_shapes import aligned
 from hlofuse.passes.layout.asking import Requests, output_aliases

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.layout_shapes import relaid
 from hlofuse.passes.common.shapes import ones_moved, permute, without

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.layout_shapes import aligned
 from hlofuse.passes.common.make import bitcast, copied

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.layout_shapes import relaid
 from hlofuse.passes.layout.assignment import LayoutAssignment

@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

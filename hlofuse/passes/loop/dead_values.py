@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.cloning import clone_computation

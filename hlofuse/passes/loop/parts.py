@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.passes.common import make
 

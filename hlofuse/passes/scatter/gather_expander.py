@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

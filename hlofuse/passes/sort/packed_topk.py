@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make

@@ -8,10 +8,8 @@ from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.replacing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass

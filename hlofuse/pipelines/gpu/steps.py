@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hlofuse.passes.algebraic import AlgebraicSimplifier
 from hlofuse.passes.algebraic.options import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
+from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _NUMBERS = re.compile(r"\{([-\d:,]*)\}")
 _BLANK = re.compile(r"\s+|%")

@@ -8,8 +8,7 @@ from itertools import islice
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.plugins.pattern.match import Found, Matcher
 from hlofuse.plugins.pattern.values import Value
 

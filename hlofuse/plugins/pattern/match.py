@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.plugins.pattern.attributes import attribute_fits
 from hlofuse.plugins.pattern.nodes import Alias, Definition, Graph, Hole, Operation, Pattern
 from hlofuse.plugins.pattern.shapes import Sizes, fit

@@ -10,8 +10,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.format.escape import printable
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.check.model import Figures, Kernel, Profile
 from hlofuse.reports.check.places import where_is

@@ -6,8 +6,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from hlofuse.format.layers import layer_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.check.model import Where
 
 

@@ -11,7 +11,7 @@ from hlofuse.account import Costs, Observed
 from hlofuse.account.flips import pays
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.reports.explain.edges import edges_inside
 from hlofuse.reports.explain.facts import Facts
 from hlofuse.reports.explain.model import Place, Totals

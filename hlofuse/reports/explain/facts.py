@@ -8,8 +8,7 @@ from functools import cached_property
 from hlofuse.account import Costs
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.replay import Replay
 from hlofuse.reports.explain.blocking_rules import FURTHER_RESULTS

@@ -10,14 +10,14 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
 from hlofuse.analysis.release import RELEASES
 from hlofuse.format.layers import layer_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters
+from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.settings import AS_XLA
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.analysis.shape_size import leaves_size
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.explain.views import through_views
 from hlofuse.reports.stages.model import Kernel
 

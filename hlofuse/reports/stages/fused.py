@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.inputs.stage import Stage
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS
 from hlofuse.reports.explain.model import RuleText
 from hlofuse.reports.stages.edges import kernels_of

@@ -12,8 +12,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import us_text
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.reports.stages.edges import edges
 from hlofuse.reports.stages.model import Boundary

@@ -9,7 +9,7 @@ kernels, `FusionMerger` first: merging those is what it is for.
 from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.passes.fusion.fusion_merger import FusionMerger
 from hlofuse.passes.fusion.gpu_instruction_fusion import GpuInstructionFusion
 from hlofuse.replay import replay

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.kernels import kernels
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.unfusing import check_growth, most_instructions, unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE

@@ -17,8 +17,7 @@ from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_fi
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.dump_stages import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import replay
 from hlofuse.reports.explain.facts import Facts
 from hlofuse.reports.explain.model import RuleText

@@ -14,7 +14,7 @@ from hlofuse.analysis.inlined_calls import is_inlined
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE

@@ -11,9 +11,7 @@ from hlofuse.analysis.kernels import iter_kernels, launched_computations
 from hlofuse.analysis.loops import turns
 from hlofuse.format.layers import layer_of
 from hlofuse.inputs.stage import stage_of
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)

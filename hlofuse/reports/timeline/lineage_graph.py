@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from hlofuse.diff import Added, ModuleDiff
 from hlofuse.diff.report.clusters import Cluster
 from hlofuse.diff.report.summary import summarize
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.timeline.phrases import opcodes_text
 from hlofuse.reports.trace_op.find import is_applied
 from hlofuse.reports.trace_op.follow import how_changed, spot_of

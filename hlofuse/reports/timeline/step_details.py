@@ -11,7 +11,7 @@ from hlofuse.diff.report.clusters import Cluster
 from hlofuse.diff.report.groups import ChangeGroup, FusionGroup
 from hlofuse.diff.report.summary import summarize
 from hlofuse.format.escape import shorten
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
 

@@ -14,8 +14,7 @@ from hlofuse.diff.report.summary import summarize
 from hlofuse.format.units import plural
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.timeline.dumps import Reel, written_at
 from hlofuse.reports.timeline.model import Film, Frame, Rewrite, Size, Step

@@ -8,8 +8,7 @@ from hlofuse.analysis.kernels import NO_KERNEL
 from hlofuse.analysis.source_lines import source_line
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 
 _MOVES_ONLY = frozenset(
     "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()

@@ -12,8 +12,7 @@ from hlofuse.diff.report.summary import summarize
 from hlofuse.format.escape import printable
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Frame
 from hlofuse.reports.timeline.timeline import read

@@ -12,7 +12,7 @@ from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_fi
 from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.pipelines import passes_of
 

@@ -10,8 +10,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.device import device_of

@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from hlofuse.analysis.kernels import is_kernel
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 
 # Where an operation came from, and names (which the graph holds as edges).

@@ -12,7 +12,7 @@ from hlofuse.inputs.beside import device_beside
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import OrderSource
+from hlofuse.ir.graph import OrderSource
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.device import device_of
 from hlofuse.reports.verify.cases import Case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.whatif.model import Ranking, Sweep

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.kernels import launched_computations
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.reports.explain.facts import Facts
 
 

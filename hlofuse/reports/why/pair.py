@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from hlofuse.account import PRIORITY_FUSION, PairDetail
 from hlofuse.analysis.shape_size import leaves_size
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.reports.explain.blocking_rules import FURTHER_RESULTS
 from hlofuse.reports.explain.facts import Facts
 from hlofuse.reports.explain.lineage import Lineage

@@ -10,7 +10,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.reduced_dots import product_as_reduce
 from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.in_place import can_update_in_place
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import asks
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.analysis.cpu_predicates import is_loop_fusible
 from hlofuse.rules.catalogue import Knob, Rule
-from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.verdict import asks
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
@@ -30,7 +30,7 @@ MAX_VECTOR_BYTES = Knob(
         knobs=(MAX_VECTOR_BYTES,),
     )
 )
-def small_vector_dot(pair: Pair) -> dict[str, Any] | None:
+def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
     consumer = pair.consumer
     if consumer.opcode != "dot" or consumer.shape.rank > 1:
         return None
@@ -53,7 +53,7 @@ def small_vector_dot(pair: Pair) -> dict[str, Any] | None:
         allows=True,
     )
 )
-def consumer_is_loop_fusion(pair: Pair) -> dict[str, Any] | None:
+def consumer_is_loop_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kLoop" else None
 
 
@@ -68,7 +68,7 @@ def consumer_is_loop_fusion(pair: Pair) -> dict[str, Any] | None:
         allows=True,
     )
 )
-def consumer_is_loop_fusible(pair: Pair) -> dict[str, Any] | None:
+def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if is_loop_fusible(pair.consumer) else None
 
 
@@ -86,5 +86,5 @@ def consumer_is_loop_fusible(pair: Pair) -> dict[str, Any] | None:
         message="Not fusing: not found a fusible case",
     )
 )
-def not_found_a_fusible_case(pair: Pair) -> dict[str, Any] | None:
+def not_found_a_fusible_case(pair: CandidatePair) -> dict[str, Any] | None:
     return {"opcode": pair.consumer.opcode}

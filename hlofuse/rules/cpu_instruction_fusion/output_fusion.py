@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_output_fusible
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.verdict import asks
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
@@ -25,7 +25,7 @@ _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion:
         allows=True,
     )
 )
-def output_fusion(pair: Pair) -> dict[str, Any] | None:
+def output_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if is_output_fusible(pair.producer, pair.consumer) else None
 
 
@@ -40,5 +40,5 @@ def output_fusion(pair: Pair) -> dict[str, Any] | None:
         message="Bailing because producer can be output-fused into some operand.",
     )
 )
-def goes_into_its_dot(pair: Pair) -> dict[str, Any] | None:
+def goes_into_its_dot(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if has_output_fusible_operand(pair.producer) else None

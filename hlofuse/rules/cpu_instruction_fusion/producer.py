@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.analysis.cpu_predicates import is_loop_fusible
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.verdict import asks
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
@@ -29,7 +29,7 @@ _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion:
         message="Don't fuse instructions from custom fusions/calls",
     )
 )
-def skipped_consumer(pair: Pair) -> dict[str, Any] | None:
+def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.consumer in pair.state.skipped else None
 
 
@@ -46,7 +46,7 @@ def skipped_consumer(pair: Pair) -> dict[str, Any] | None:
         message="Don't fuse non-scalar constants.",
     )
 )
-def non_scalar_constant(pair: Pair) -> dict[str, Any] | None:
+def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
     producer = pair.producer
     if producer.opcode != "constant" or producer.shape.is_effective_scalar:
         return None
@@ -70,7 +70,7 @@ def non_scalar_constant(pair: Pair) -> dict[str, Any] | None:
         message="Producer is not loop-fusible.",
     )
 )
-def producer_not_loop_fusible(pair: Pair) -> dict[str, Any] | None:
+def producer_not_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     return None if is_loop_fusible(pair.producer) else {"opcode": pair.producer.opcode}
 
 
@@ -86,7 +86,7 @@ def producer_not_loop_fusible(pair: Pair) -> dict[str, Any] | None:
         message="Not fusing: insufficient non-constant nodes.",
     )
 )
-def constant_alone(pair: Pair) -> dict[str, Any] | None:
+def constant_alone(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "constant" and pair.consumer.opcode != "fusion" else None
 
 
@@ -103,5 +103,5 @@ def constant_alone(pair: Pair) -> dict[str, Any] | None:
         message="Not fusing: producer is itself a fusion node.",
     )
 )
-def producer_is_a_fusion(pair: Pair) -> dict[str, Any] | None:
+def producer_is_a_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "fusion" else None

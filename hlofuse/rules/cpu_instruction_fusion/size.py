@@ -7,7 +7,7 @@ from typing import Any
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.instruction_fusion.duplication import evaluated_again
-from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.verdict import asks
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
@@ -47,7 +47,7 @@ ALLOWED_CODE_DUPLICATION = Knob(
         knobs=(MAX_CONCATENATE_OPERANDS, MIN_MINOR_CONCATENATE),
     )
 )
-def inefficient_concatenate(pair: Pair) -> dict[str, Any] | None:
+def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
     settings = pair.state.settings
     for x in (pair.producer, pair.consumer):
         if x.opcode != "concatenate":
@@ -77,7 +77,7 @@ def inefficient_concatenate(pair: Pair) -> dict[str, Any] | None:
         message="Fusion is not profitable.",
     )
 )
-def reused_expensive_producer(pair: Pair) -> dict[str, Any] | None:
+def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
     return evaluated_again(pair) if pair.producer.opcode != "fusion" else None
 
 
@@ -94,7 +94,7 @@ def reused_expensive_producer(pair: Pair) -> dict[str, Any] | None:
         knobs=(MAX_REDUCTIONS,),
     )
 )
-def too_many_reductions(pair: Pair) -> dict[str, Any] | None:
+def too_many_reductions(pair: CandidatePair) -> dict[str, Any] | None:
     if pair.consumer.opcode != "fusion" or pair.producer.opcode != "reduce":
         return None
     count = sum(x.opcode == "reduce" for x in pair.consumer.fused_computation)
@@ -119,7 +119,7 @@ def too_many_reductions(pair: Pair) -> dict[str, Any] | None:
         history="The limit of 15 holds in jaxlib 0.4.35 as well.",
     )
 )
-def code_duplication(pair: Pair) -> dict[str, Any] | None:
+def code_duplication(pair: CandidatePair) -> dict[str, Any] | None:
     producer, consumer, state = pair.producer, pair.consumer, pair.state
     if not state.may_duplicate or consumer.opcode != "fusion":
         return None

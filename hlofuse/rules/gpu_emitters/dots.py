@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.analysis.reduced_dots import product_as_reduce
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_emitters.question import GpuKernel
 from hlofuse.rules.verdict import asks

@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_emitters.heroes import hero_names, why_a_loop
 from hlofuse.rules.gpu_emitters.operations import LAST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction, reductions_agree
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_emitters.question import GpuKernel
 from hlofuse.rules.gpu_fusible import outputs_of
 

@@ -8,7 +8,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
 

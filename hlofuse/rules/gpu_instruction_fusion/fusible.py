@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import (
     has_tiled_transpose,

@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.analysis.window import window_dimensions
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion.question import GpuPair

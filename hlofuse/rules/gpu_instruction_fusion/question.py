@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.rules.instruction_fusion.question import FusionState, Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair, FusionState
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class GpuFusionState(FusionState):
 
 
 @dataclass(frozen=True, slots=True)
-class GpuPair(Pair):
+class GpuPair(CandidatePair):
     """The question: `producer` is operand `operand_index` of `consumer`."""
 
     state: GpuFusionState

@@ -9,7 +9,7 @@ from hlofuse.analysis.fusible import is_fusible
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import microseconds
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
 from hlofuse.rules.gpu_multi_output_fusion.question import LoneProducer, ProducerPair

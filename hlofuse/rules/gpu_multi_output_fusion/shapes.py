@@ -8,7 +8,7 @@ from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import is_reshape_or_transpose_bitcast
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.settings import Settings

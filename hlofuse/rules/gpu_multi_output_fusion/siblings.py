@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.gpu_multi_output_fusion.question import SiblingPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ

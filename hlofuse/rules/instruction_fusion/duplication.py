@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.verdict import asks
 
 _SHOULD_FUSE = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuse"
@@ -22,7 +22,7 @@ def is_always_duplicable(instruction: Instruction) -> bool:
     )
 
 
-def evaluated_again(pair: Pair) -> dict[str, Any] | None:
+def evaluated_again(pair: CandidatePair) -> dict[str, Any] | None:
     """An expensive producer whose elements the consumer reads more than once, in figures; else None.
 
     Which targets ask it, and of what, is theirs to say.
@@ -36,7 +36,7 @@ def evaluated_again(pair: Pair) -> dict[str, Any] | None:
     }
 
 
-def _would_duplicate(pair: Pair) -> bool:
+def _would_duplicate(pair: CandidatePair) -> bool:
     """The producer has a user besides the consumer (`FusionWouldDuplicate`)."""
     users = pair.producer.users
     return not (len(users) == 1 and users[0] is pair.consumer)
@@ -56,7 +56,7 @@ def _would_duplicate(pair: Pair) -> bool:
         message="not fusing into the output of the root instruction",
     )
 )
-def producer_is_root(pair: Pair) -> dict[str, Any] | None:
+def producer_is_root(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.producer.is_root else None
 
 
@@ -76,7 +76,7 @@ def producer_is_root(pair: Pair) -> dict[str, Any] | None:
         history="jaxlib 0.4.35 has the same rule; which operations are expensive differs by target.",
     )
 )
-def expensive_would_be_duplicated(pair: Pair) -> dict[str, Any] | None:
+def expensive_would_be_duplicated(pair: CandidatePair) -> dict[str, Any] | None:
     if (
         not pair.state.may_duplicate
         or not _would_duplicate(pair)
@@ -103,7 +103,7 @@ def expensive_would_be_duplicated(pair: Pair) -> dict[str, Any] | None:
         message="fusion pass cannot duplicate",
     )
 )
-def pass_cannot_duplicate(pair: Pair) -> dict[str, Any] | None:
+def pass_cannot_duplicate(pair: CandidatePair) -> dict[str, Any] | None:
     if pair.state.may_duplicate or not _would_duplicate(pair) or is_always_duplicable(pair.producer):
         return None
     return {"producer_users": len(pair.producer.users)}

@@ -11,10 +11,10 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.in_place import InPlacePair, in_place_pairs
 from hlofuse.analysis.reachability import Reachability
 from hlofuse.analysis.tuples import follow_tuples
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.instruction_fusion import in_place_slices
-from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.verdict import Verdict
 
 _MIRRORS = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuseInPlaceOp"
@@ -105,7 +105,7 @@ def extract(instruction: Instruction, wanted: Callable[[Instruction], bool]) -> 
     return [x for x in instruction.fused_computation if wanted(x)] if instruction.opcode == "fusion" else []
 
 
-def may_fuse_into_in_place(pair: Pair) -> Verdict | None:
+def may_fuse_into_in_place(pair: CandidatePair) -> Verdict | None:
     """Refuse where fusing could change what the in-place consumer reads; the first pair concerned decides."""
     producer, consumer = pair.producer, pair.consumer
     for in_place in in_place_pairs(consumer, pair.state.release):

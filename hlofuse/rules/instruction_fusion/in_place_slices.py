@@ -6,7 +6,7 @@ It is safe when exactly the elements are read that are then overwritten.
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.verdict import Verdict
 

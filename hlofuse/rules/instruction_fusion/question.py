@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
 from hlofuse.analysis.operand_use import ReusedOperands
 from hlofuse.analysis.release import Release
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.settings import Settings
 
 
@@ -34,7 +34,7 @@ class FusionState:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CandidatePair:
     """The question: `producer` is operand `operand_index` of `consumer`."""
 
     producer: Instruction

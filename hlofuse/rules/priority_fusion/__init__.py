@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from hlofuse.cost.gpu.atoms import SCATTERS
-from hlofuse.cost.gpu.pair import Pair as Structure
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.gpu.pair import SummaryPair as Structure
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
-from hlofuse.rules.instruction_fusion.question import Pair
+from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.priority_fusion.budget import (
     Limits,
     code_duplication,
@@ -44,7 +44,7 @@ from hlofuse.rules.verdict import Verdict
 
 def in_place_conflict(pair: PriorityPair) -> Verdict | None:
     """`InstructionFusion::ShouldFuseInPlaceOp`."""
-    return may_fuse_into_in_place(Pair(pair.producer, pair.consumer, 0, pair.state.in_place))
+    return may_fuse_into_in_place(CandidatePair(pair.producer, pair.consumer, 0, pair.state.in_place))
 
 
 PairRule: TypeAlias = Callable[[PriorityPair], Verdict | None]

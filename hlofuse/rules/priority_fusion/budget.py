@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary
 from hlofuse.cost.gpu.ticks import EXACT
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.rules.catalogue import Knob, Rule, register
 from hlofuse.rules.priority_fusion.question import PriorityPair

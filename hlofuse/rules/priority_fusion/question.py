@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.pair import Pair
-from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.instruction_fusion.question import FusionState
 from hlofuse.rules.settings import Settings
 
@@ -33,11 +35,11 @@ class PriorityPair:
     producer: Instruction
     consumer: Instruction
     state: PriorityState
-    known: Pair | None = None
+    known: SummaryPair | None = None
     """The structure of the two, where somebody has it already."""
 
     @property
-    def structure(self) -> Pair:
+    def structure(self) -> SummaryPair:
         """What there is to know of the two whatever their names."""
         pair = self.known
         if pair is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.cost.tiling import Refusal
+from hlofuse.cost.tiling.refusals import Refusal
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.priority_fusion.question import PriorityPair
 from hlofuse.rules.verdict import Verdict

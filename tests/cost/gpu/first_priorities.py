@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.cost.gpu import DeviceDescription, KernelModel, load_device
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.device import DeviceDescription, load_device
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import fp32, microseconds
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
 
 _STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.cost.gpu import KernelModel, load_device
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.gpu.model import KernelModel
 
 from .first_priorities import Case, compare, device_of, load_case, load_compact
 

@@ -10,7 +10,7 @@ from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.known import KnownStructures
-from hlofuse.cost.tiling import TilingModel
+from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.ir import parse_module
 from hlofuse.replay import replay
 

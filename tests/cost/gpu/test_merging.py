@@ -11,7 +11,7 @@ import pytest
 
 from hlofuse.cost.gpu.merging import MergeTimes, MergingModel
 from hlofuse.ir import parse_module
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.replay import replay
 
 DATA = Path(__file__).parents[2] / "data" / "gpu-legacy.tar.xz"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.terms import operand_reads, pair_operand_reads
 from hlofuse.ir.text.reader import parse_module
 

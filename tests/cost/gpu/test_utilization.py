@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.cost.gpu import KernelModel, load_device
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.text.reader import parse_module
 

@@ -14,19 +14,17 @@ from itertools import product
 from pathlib import Path
 
 from hlofuse.cost.combined import estimate_of
-from hlofuse.cost.gpu import DeviceDescription, Estimate, KernelModel
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import fp32, microseconds
-from hlofuse.cost.tiling import (
-    BlockLevelParameters,
-    Refusal,
-    Tiling,
-    TilingModel,
-    TritonSupport,
-    block_level_parameters,
-    is_generic_triton_fusion,
-)
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.cost.tiling.block_level import BlockLevelParameters, block_level_parameters
+from hlofuse.cost.tiling.model import TilingModel
+from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
 
 KERNEL_LAUNCH = 4000

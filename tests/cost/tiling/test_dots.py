@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.cost.gpu import load_device
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
-from hlofuse.cost.tiling import Refusal, Tiling, TilingModel
 from hlofuse.cost.tiling.dot_cost import dot_of, dot_time, peak_matrix_ops
-from hlofuse.ir.instruction import Instruction
+from hlofuse.cost.tiling.model import TilingModel
+from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
 
 SIZES = 'backend_config={"sizes":["32"]}'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.cost.gpu import load_device
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
 
 from .records import Checker, load, load_compact

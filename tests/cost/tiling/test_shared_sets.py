@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlofuse.cost.gpu import load_device
-from hlofuse.cost.tiling import Tiling, TilingModel
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.tiling.model import TilingModel
+from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.tiling_set import all_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
 
 DEVICE = load_device("h100_sxm")

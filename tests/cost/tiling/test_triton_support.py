@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.cost.gpu import load_device
-from hlofuse.cost.tiling import (
-    BlockLevelParameters,
-    TritonSupport,
-    backend_config_text,
-    block_level_parameters,
-    is_generic_triton_fusion,
-)
+from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.tiling.block_level import BlockLevelParameters, backend_config_text, block_level_parameters
+from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.fusing import append_producer
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
 
 REGION = "r {{ a = {0} parameter(0)\n b = {0} parameter(1)\n ROOT c = {0} add(a, b)\n}}\n"

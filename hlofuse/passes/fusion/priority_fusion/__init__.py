@@ -10,7 +10,7 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.priority_fusion.driver import Driver
 from hlofuse.passes.fusion.priority_fusion.legality import Legality

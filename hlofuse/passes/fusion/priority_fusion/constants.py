@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import append_producer
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.passes.fusion.priority_fusion.kinds import kind_of, make_fusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.rules.gpu_fusible import is_small_constant

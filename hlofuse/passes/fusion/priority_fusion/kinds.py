@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.ir.fusing import set_fusion_kind, turn_into_fusion
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
 

@@ -10,15 +10,16 @@ from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
-from hlofuse.cost.gpu.pair import Pair
+from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.tiling import Refusal, Tiling, TritonSupport
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.fusion.priority_fusion.structural_ids import PairId, StructuralIds
+from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion.question import FusionState
-from hlofuse.rules.plugin import pair_refusal, pair_verdict
 from hlofuse.rules.priority_fusion import (
     IN_PLACE_RULES,
     OF_CONSUMER,
@@ -36,10 +37,10 @@ from hlofuse.rules.priority_fusion import (
 from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
 from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 
 _NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
-_Edge: TypeAlias = "Verdict | Pair"
+_Edge: TypeAlias = "Verdict | SummaryPair"
 """What is known of a producer and a consumer: the refusal, or the structure where the pair is allowed."""
 
 
@@ -77,7 +78,7 @@ class Legality:
         self._limits = Limits(model.device, settings)
         self._admits_small = self._limits.admit_small
         self._alone: dict[Instruction, _Alone] = {}
-        self._by_structure: dict[Pair, _Edge] = {}
+        self._by_structure: dict[SummaryPair, _Edge] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
         self._tilings: dict[PairId, Tiling | Refusal] = {}
@@ -156,7 +157,7 @@ class Legality:
         rules: Sequence[PairRule],
         producer: Instruction,
         consumer: Instruction,
-        pair: Pair | None = None,
+        pair: SummaryPair | None = None,
     ) -> Verdict | None:
         return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
 
@@ -170,10 +171,10 @@ class Legality:
         self.allowed[producer, consumer] = verdict
         return None
 
-    def pair(self, producer: Instruction, consumer: Instruction) -> Pair:
+    def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
         edge = self._kept[producer].answers.get(consumer)
-        return edge if isinstance(edge, Pair) else self._model.pair(producer, consumer)
+        return edge if isinstance(edge, SummaryPair) else self._model.pair(producer, consumer)
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
@@ -187,7 +188,7 @@ class Legality:
                 edge = known.get(user)
                 if edge is None:
                     edge = known[user] = self._ask(producer, user)
-                if not isinstance(edge, Pair):
+                if not isinstance(edge, SummaryPair):
                     return edge, user
         return (_ONLY_BITCASTS, None) if only_bitcasts else None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 Chooser: TypeAlias = Callable[[Sequence[Instruction]], Instruction]
 """Picks one of several producers with the same, greatest priority."""

@@ -11,8 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
 from hlofuse.analysis.structural_key import StructuralKeys
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 
 PairId: TypeAlias = tuple[int, int, int, bool]
 """Numbers of producer and consumer, the operand's place, whether the producer stays an output."""

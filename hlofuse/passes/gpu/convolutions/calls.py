@@ -10,7 +10,7 @@ from typing import Any
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.replacing import set_attribute
 
 FORWARD = "__cudnn$convForward"

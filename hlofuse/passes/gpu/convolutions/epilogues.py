@@ -9,8 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.algebraic.facts import broadcast_effective_constant
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.literals import scalar_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
 from hlofuse.passes.common.layout_shapes import relaid
 from hlofuse.passes.gpu.convolutions.calls import (

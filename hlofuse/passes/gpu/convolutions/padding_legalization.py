@@ -10,8 +10,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.replacing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass

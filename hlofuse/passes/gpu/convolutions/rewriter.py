@@ -8,8 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.window import Window, WindowDimension
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import reshaped, transposed
 from hlofuse.passes.common.shapes import permute, permuted, with_dimensions, without

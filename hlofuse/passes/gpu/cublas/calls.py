@@ -11,7 +11,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.dots import DotDimensions

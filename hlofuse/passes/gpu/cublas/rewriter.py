@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass

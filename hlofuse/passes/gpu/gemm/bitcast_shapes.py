@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.shapes import common_factors, with_layout
 

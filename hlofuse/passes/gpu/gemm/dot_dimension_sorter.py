@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, made_dot
 from hlofuse.passes.common.rewriting import expand_each, replaced

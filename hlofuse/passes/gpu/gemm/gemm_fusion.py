@@ -11,17 +11,15 @@ from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.computation import Computation
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
-from hlofuse.passes.gpu.gemm.propagation import Side, carried, carried_if_worth
+from hlofuse.passes.gpu.gemm.propagation import DotProperties, carried, carried_if_worth
 from hlofuse.passes.gpu.matrix_layout import is_tiny
 from hlofuse.trace import Recorder
 
@@ -66,7 +64,7 @@ class _Growing:
             if len(free) != 1 or len(dims.contracting(number)) != 1:
                 return False
             splittable = free[0] if number == 0 and not dims.lhs_batch else -1
-            side = Side(self._device, free[0], splittable)
+            side = DotProperties(self._device, free[0], splittable)
             fused, needed = self._toward_operands(
                 operand, DimensionOrder.of(operand.shape), side, NO_SPLIT, _MOST_PARAMETERS
             )
@@ -74,7 +72,7 @@ class _Growing:
             if number == 0:
                 split = needed
         inner = self._add(clone_of(dot, operands))
-        side = Side(self._device, -1, 0 if split > NO_SPLIT else -1)
+        side = DotProperties(self._device, -1, 0 if split > NO_SPLIT else -1)
         output, root = self._toward_users(dot, inner, DimensionOrder.of(dot.shape), side, split)
         self._body.root = root
         return replaced(output, self._made_fusion(root.shape))
@@ -108,7 +106,7 @@ class _Growing:
     # ------------------------------------------------------------ toward operands
 
     def _toward_operands(
-        self, root: Instruction, order: DimensionOrder, side: Side, split: int, most: int | None
+        self, root: Instruction, order: DimensionOrder, side: DotProperties, split: int, most: int | None
     ) -> tuple[Instruction, int]:
         """What stands for `root` inside, and the split needed so far (`FuseTowardOperands`)."""
         nodes: list[tuple[Instruction, DimensionOrder]] = []
@@ -179,7 +177,7 @@ class _Growing:
     # ------------------------------------------------------------ toward users
 
     def _toward_users(
-        self, hlo: Instruction, fused: Instruction, order: DimensionOrder, side: Side, split: int
+        self, hlo: Instruction, fused: Instruction, order: DimensionOrder, side: DotProperties, split: int
     ) -> tuple[Instruction, Instruction]:
         """The last operation fused, outside and inside (`FuseTowardUsers`)."""
         while len(hlo.users) == 1:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.computation import Computation
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import derived, numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
 
 _FLOATS = frozenset({"f32", "bf16", "f16", "f64"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.gpu.gemm.dimension_order import (
     NO_SPLIT,
     DimensionOrder,
@@ -25,7 +25,7 @@ _NEVER = frozenset("tuple get-tuple-element reduce all-reduce all-reduce-start a
 
 
 @dataclass(frozen=True)
-class Side:
+class DotProperties:
     """The operand or result of a dot that a fusion grows from (`DotProperties`)."""
 
     device: DeviceDescription
@@ -36,7 +36,7 @@ class Side:
 
 
 def carried(
-    hlo: Instruction, source: DimensionOrder, side: Side, *, to_operands: bool
+    hlo: Instruction, source: DimensionOrder, side: DotProperties, *, to_operands: bool
 ) -> tuple[Orders, int] | None:
     """The orders beyond `hlo` and the split they need (`GetPropagatedDimOrdersAndRequirements`)."""
     orders = _orders(hlo, source, side, to_operands)
@@ -54,7 +54,7 @@ def carried(
 
 
 def carried_if_worth(
-    hlo: Instruction, source: DimensionOrder, side: Side, *, operand: int | None = None
+    hlo: Instruction, source: DimensionOrder, side: DotProperties, *, operand: int | None = None
 ) -> tuple[Orders, int] | None:
     """The same if the fusion pays: towards operands, or from `operand` towards the result
     (`GetPropagatedDimOrdersAndRequirementsIfProfitablyFusible`)."""
@@ -73,7 +73,7 @@ def carried_if_worth(
     return found if is_worth_as_output(hlo) else None
 
 
-def _has_small_operand(hlo: Instruction, orders: Orders, side: Side) -> bool:
+def _has_small_operand(hlo: Instruction, orders: Orders, side: DotProperties) -> bool:
     """A binary operation on something spread that can be fused, too."""
     if not is_elementwise(hlo) or len(hlo.operands) != 2:
         return False
@@ -99,7 +99,9 @@ def _is_effective_parameter(hlo: Instruction) -> bool:
     return hlo.opcode == "parameter"
 
 
-def _orders(hlo: Instruction, source: DimensionOrder, side: Side, to_operands: bool) -> Orders | None:
+def _orders(
+    hlo: Instruction, source: DimensionOrder, side: DotProperties, to_operands: bool
+) -> Orders | None:
     """`GetPropagatedDimOrders`."""
     opcode = hlo.opcode
     if opcode != "parameter" and to_operands and any(u.opcode == "dynamic-slice" for u in hlo.users):

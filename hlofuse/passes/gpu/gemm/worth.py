@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 
 _TOLERANCE = 1024
 """Bytes by which a fusion's traffic may grow."""

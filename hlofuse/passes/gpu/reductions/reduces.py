@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.reductions import Reduction, faster_than_elemental, reduction_of
-from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import added, bitcast, numbers
 from hlofuse.passes.common.rewriting import replaced

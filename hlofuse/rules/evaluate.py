@@ -1,44 +1,30 @@
-"""Rules that are not XLA's, as a pass meets them (`hlofuse.plugins` has what is behind)."""
+"""Evaluating the rules of a pass in order, with the settings of the replay and the rules of plugins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from hlofuse.ir.instruction import Instruction
-from hlofuse.rules.catalogue import Rule
+from hlofuse.ir.graph import Instruction
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Verdict, first_verdict
+from hlofuse.rules.verdict import Verdict
 
 Q = TypeVar("Q")
 """The question a pass puts to its rules."""
 
 
-class OutsideRules(Protocol):
-    """What a replay asks of rules from outside."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The packages they come from, in words."""
-        ...
-
-    @property
-    def rules(self) -> Mapping[str, Rule]:
-        """Their catalogue entries, by code."""
-        ...
-
-    def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> OutsideRules:
-        """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
-        ...
-
-    def ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """The first answer to whether the two may be one kernel; None if none has one."""
-        ...
-
-    def keep_apart(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """Why the two stay apart although every rule would let them: one is a kernel from outside."""
-        ...
+def first_verdict(
+    rules: Iterable[Callable[[Q], Verdict | None]], question: Q, settings: Settings
+) -> Verdict | None:
+    """The answer of the first rule that has one; rules switched off are passed over."""
+    for ask in rules:
+        verdict = ask(question)
+        if verdict is not None and verdict.rule.code not in settings.disabled:
+            if settings.lifted and not verdict.allows and not verdict.rule.fixed:
+                continue
+            return verdict
+    return None
 
 
 def pair_verdict(

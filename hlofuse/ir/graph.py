@@ -1,0 +1,756 @@
+"""XLA's graph: instructions in computations in a module (`hlo_{instruction,computation,module}.h`).
+
+One file, because each class holds the other two.
+"""
+
+from __future__ import annotations
+
+import typing
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.literal import Literal
+from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
+from hlofuse.ir.native import mypyc_attr
+from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.shape import Shape
+from hlofuse.ir.stack_frames import SourceLocation, StackFrames
+
+OrderSource: TypeAlias = typing.Literal["xla", "replayed", "estimated", "text"]
+"""XLA's ids; its earlier passes, repeated; an estimate; the order of the text."""
+
+_MANY = 64
+"""From so many users on looking for one in the list costs more than keeping their places."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)  # with it, __new__ alone makes a bare one there too
+class Instruction:
+    """An operation with its operands and users.
+
+    `operands` and `users` are read freely but changed only through the methods here and in
+    `Computation`, which keep both ends in step. `users` is ordered and holds each user once; its
+    order follows XLA's bookkeeping (a removed user is replaced by the last one), because XLA's
+    decisions depend on it.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_control",
+        "_places",
+        "attributes",
+        "called",
+        "computation",
+        "id",
+        "name",
+        "opcode",
+        "operands",
+        "payload",
+        "shape",
+        "users",
+    )
+
+    name: str
+    opcode: str
+    shape: Shape
+    operands: list[Instruction]
+    users: list[Instruction]
+    attributes: Attributes
+    called: Sequence[tuple[str, Computation]]
+    """Called computations with the attribute that names each, in XLA's order of `called_computations()`."""
+    computation: Computation | None
+    id: int
+    """XLA's local id: the slot in the computation's list. Later additions have greater ids."""
+    payload: str | None
+    """What stands between the parentheses of a parameter or constant, as written."""
+    _control: tuple[list[Instruction], list[Instruction]] | None
+    """Control predecessors and successors; hardly any instruction has them."""
+    _places: dict[Instruction, int] | None
+    """Where each of very many users was last seen in the list; None or too short until it is needed."""
+
+    def __init__(
+        self,
+        name: str,
+        shape: Shape,
+        opcode: str,
+        operands: Iterable[Instruction] = (),
+        attributes: Attributes = NO_ATTRIBUTES,
+        *,
+        called: Sequence[tuple[str, Computation]] = (),
+        payload: str | None = None,
+    ) -> None:
+        self.name = name
+        self.shape = shape
+        self.opcode = opcode
+        self.attributes = attributes
+        self.called = called
+        self.payload = payload
+        self.computation = None
+        self.id = -1
+        self.users = []
+        self._control = None
+        self._places = None
+        self.operands = list(operands)
+        for operand in self.operands:
+            operand.add_user(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.opcode} {self.name}>"
+
+    # ------------------------------------------------------------ facts
+
+    @property
+    def is_root(self) -> bool:
+        """True for the root of the computation it is in."""
+        return self.computation is not None and self.computation.root is self
+
+    @property
+    def called_computations(self) -> list[Computation]:
+        return [c for _, c in self.called]
+
+    @property
+    def fused_computation(self) -> Computation:
+        """The computation of a fusion (`fused_instructions_computation`)."""
+        return self.called[0][1]
+
+    @property
+    def fused_root(self) -> Instruction:
+        """The root inside a fusion (`fused_expression_root`)."""
+        return self.called[0][1].root
+
+    @property
+    def fusion_kind(self) -> str | None:
+        """kLoop, kInput, kOutput, kCustom; None for what is not a fusion."""
+        return self.attributes.raw("kind") if self.opcode == "fusion" else None
+
+    @property
+    def is_multi_output_fusion(self) -> bool:
+        return self.opcode == "fusion" and self.fused_root.opcode == "tuple"
+
+    @property
+    def parameter_number(self) -> int:
+        """The number of a parameter."""
+        return int(self.payload or 0)
+
+    @property
+    def literal(self) -> Literal:
+        """The value of a constant."""
+        return Literal(self.shape, self.payload or "")
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The `dimensions` attribute; empty where it has none."""
+        value: Any = self.attributes.get("dimensions", ())
+        return tuple(value)
+
+    @property
+    def tuple_index(self) -> int:
+        """The index of a get-tuple-element."""
+        return int(self.attributes.raw("index") or 0)
+
+    @property
+    def op_name(self) -> str | None:
+        """The framework's name for the operation, from the metadata."""
+        op_name = self.attributes.op_name
+        return op_name if op_name is not UNREAD else self.attributes.read_op_name()
+
+    # ------------------------------------------------------------ edges
+
+    def add_user(self, user: Instruction) -> None:
+        """Append `user` unless it is there (`HloInstruction::Users::AddUser`)."""
+        users = self.users
+        if not users:
+            users.append(user)
+        elif len(users) < _MANY:
+            if users[-1] is not user and user not in users:
+                users.append(user)
+        else:
+            places = self._user_places()
+            if user not in places:
+                places[user] = len(users)
+                users.append(user)
+
+    def remove_user(self, user: Instruction) -> None:
+        """Take `user` out; the last user takes its place (`HloInstruction::Users::RemoveUser`)."""
+        users = self.users
+        if len(users) < _MANY:
+            last = users.pop()
+            if last is not user:
+                users[users.index(user)] = last
+            return
+        places = self._user_places()
+        place = places.pop(user)
+        if place >= len(users) or users[place] is not user:  # somebody has put them in another order
+            place = users.index(user)
+        last = users.pop()
+        if last is not user:
+            users[place] = last
+            places[last] = place
+        if len(users) < _MANY:
+            self._places = None
+
+    def _user_places(self) -> dict[Instruction, int]:
+        places = self._places
+        if places is None or len(places) != len(self.users):
+            places = self._places = {user: place for place, user in enumerate(self.users)}
+        return places
+
+    def replace_operand(self, number: int, new: Instruction) -> None:
+        """Make `new` the operand at `number` (`HloInstruction::ReplaceOperandWith`)."""
+        old = self.operands[number]
+        if old is new:
+            return
+        self.operands[number] = new
+        if old not in self.operands:
+            old.remove_user(self)
+        new.add_user(self)
+
+    def append_operand(self, operand: Instruction) -> None:
+        self.operands.append(operand)
+        operand.add_user(self)
+
+    def remove_operand(self, number: int) -> None:
+        """Drop the operand at `number`, later ones move down."""
+        old = self.operands.pop(number)
+        if old not in self.operands:
+            old.remove_user(self)
+
+    def replace_use_with(self, user: Instruction, new: Instruction) -> None:
+        """`user` uses `new` wherever it used this (`HloInstruction::ReplaceUseWith`)."""
+        self.remove_user(user)
+        operands = user.operands
+        for i, operand in enumerate(operands):
+            if operand is self:
+                operands[i] = new
+        new.add_user(user)
+
+    def replace_all_uses_with(self, new: Instruction) -> None:
+        """All users but `new` itself, and the root role, go over to `new` (`ReplaceAllUsesWith`)."""
+        users = self.users
+        self.users, self._places = [], None
+        # Where it has none yet, as nearly always, they become its users as they stand.
+        at_once = not new.users and new not in users
+        if at_once:
+            new.users, new._places = users, None
+        for user in users:
+            if user is new:
+                self.users.append(user)
+                continue
+            operands = user.operands
+            for i, operand in enumerate(operands):
+                if operand is self:
+                    operands[i] = new
+            if not at_once:
+                new.add_user(user)
+        if self.computation is not None and self.computation.root is self:
+            self.computation.root = new
+
+    @property
+    def control_predecessors(self) -> Sequence[Instruction]:
+        """Instructions that must run before this one without being operands."""
+        return self._control[0] if self._control is not None else ()
+
+    @property
+    def control_successors(self) -> Sequence[Instruction]:
+        """Instructions that must run after this one without being users."""
+        return self._control[1] if self._control is not None else ()
+
+    def add_control_dependency_to(self, successor: Instruction) -> None:
+        """This must run before `successor` (`HloInstruction::AddControlDependencyTo`)."""
+        if successor not in self.control_successors:
+            self._control = self._control or ([], [])
+            successor._control = successor._control or ([], [])
+            self._control[1].append(successor)
+            successor._control[0].append(self)
+
+    def drop_all_control_dependencies(self) -> None:
+        """Forget what must run before and after this one (`DropAllControlDeps`)."""
+        for p in self.control_predecessors:
+            assert p._control is not None
+            p._control[1].remove(self)
+        for s in self.control_successors:
+            assert s._control is not None
+            s._control[0].remove(self)
+        self._control = None
+
+    def clone(
+        self,
+        operands: Iterable[Instruction] | None = None,
+        *,
+        name: str | None = None,
+        shape: Shape | None = None,
+    ) -> Instruction:
+        """A free-standing copy that calls the same computations (`CloneWithNewOperands`)."""
+        return Instruction(
+            name or self.name,
+            shape or self.shape,
+            self.opcode,
+            self.operands if operands is None else operands,
+            self.attributes,
+            called=list(self.called),
+            payload=self.payload,
+        )
+
+    def bare_copy(self) -> Instruction:
+        """A free-standing copy that has no operands yet and calls the same computations."""
+        copy = Instruction.__new__(Instruction)
+        copy.computation = None
+        copy.id = -1
+        copy.operands = []
+        copy.users = []
+        copy._control = None
+        copy._places = None
+        copy.become(self)
+        return copy
+
+    def become(self, other: Instruction) -> None:
+        """Do what `other` does, under its name; who reads this and what it reads stays."""
+        attributes = other.attributes
+        # What must run before an instruction does not hold for its copy.
+        if other._control is not None and attributes.raw("control-predecessors") is not None:
+            attributes = attributes.without("control-predecessors")
+        self.name = other.name
+        self.shape = other.shape
+        self.opcode = other.opcode
+        self.attributes = attributes
+        self.called = other.called
+        self.payload = other.payload
+
+
+class Computation:
+    """Instructions in the order they were added, and a root.
+
+    An instruction's `id` is its slot in the list; a removed one leaves a hole, so that ids keep
+    telling age as they do in XLA.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_callers",
+        "_slots",
+        "attributes_text",
+        "module",
+        "name",
+        "parameters",
+        "root",
+    )
+
+    root: Instruction
+    """Set once the last instruction is in; asking before is an AttributeError."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.module: Module | None = None
+        self._slots: list[Instruction | None] = []
+        self.parameters: list[Instruction] = []
+        self._callers: Instruction | dict[Instruction, int] | None = None
+        self.attributes_text = ""
+        """What follows the closing brace: `, execution_thread="main"`."""
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}>"
+
+    # ------------------------------------------------------------ reading
+
+    @property
+    def callers(self) -> dict[Instruction, int]:
+        """Instructions that call this computation, in the order they came to do so, with how often."""
+        callers = self._callers
+        if not isinstance(callers, dict):
+            # Nearly every computation has one caller: a dict is made when somebody looks.
+            callers = self._callers = {} if callers is None else {callers: 1}
+        return callers
+
+    @callers.setter
+    def callers(self, callers: dict[Instruction, int]) -> None:
+        self._callers = callers
+
+    @property
+    def first_caller(self) -> Instruction | None:
+        """The first of the callers; of a body of a loop or a branch the only one. None for the entry."""
+        callers = self._callers
+        return next(iter(callers), None) if isinstance(callers, dict) else callers
+
+    def add_caller(self, instruction: Instruction) -> None:
+        """Note that `instruction` calls this, once more."""
+        if self._callers is None:
+            self._callers = instruction
+        else:
+            callers = self.callers
+            callers[instruction] = callers.get(instruction, 0) + 1
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The instructions, oldest first."""
+        return list(filter(None, self._slots))
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return filter(None, self._slots)  # lazily: it meets what is added on the way
+
+    def __len__(self) -> int:
+        return len(self._slots) - self._slots.count(None)
+
+    @property
+    def next_id(self) -> int:
+        """The id that the next instruction gets."""
+        return len(self._slots)
+
+    @property
+    def is_entry(self) -> bool:
+        return self.module is not None and self.module.entry is self
+
+    @property
+    def fusion(self) -> Instruction | None:
+        """The fusion instruction whose body this is (`FusionInstruction`)."""
+        for caller in self.callers:
+            if caller.opcode == "fusion":
+                return caller
+        return None
+
+    def find(self, name: str) -> Instruction | None:
+        """The instruction of that name; a linear search."""
+        return next((i for i in self if i.name == name), None)
+
+    def post_order(
+        self,
+        but_for: Iterable[Instruction] = (),
+        starts: Iterable[Instruction | None] | None = None,
+    ) -> list[Instruction]:
+        """Operands and control predecessors before their users (`MakeInstructionPostOrder`).
+
+        The order is XLA's to the last instruction, because passes and printing follow it.
+        `but_for`: leaves that are left out. `starts`: what nobody uses, for who knows it.
+        """
+        order: list[Instruction] = []
+        emit = order.append
+        entered = set(but_for)
+        enter = entered.add
+        for start in self._slots if starts is None else starts:
+            if start is None or start.users or start in entered:
+                continue
+            enter(start)
+            current, left = start, _waits_for(start)
+            waiting: list[tuple[Instruction, Iterator[Instruction]]] = []
+            while True:
+                for earlier in left:
+                    if earlier in entered:
+                        continue
+                    enter(earlier)
+                    if earlier.operands or earlier._control is not None:
+                        waiting.append((current, left))
+                        current = earlier
+                        left = iter(earlier.operands) if earlier._control is None else _waits_for(earlier)
+                        break
+                    emit(earlier)
+                else:
+                    emit(current)
+                    if not waiting:
+                        break
+                    current, left = waiting.pop()
+        return order
+
+    def unreachable_roots(self) -> list[Instruction]:
+        """What nobody uses or waits for, but for the root (`CollectUnreachableRoots`)."""
+        return [i for i in self if not i.users and i is not self.root and not i.control_successors]
+
+    # ------------------------------------------------------------ changing
+
+    def add_instruction(self, instruction: Instruction, name: str | None = None) -> Instruction:
+        """Put `instruction` at the end, under a name made unique in the module."""
+        if name is not None:
+            instruction.name = name
+        if self.module is not None:
+            instruction.name = self.module.instruction_names.unique(instruction.name)
+        self.append_parsed(instruction)
+        return instruction
+
+    def append_parsed(self, instruction: Instruction) -> None:
+        """Put `instruction` at the end under the name it has."""
+        self.append_unnumbered(instruction)
+        if instruction.opcode == "parameter":
+            self._number_parameter(instruction)
+
+    def append_unnumbered(self, instruction: Instruction) -> None:
+        """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
+        instruction.computation = self
+        slots = self._slots
+        instruction.id = len(slots)
+        slots.append(instruction)
+        if instruction.called:
+            for _, callee in instruction.called:
+                callee.add_caller(instruction)
+
+    def _number_parameter(self, parameter: Instruction) -> None:
+        # Parameters may come in any order. A text may also name a number far too high, so room for the
+        # missing ones is never made: the list is kept in order of numbers and its reader checks for gaps.
+        parameters, number = self.parameters, parameter.parameter_number
+        if not parameters or parameters[-1].parameter_number < number:
+            parameters.append(parameter)
+            return
+        place = number
+        if number >= len(parameters) or parameters[number].parameter_number != number:
+            place = bisect_left(parameters, number, key=lambda p: p.parameter_number)
+        if place < len(parameters) and parameters[place].parameter_number == number:
+            parameters[place] = parameter
+        else:
+            parameters.insert(place, parameter)
+
+    def add_parameter(self, shape: Shape, number: int) -> Instruction:
+        """A new parameter at the end, named as XLA names those of fusions; not in `parameters` yet."""
+        module = self.module
+        name = module.instruction_names.parameter(number) if module is not None else PARAMETER_NAMES[number]
+        slots = self._slots
+        # `Instruction(…)` takes twice as long, and there are thousands.
+        parameter = Instruction.__new__(Instruction)
+        parameter.name = name
+        parameter.shape = shape
+        parameter.opcode = "parameter"
+        parameter.attributes = NO_ATTRIBUTES
+        parameter.called = ()
+        parameter.payload = str(number)
+        parameter.computation = self
+        parameter.id = len(slots)
+        parameter.operands = []
+        parameter.users = []
+        parameter._control = None
+        parameter._places = None
+        slots.append(parameter)
+        return parameter
+
+    def fill_parameter(self, number: int, source: Instruction) -> Instruction:
+        """The parameter of that number becomes a copy of `source` that reads nothing yet.
+
+        It is as if a copy had been added and had taken over the parameter's uses, for that to be removed.
+        """
+        filled = self.parameters[number]
+        self.vacate(filled)
+        filled.become(source)
+        self.add_instruction(filled)
+        self.drop_parameter(number)
+        return filled
+
+    def vacate(self, instruction: Instruction) -> None:
+        """Leave a hole where it stands; it is about to be put at the end."""
+        self._slots[instruction.id] = None
+
+    def drop_parameter(self, number: int) -> None:
+        """Let a parameter no longer be one: every later one gets a new number, name and id."""
+        parameters = self.parameters
+        del parameters[number]
+        if number < len(parameters):
+            self.renew_parameters(parameters, number)
+
+    def renew_parameters(self, parameters: Sequence[Instruction | None], first: int) -> None:
+        """Put those from number `first` on at the end under their numbers, as if they had just been made.
+
+        None is one that will not stay: nobody sees the name it gets.
+        """
+        slots = self._slots
+        names = self.module.instruction_names if self.module is not None else None
+        for k in range(first, len(parameters)):
+            parameter = parameters[k]
+            if parameter is None:
+                if names is not None:
+                    names.skip_parameter(k)
+                continue
+            parameter.payload = str(k)
+            parameter.name = names.parameter(k) if names is not None else PARAMETER_NAMES[k]
+            slots[parameter.id] = None
+            parameter.id = len(slots)
+            slots.append(parameter)
+
+    def remove_instruction(self, instruction: Instruction) -> None:
+        """Take out an instruction nobody uses.
+
+        Passes that fuse do not look at control dependencies and fail here, as XLA's do: `HlofuseError`.
+        """
+        if instruction.users or instruction is self.root:
+            raise ValueError(f"{instruction.name} is still in use")
+        control = instruction._control
+        if control is not None and (control[0] or control[1]):
+            raise HlofuseError(
+                f"cannot remove instruction: {instruction.name} has been fused but has control "
+                "dependencies; XLA stops here with the same error"
+            )
+        self._slots[instruction.id] = None
+        instruction.computation = None
+        operands = instruction.operands
+        if operands:
+            for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
+                operand.remove_user(instruction)
+            instruction.operands = []
+        if instruction.called:
+            for _, callee in instruction.called:
+                callee.callers.pop(instruction, None)
+
+    def reorder(self, instructions: list[Instruction]) -> None:
+        """Give the instructions ids in this order, oldest first; all of them have to be there."""
+        self._slots = list(instructions)
+        for number, instruction in enumerate(instructions):
+            instruction.id = number
+
+    def replace_parameters(self, parameters: list[Instruction]) -> None:
+        """State which parameter has which number, after numbers changed."""
+        self.parameters = parameters
+
+
+def _waits_for(instruction: Instruction) -> Iterator[Instruction]:
+    """What has to be done before it: control predecessors, the last one first, then operands."""
+    if instruction._control is None:
+        return iter(instruction.operands)
+    return chain(reversed(instruction.control_predecessors), instruction.operands)
+
+
+class Module:
+    """Computations, one of them the entry, with the header's attributes and the source tables.
+
+    `computations` is XLA's processing order for a freshly read dump (callees first), later
+    additions at the end; `computation_post_order` works the order out anew.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_stack_frames",
+        "attributes",
+        "computation_names",
+        "computations",
+        "entry",
+        "filename",
+        "instruction_names",
+        "lowered_from",
+        "name",
+        "order_source",
+        "print_options",
+        "processing_order",
+    )
+
+    entry: Computation
+    """Set by the reader; reading it earlier is an AttributeError."""
+
+    def __init__(self, name: str, attributes: Attributes = NO_ATTRIBUTES) -> None:
+        self.name = name
+        self.attributes = attributes
+        """Header attributes: `is_scheduled`, `entry_computation_layout`, `input_output_alias`…"""
+        self.computations: list[Computation] = []
+        self._stack_frames: StackFrames | Callable[[], StackFrames] = StackFrames()
+        self.instruction_names = NameUniquer()
+        self.computation_names = NameUniquer()
+        self.filename: str | None = None
+        self.lowered_from: str | None = None
+        """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
+        self.print_options = PrintOptions()
+        """How the module was written, and is printed unless asked otherwise."""
+        self.processing_order: list[Computation] = []
+        """The order in which passes go through computations, where it is known to be another one."""
+        self.order_source: OrderSource | None = None
+        """Where ids and use-lists come from; None until it is decided (`hlofuse.order`)."""
+
+    def __repr__(self) -> str:
+        return f"<module {self.name}>"
+
+    @property
+    def stack_frames(self) -> StackFrames:
+        """The source tables of the dump; empty where it has none."""
+        frames = self._stack_frames
+        if not isinstance(frames, StackFrames):
+            frames = self._stack_frames = frames()
+        return frames
+
+    @stack_frames.setter
+    def stack_frames(self, frames: StackFrames) -> None:
+        self._stack_frames = frames
+
+    def defer_stack_frames(self, read: Callable[[], StackFrames]) -> None:
+        """Have the tables made by `read` when they are first looked at."""
+        self._stack_frames = read
+
+    @property
+    def is_scheduled(self) -> bool:
+        return self.attributes.raw("is_scheduled") == "true"
+
+    def instructions(self) -> Iterator[Instruction]:
+        """Every instruction of every computation."""
+        for computation in self.computations:
+            yield from computation
+
+    def find_computation(self, name: str) -> Computation | None:
+        return next((c for c in self.computations if c.name == name), None)
+
+    def find(self, name: str) -> Instruction | None:
+        """The instruction of that name (a leading % is ignored); a linear search."""
+        name = name.lstrip("%")
+        return next((i for i in self.instructions() if i.name == name), None)
+
+    def add_computation(self, computation: Computation) -> Computation:
+        """Take in a computation; its name and its instructions' names are made unique."""
+        computation.name = self.computation_names.unique(computation.name)
+        for instruction in computation:
+            instruction.name = self.instruction_names.unique(instruction.name)
+        computation.module = self
+        self.computations.append(computation)
+        return computation
+
+    def remove_computation(self, computation: Computation) -> None:
+        """Take out a computation nobody calls."""
+        for instruction in computation:
+            for _, callee in instruction.called:
+                callee.callers.pop(instruction, None)
+        self.computations.remove(computation)
+        computation.module = None
+
+    def non_fusion_computations(self) -> list[Computation]:
+        """Those that are not a fusion's body, callees first (`MakeNonfusionComputations`)."""
+        return [c for c in self.computation_post_order() if c.fusion is None]
+
+    def computation_post_order(self) -> list[Computation]:
+        """Callees before callers, as XLA orders (and prints) them (`MakeComputationPostOrder`)."""
+        order: list[Computation] = []
+        done: set[Computation] = set()
+        roots = [c for c in self.computations if not c.callers]
+        for start in (*roots, *self.computations):
+            stack: list[tuple[Computation, Iterator[Computation]]] = []
+            if start not in done:
+                done.add(start)
+                stack.append((start, _callees(start)))
+            while stack:
+                computation, callees = stack[-1]
+                for callee in callees:
+                    if callee not in done:
+                        done.add(callee)
+                        stack.append((callee, _callees(callee)))
+                        break
+                else:
+                    stack.pop()
+                    order.append(computation)
+        return order
+
+    def source_of(self, instruction: Instruction) -> SourceLocation | None:
+        """The line of the user's program the instruction came from, where the dump says."""
+        metadata = instruction.attributes.get("metadata")
+        if metadata is None:
+            return None
+        if metadata.stack_frame_id:
+            return self.stack_frames.location(metadata.stack_frame_id)
+        if metadata.source_file:
+            return SourceLocation(metadata.source_file, metadata.source_line or 0)
+        return None
+
+    def called_from(self, instruction: Instruction) -> SourceLocation | None:
+        """The user's own line, where the instruction came from one of an installed package."""
+        metadata = instruction.attributes.get("metadata")
+        if metadata is None or not metadata.stack_frame_id:
+            return None
+        frames = self.stack_frames.trace(metadata.stack_frame_id)
+        innermost = next(frames, None)
+        if innermost is None or not innermost.installed:
+            return None
+        return next((frame for frame in frames if not frame.installed), None)
+
+
+def _callees(computation: Computation) -> Iterator[Computation]:
+    for instruction in computation:
+        for _, callee in instruction.called:
+            yield callee
