@@ -11,7 +11,7 @@ from hlofuse.cli.common.options import input_argument, limit_option, report_opti
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
-    from hlofuse.reports.difference import Difference
+    from hlofuse.reports.difference.model import Difference
     from hlofuse.reports.kernels import KernelSelection
 
 
@@ -67,7 +67,7 @@ def _selection(asked: ReplayRequest) -> tuple[KernelSelection, Difference | None
     from hlofuse.cli.common.at_fusion import at_fusion
     from hlofuse.inputs.stage import stage_of
     from hlofuse.pipelines import device_of
-    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
 
     subject = asked.read(any_stage=True)

@@ -153,9 +153,9 @@ def _replayed(asked: ReplayRequest, view: str | None) -> _Drawn:
     from hlofuse.cli.common.at_fusion import at_fusion, say
     from hlofuse.inputs import stage_of
     from hlofuse.inputs.stage import INPUT
-    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.common.unoptimized import BRIEF
+    from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.difference.phrases import difference_lines
-    from hlofuse.reports.stages.unoptimized import BRIEF
 
     subject = asked.read(any_stage=True)
     module, target = subject.module, subject.target

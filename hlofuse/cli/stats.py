@@ -12,7 +12,7 @@ from hlofuse.cli.common.replaying import ReplayRequest, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
-    from hlofuse.reports.difference import Difference
+    from hlofuse.reports.difference.model import Difference
 
 
 @click.command("stats")
@@ -37,9 +37,9 @@ def command(
     --enable, --rules or --passes it is the module that those passes leave.
     """
     from hlofuse.cli.common.reporting import report
-    from hlofuse.reports.stats import statistics
     from hlofuse.reports.stats.json import statistics_json
     from hlofuse.reports.stats.markdown import statistics_markdown
+    from hlofuse.reports.stats.model import statistics
     from hlofuse.reports.stats.text import print_statistics
 
     requests = [ReplayRequest(input=path, **request) for path in inputs]
@@ -68,7 +68,7 @@ def command(
 def _module(request: ReplayRequest, after: bool) -> tuple[Module, Difference | None, str]:
     if not after:  # on which device is all the same
         return request.read(any_stage=True, told=lambda _: None).module, None, ""
-    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()
     return observed.replay.after, difference_of(observed), observed.remark

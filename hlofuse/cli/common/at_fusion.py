@@ -68,7 +68,7 @@ def brought_to_fusion(asked: ReplayRequest, subject: Subject) -> Subject:
     from hlofuse.cli.common.progress import spinner
     from hlofuse.inputs.named_order import in_order_made
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.reports.stages.unoptimized import beginning_of_fusion
+    from hlofuse.reports.common.unoptimized import beginning_of_fusion
 
     for flag, value in (("--ids", asked.ids), ("--xla-trace", asked.xla_trace)):
         if value not in (None, "none"):

@@ -100,8 +100,7 @@ def _one(request: ReplayRequest, name: str | None, context: _Context) -> Measure
     from hlofuse.cli.common.at_fusion import at_fusion
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
-    from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
-    from hlofuse.reports.check.refused_edges import held_apart
+    from hlofuse.reports.check.measure import held_apart, profile_of_replay, profile_of_result
 
     root = context.root
     subject = request.read(

@@ -11,7 +11,7 @@ from hlofuse.cli.common.output import emit, rendered
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.reports.difference import Difference
+    from hlofuse.reports.difference.model import Difference
 
 
 def report(
@@ -35,7 +35,7 @@ def report(
 
         document = {"approximate": remark, **json()} if remark else json()
         if differences:
-            from hlofuse.reports.difference.report import difference_json
+            from hlofuse.reports.difference.json import difference_json
 
             found = [difference_json(d) for d in differences]
             document["difference"] = found[0] if len(found) == 1 else found
@@ -43,11 +43,11 @@ def report(
     elif form == "markdown":
         head = ""
         if remark:
-            from hlofuse.format import escape
+            from hlofuse.format import markdown as words
 
-            head = f"> **{escape.markdown(remark)}**\n\n"
+            head = f"> **{words.markdown(remark)}**\n\n"
         if differences:
-            from hlofuse.reports.difference.report import difference_markdown
+            from hlofuse.reports.difference.markdown import difference_markdown
 
             head += "\n".join(difference_markdown(d, limit=limit) for d in differences) + "\n"
         emit(head + markdown(), output)
@@ -57,7 +57,7 @@ def report(
             if remark:
                 console.print(f"{remark}\n", style="yellow")
             if differences:
-                from hlofuse.reports.difference.report import print_difference
+                from hlofuse.reports.difference.text import print_difference
 
                 for d in differences:
                     print_difference(d, console, limit=limit)

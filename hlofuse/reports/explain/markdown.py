@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.format.command_line import command_line
-from hlofuse.format.escape import markdown, markdown_code
-from hlofuse.format.markdown import table
+from hlofuse.format.escape import command_line
+from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, plural, ranges, us_text
-from hlofuse.reports.explain.advice import advice_line, can_be_acted_on
-from hlofuse.reports.explain.cost_phrases import roofline
-from hlofuse.reports.explain.duplicates import group_fused, group_refusals
-from hlofuse.reports.explain.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite
+from hlofuse.reports.common.model import Refusal
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, origin, roofline
+from hlofuse.reports.explain.explain import group_fused, group_refusals
+from hlofuse.reports.explain.model import Explanation, FusedGroup, Obstacle, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
     at_stake_text,
     bound_text,
@@ -22,7 +21,6 @@ from hlofuse.reports.explain.phrases import (
     held_back_line,
     if_allowed,
     notes,
-    origin,
     pass_summary,
     result_line,
     rewrite_text,

@@ -8,10 +8,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.loops import times_text
+from hlofuse.format.terminal import print_rows
 from hlofuse.format.units import bytes_text, plural, quantity
-from hlofuse.reports.explain.tables import print_rows
-from hlofuse.reports.stats import ModuleStatistics
+from hlofuse.reports.common.phrases import times_text
+from hlofuse.reports.stats.model import ModuleStatistics
 from hlofuse.reports.stats.phrases import ONE_TURN, where
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format.command_line import command_line
-from hlofuse.format.escape import printable, shorten
-from hlofuse.format.loops import loops_line
+from hlofuse.format.escape import command_line, printable, shorten
+from hlofuse.format.terminal import plain_table
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.reports.explain.tables import plain_table
+from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.timeline import phrases as words
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Film, Step

@@ -17,9 +17,9 @@ from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.passes.fusion.priority_fusion.following import Follower
 from hlofuse.pipelines.device import device_of
 from hlofuse.replay import Replay, replay
+from hlofuse.reports.verify.model import Difference, PassVerdict, RecordVerdict, Side, Verdict
 from hlofuse.reports.verify.records import compare_record, follow_record
 from hlofuse.reports.verify.structure import ModuleStructure, Structures, first_unmatched
-from hlofuse.reports.verify.verdicts import Difference, PassVerdict, RecordVerdict, Side, Verdict
 from hlofuse.trace.priority_record import PriorityRecord
 
 

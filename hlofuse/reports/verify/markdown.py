@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hlofuse.format.escape import markdown, markdown_code
-from hlofuse.format.markdown import table
+from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import plural
+from hlofuse.reports.verify.model import Report
 from hlofuse.reports.verify.phrases import sides, summary_rows, verdict_word
-from hlofuse.reports.verify.verdicts import Report
 
 
 def report_markdown(report: Report, *, limit: int = 10) -> str:

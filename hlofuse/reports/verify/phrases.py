@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hlofuse.format.escape import printable
-from hlofuse.reports.verify.verdicts import Report, Side, Verdict
+from hlofuse.reports.verify.model import Report, Side, Verdict
 
 
 def summary_rows(report: Report) -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
+from hlofuse.reports.verify.model import Report, Verdict
 from hlofuse.reports.verify.phrases import sides, step_lines, summary_rows, verdict_word
-from hlofuse.reports.verify.verdicts import Report, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console

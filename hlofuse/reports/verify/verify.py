@@ -17,7 +17,7 @@ from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.device import device_of
 from hlofuse.reports.verify.cases import Case
 from hlofuse.reports.verify.compare import verify_module
-from hlofuse.reports.verify.verdicts import Report, Verdict
+from hlofuse.reports.verify.model import Report, Verdict
 from hlofuse.trace.priority_record import read_priority_record
 
 Progress = Callable[[int, int], None]

@@ -13,7 +13,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Variant
-from hlofuse.reports.difference import compare_results, result_of
+from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.whatif.model import Axis, Point, Sweep
 from hlofuse.rules.parse_settings import all_knobs
 

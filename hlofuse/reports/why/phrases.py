@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, ranges
-from hlofuse.reports.explain.model import Place
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.why import Decision, Pair, Story
 
 
