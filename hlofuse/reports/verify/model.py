@@ -100,6 +100,8 @@ class Verdict:
     """None where XLA left no record of its steps."""
     remark: str | None = None
     """What may explain a difference: files of other moments than those that can be compared."""
+    not_dumped: tuple[str, ...] = ()
+    """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
@@ -94,7 +94,7 @@ def _verify(job: _Job) -> Verdict:
         played = None
         if job.ids != "none" and TARGETS[job.target].has_history:
             played = played_beside(before, job.target, device_of(job.target, device)[0])
-        return verify_module(
+        verdict = verify_module(
             played.module if played is not None else before,
             after,
             name=job.case.name,
@@ -104,9 +104,13 @@ def _verify(job: _Job) -> Verdict:
             ids=unique_ids_for(before, job.ids),
             after_passes=passes,
             recorded=job.case.recorded,
+            complete=job.case.complete,
             record=record,
             ties_from_record=job.ties_from_record,
         )
+        if job.case.doubt is None or (verdict.exact and all(p.exact for p in verdict.passes)):
+            return verdict
+        return replace(verdict, remark=" ".join(filter(None, (job.case.doubt, verdict.remark))))
     except HlofuseError as e:
         error = str(e)
     except Exception as e:  # one module's trouble is not the others'
