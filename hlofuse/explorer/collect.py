@@ -17,11 +17,11 @@ from hlofuse.format.layers import layer_of
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.phrases import figures_text
+from hlofuse.reports.common.phrases import figures_text, headline
 from hlofuse.reports.common.unoptimized import BRIEF
 from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep
-from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, headline, notes, result_line, step_text
+from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, notes, result_line, step_text
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import sections
 from hlofuse.trace import Event

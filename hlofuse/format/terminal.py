@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format.escape import command_line
+from hlofuse.format.units import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,3 +71,12 @@ def print_rows(
 def print_command(console: Console, indent: int, *words: str | None) -> None:
     """On a line of its own however narrow the terminal is: one that is broken cannot be copied."""
     console.print(Text(" " * indent + command_line(*words), style="green"), soft_wrap=True)
+
+
+def print_more(
+    console: Console, left: int, one: str = "", many: str | None = None, *, indent: int = 2
+) -> None:
+    """`and 3 kernels more (--limit)` below a list that was cut; nothing where none is left."""
+    if left > 0:
+        count = plural(left, one, many) if one else f"{left:,}"
+        console.print(Padding(Text(f"and {count} more (--limit)", style="dim"), (0, 0, 0, indent)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.trace import Figures
@@ -85,3 +86,18 @@ def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
     known = {r.producer.name: r.us_at_stake for r in refusals if r.us_at_stake is not None}
     pays = [us for us in known.values() if us > 0]
     return sum(pays or known.values()) if known else None
+
+
+class Replayed(Protocol):
+    """What a report says of a replay: of which module, for what, by which XLA, and what was changed."""
+
+    @property
+    def module(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def device(self) -> str | None: ...
+    @property
+    def release(self) -> str: ...
+    @property
+    def what_if(self) -> tuple[str, ...]: ...

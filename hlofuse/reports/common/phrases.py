@@ -11,7 +11,7 @@ from hlofuse.analysis.loops import Loop
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
-from hlofuse.reports.common.model import Place, RuleText
+from hlofuse.reports.common.model import Place, Replayed, RuleText
 from hlofuse.trace import Figures
 
 if TYPE_CHECKING:
@@ -243,3 +243,11 @@ def _tiles(k: KernelTime) -> str:
 def share_text(r: ReadTerm) -> str:
     """`at 50 % of the bandwidth`; empty where all of what is fetched is used."""
     return f"at {100 * r.share:.3g} % of the bandwidth" if r.share < 0.995 and r.us > _NOTABLE else ""
+
+
+def headline(e: Replayed) -> str:
+    """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
+    device = f" ({printable(e.device)})" if e.device else ""
+    if e.what_if:
+        return f"{printable(e.module)} on {e.target}{device}, what if: {', '.join(map(printable, e.what_if))}"
+    return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import plain_table
+from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import plural
 from hlofuse.reports.compare_devices.model import Comparison, FlippedEdge
 from hlofuse.reports.compare_devices.phrases import by_kernels, edge_words, side_figures
@@ -41,9 +41,7 @@ def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> Non
     console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))
     for edges in groups[: limit or None]:
         _print_edges(edges, console)
-    left = sum(map(len, groups[limit:])) if limit else 0
-    if left:
-        console.print(Text(f"  and {plural(left, 'edge')} more (--limit)", style="dim"))
+    print_more(console, sum(map(len, groups[limit:])) if limit else 0, "edge")
 
 
 def _print_edges(edges: Sequence[FlippedEdge], console: Console) -> None:

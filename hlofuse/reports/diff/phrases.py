@@ -13,7 +13,7 @@ from hlofuse.diff.model import Detail, Edit, FusionChange, FusionKind, Kind, Mod
 from hlofuse.diff.times import Times
 from hlofuse.format.escape import shorten
 from hlofuse.format.layers import layer_of
-from hlofuse.format.units import plural, quantity, ranges, us_text
+from hlofuse.format.units import listing, plural, quantity, ranges, us_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
 from hlofuse.reports.common.phrases import loops_line
@@ -27,9 +27,7 @@ LONGEST_VALUE = 60
 
 def names(instructions: Sequence[Instruction], limit: int = 6) -> str:
     """`a, b, c and 4 more`."""
-    shown = ", ".join(i.name for i in instructions[:limit])
-    rest = len(instructions) - limit
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    return listing([i.name for i in instructions], limit)
 
 
 def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:

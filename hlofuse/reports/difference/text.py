@@ -8,8 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import shorten
-from hlofuse.format.terminal import plain_table
-from hlofuse.format.units import plural
+from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.reports.difference.model import Difference, Edge
 from hlofuse.reports.difference.phrases import FUSED_HEADING, PARTED_HEADING, difference_lines, edge_line
 
@@ -35,6 +34,4 @@ def _print_edges(heading: str, edges: tuple[Edge, ...], console: Console, limit:
     for e in shown:
         rows.add_row(Text(edge_line(e)), Text(shorten(e.consumer.source or "", 48), style="dim"))
     console.print(Padding(rows, (0, 0, 0, 2)))
-    if len(edges) > len(shown):
-        more = plural(len(edges) - len(shown), "edge")
-        console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
+    print_more(console, len(edges) - len(shown), "edge")

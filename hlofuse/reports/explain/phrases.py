@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
@@ -20,17 +19,6 @@ from hlofuse.reports.explain.model import (
     RecordCheck,
     Rewrite,
 )
-
-if TYPE_CHECKING:
-    from hlofuse.reports.kernels.model import KernelSelection
-
-
-def headline(e: Explanation | KernelSelection) -> str:
-    """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
-    device = f" ({printable(e.device)})" if e.device else ""
-    if e.what_if:
-        return f"{printable(e.module)} on {e.target}{device}, what if: {', '.join(map(printable, e.what_if))}"
-    return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"
 
 
 def result_line(e: Explanation) -> str:

@@ -10,10 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import plain_table, print_command
-from hlofuse.format.units import bytes_text, plural, ranges, us_text
+from hlofuse.format.terminal import plain_table, print_command, print_more
+from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
 from hlofuse.reports.common.model import Refusal, RuleText
-from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text, origin, roofline
+from hlofuse.reports.common.phrases import (
+    advice_line,
+    can_be_acted_on,
+    figures_text,
+    headline,
+    origin,
+    roofline,
+)
 from hlofuse.reports.explain.explain import group_fused, group_refusals
 from hlofuse.reports.explain.model import Explanation, FusedGroup, FusedStep, Obstacle, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
@@ -23,7 +30,6 @@ from hlofuse.reports.explain.phrases import (
     dear_name,
     dear_origin,
     has_something_to_tell,
-    headline,
     held_back_line,
     if_allowed,
     notes,
@@ -109,7 +115,7 @@ def _print_fused(
     else:
         for g in shown:
             _fused_block(g, console)
-    _more(console, len(groups) - len(shown), "kernel", "kernels")
+    print_more(console, len(groups) - len(shown), "kernel")
     _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
     if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
         console.print(
@@ -171,9 +177,7 @@ def _saved(g: FusedGroup) -> str:
 
 
 def _took_in(g: FusedGroup, most: int) -> str:
-    names = [s.producer.name for s in g.steps]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(printable(n) for n in names[:most]) + more
+    return listing([printable(s.producer.name) for s in g.steps], most)
 
 
 def _codes(g: FusedGroup) -> list[str]:
@@ -189,8 +193,7 @@ def _print_rewrites(
         text = Text(f"{code}  ", style="yellow")
         text.append(f"{printable(known.title) if known is not None else ''}: ", style="default")
         most = _REWRITES if limit else len(held)
-        more = f" and {len(held) - most:,} more" if len(held) > most else ""
-        text.append(", ".join(rewrite_text(r) for r in held[:most]) + more, style="dim")
+        text.append(listing([rewrite_text(r) for r in held], most), style="dim")
         console.print(Padding(text, (0, 0, 0, 2)))
 
 
@@ -219,7 +222,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         table.add_row(*row)
     console.print()
     console.print(Padding(table, (0, 0, 0, 2)))
-    _more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
+    print_more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
 
 
 def _print_obstacles(e: Explanation, console: Console, input_words: Sequence[str], limit: int) -> None:
@@ -231,7 +234,7 @@ def _print_obstacles(e: Explanation, console: Console, input_words: Sequence[str
     shown = e.obstacles[:limit] if limit else e.obstacles
     for o in shown:
         _print_obstacle(o, console, input_words)
-    _more(console, len(e.obstacles) - len(shown), "rule", "rules")
+    print_more(console, len(e.obstacles) - len(shown), "rule")
 
 
 def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -> None:
@@ -266,13 +269,6 @@ def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, Ru
         text = Text(f"{rule.code}  ", style="dim")
         text.append(printable(rule.title))
         console.print(Padding(text, (0, 0, 0, 2)))
-
-
-def _more(console: Console, left: int, one: str, many: str) -> None:
-    if left > 0:
-        console.print(
-            Padding(Text(f"and {plural(left, one, many)} more (--limit)", style="dim"), (0, 0, 0, 2))
-        )
 
 
 _DEAREST = 5  # kernels, or kinds of them
@@ -354,8 +350,7 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
 def _free(steps: Sequence[FusedStep]) -> str:
     if all(s.producer.opcode in ("bitcast", "") for s in steps):
         return f"{plural(len(steps), 'bitcast')} went in for free"
-    more = f" and {len(steps) - _FREE} more" if len(steps) > _FREE else ""
-    return f"took in {', '.join(printable(s.producer.name) for s in steps[:_FREE])}{more}"
+    return f"took in {listing([printable(s.producer.name) for s in steps], _FREE)}"
 
 
 def _dearest(s: FusedStep) -> tuple[float, int]:

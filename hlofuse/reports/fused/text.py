@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import plain_table, print_command
+from hlofuse.format.terminal import plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text
 from hlofuse.reports.fused.model import Boundary, Fused
@@ -35,15 +35,16 @@ def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence
     for k in f.kernels[: limit or None]:
         rows.add_row(Text(printable(k.name)), bytes_text(k.bytes), Text(printable(contents(k))))
     console.print(Padding(rows, (0, 0, 0, 2)))
-    _more(console, len(f.kernels), limit, "kernel")
+    print_more(console, len(f.kernels) - (limit or len(f.kernels)), "kernel")
     console.print()
     if not f.boundaries:
         console.print(Text("No kernel reads what another one wrote."))
         return
     console.print(Text("why these are still two kernels", style="bold cyan"))
-    for code, held in by_rule(f)[: limit or None]:
+    groups = by_rule(f)
+    for code, held in groups[: limit or None]:
         _print_group(f, code, held, console, limit)
-    _more(console, len(by_rule(f)), limit, "reason")
+    print_more(console, len(groups) - (limit or len(groups)), "reason")
 
 
 def _print_group(f: Fused, code: str, held: list[Boundary], console: Console, limit: int) -> None:
@@ -63,9 +64,3 @@ def _print_group(f: Fused, code: str, held: list[Boundary], console: Console, li
         console.print(Padding(Text(f"and {len(held) - min(3, limit)} more", style="dim"), (0, 0, 0, 6)))
     if known and can_be_acted_on(known):
         console.print(Padding(Text(advice_line(known)), (0, 0, 0, 6)))
-
-
-def _more(console: Console, count: int, limit: int, what: str) -> None:
-    if limit and count > limit:
-        text = f"and {plural(count - limit, f'more {what}')} (--limit)"
-        console.print(Padding(Text(text, style="dim"), (0, 0, 0, 2)))

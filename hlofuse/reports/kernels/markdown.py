@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.format.markdown import markdown, markdown_code, table
-from hlofuse.reports.explain.phrases import headline
+from hlofuse.reports.common.phrases import headline
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 from hlofuse.reports.kernels.phrases import (
     because,

@@ -10,7 +10,7 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import plain_table
 from hlofuse.format.units import plural
-from hlofuse.reports.explain.phrases import headline
+from hlofuse.reports.common.phrases import headline
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 from hlofuse.reports.kernels.phrases import (
     because,

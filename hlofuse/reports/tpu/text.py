@@ -8,8 +8,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import plain_table
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format.terminal import plain_table, print_more
+from hlofuse.format.units import bytes_text
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.tpu.model import TpuPair
 from hlofuse.reports.tpu.phrases import CLOSED, OTHERS, agreement_lines, differences, headline, kernels_line
@@ -31,8 +31,7 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
         what = "\n".join([phrases.what_happened(change), *phrases.inside(change)])
         rows.add_row(Text(str(change.kind)), Text("\n".join(printable(x) for x in what.split("\n"))))
     console.print(Padding(rows, (0, 0, 0, 2)))
-    if limit and len(p.changes) > limit:
-        console.print(Text(f"  and {plural(len(p.changes) - limit, 'more fusion')} (--limit)", style="dim"))
+    print_more(console, len(p.changes) - (limit or len(p.changes)), "fusion")
     console.print()
     console.print(Text("how CPU and GPU would have done", style="bold cyan"))
     console.print(Padding(Text(OTHERS, style="dim"), (0, 0, 0, 2)))

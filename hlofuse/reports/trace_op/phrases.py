@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format.units import listing, plural
 from hlofuse.reports.timeline.phrases import opcodes_text
 from hlofuse.reports.trace_op import phrases as words
 from hlofuse.reports.trace_op.model import How, Journey, Kernel, Spot, Stop, Trail
@@ -82,14 +82,14 @@ def _times(number: int) -> str:
 def spots_text(spots: tuple[Spot, ...]) -> str:
     """`dot.5 = f32[8,16]{1,0} dot in loop_fusion`."""
     parts = [f"{s.name} = {s.shape} {s.opcode}" + (f" in {s.fusion}" if s.fusion else "") for s in spots]
-    return ", ".join(parts[:_SPOTS]) + (f" and {len(parts) - _SPOTS} more" if len(parts) > _SPOTS else "")
+    return listing(parts, _SPOTS)
 
 
 def fusions_text(spots: tuple[Spot, ...]) -> str:
     """`fusion loop_add_fusion (kLoop)`; several where it is computed in several."""
     inside = dict.fromkeys(f"{s.fusion} ({s.fusion_kind})" for s in spots if s.fusion)
     names = ([*inside, "no fusion"] if any(s.fusion is None for s in spots) else [*inside]) or ["no fusion"]
-    shown = ", ".join(names[:_SPOTS]) + (f" and {len(names) - _SPOTS} more" if len(names) > _SPOTS else "")
+    shown = listing(names, _SPOTS)
     return shown if not inside else f"{'fusions' if len(inside) > 1 else 'fusion'} {shown}"
 
 

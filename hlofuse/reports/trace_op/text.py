@@ -8,8 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import plain_table
-from hlofuse.format.units import plural
+from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.reports.timeline.phrases import pass_name
 from hlofuse.reports.trace_op import phrases as words
 from hlofuse.reports.trace_op.model import Journey
@@ -38,4 +37,4 @@ def print_journey(journey: Journey, console: Console, *, limit: int = 5) -> None
     hidden = len(journey.trails) - limit
     if limit and hidden > 0:
         console.print()
-        console.print(Text(f"and {plural(hidden, 'more operation')} (--limit)", style="dim"))
+        print_more(console, hidden, "operation", indent=0)

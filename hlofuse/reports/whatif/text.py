@@ -13,8 +13,8 @@ from rich.text import Text
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import GAP, plain_table, print_command, print_rows
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format.terminal import GAP, plain_table, print_command, print_more, print_rows
+from hlofuse.format.units import bytes_text
 from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.whatif import phrases as words
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule, Sweep
@@ -70,9 +70,7 @@ def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
         rows.add_row(Text(words.edge_text(b)), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
     if r.blocks:
         console.print(Padding(rows, (0, 0, 0, 2)))
-    if limit and len(r.blocks) > limit:
-        more = plural(len(r.blocks) - limit, "edge")
-        console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
+    print_more(console, len(r.blocks) - (limit or len(r.blocks)), "edge")
 
 
 _NARROW = {"edges it blocks": "edges it\nblocks", "edges turned": "edges\nturned"}
@@ -89,9 +87,7 @@ def _print_table(r: Ranking, console: Console, limit: int) -> None:
         table.add_row(*(Text(cells[k], style="" if x.saves else "dim") for k in shown))
     if rows:
         console.print(Padding(table, (0, 0, 0, 2)))
-    if limit and len(rows) > limit:
-        more = plural(len(rows) - limit, "rule")
-        console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
+    print_more(console, len(rows) - (limit or len(rows)), "rule")
     for x in rows[: limit or None]:
         legend = Text(f"{x.rule.code}  ", style="dim")
         legend.append(printable(x.rule.title), style="not dim")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.account import PairDetail
-from hlofuse.format.markdown import markdown, markdown_code, table
+from hlofuse.format.markdown import cut, markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, us_text
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import (
@@ -100,7 +100,7 @@ def _decisions(decisions: Sequence[Decision], limit: int) -> str:
         rows.append(
             (f"{markdown_code(d.pass_name)} {steps_text(d)}", what, pair, d.rule.code, markdown(verdict(d)))
         )
-    more = f"\nand {len(decisions) - limit} more\n" if limit and len(decisions) > limit else ""
+    more = cut(len(decisions), limit)
     return (
         table(("when", "outcome", "pair", "rule", ""), rows) + more if rows else "No pass decided anything.\n"
     )

@@ -8,6 +8,7 @@ from hlofuse.account import Costs
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.source_lines import SourceLine, source_line
 from hlofuse.format.escape import printable
+from hlofuse.format.units import listing
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.instruction import Instruction
@@ -78,9 +79,8 @@ def _kernel_of(line: SourceLine, name: str, facts: Facts) -> str:
     module, asked = printable(facts.replay.before.name), printable(name)
     if not kernels:
         raise HlofuseError(f"{module} has no instruction {asked}, and no kernel comes of a line of that name")
-    more = f" and {len(kernels) - _KERNELS} more" if len(kernels) > _KERNELS else ""
-    choice = ", ".join(map(printable, kernels[:_KERNELS]))
-    raise HlofuseError(f"{len(kernels)} kernels of {module} come of {asked}; name one: {choice}{more}")
+    choice = listing([printable(k) for k in kernels], _KERNELS)
+    raise HlofuseError(f"{len(kernels)} kernels of {module} come of {asked}; name one: {choice}")
 
 
 def holder_of(name: str, facts: Facts) -> Instruction | None:

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from hlofuse.account import PairDetail, ReadTerm
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import plain_table, print_command
-from hlofuse.format.units import bytes_text, ranges, us_text
+from hlofuse.format.terminal import plain_table, print_command, print_more
+from hlofuse.format.units import bytes_text, listing, ranges, us_text
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import (
     advice_line,
@@ -164,8 +164,7 @@ def _print_decisions(console: Console, title: str, decisions: Sequence[Decision]
             Text(f"{printable(d.pass_name)} {steps_text(d)}"), *_outcome(d), Text(d.rule.code, style="yellow")
         )
     console.print(Padding(table, (0, 0, 0, 4)))
-    if len(shown) < len(decisions):
-        _indented(console, Text(f"and {len(decisions) - len(shown)} more (--limit)", style="dim"), 4)
+    print_more(console, len(decisions) - len(shown), indent=4)
 
 
 def _outcome(d: Decision) -> tuple[Text, Text]:
@@ -200,10 +199,9 @@ def _print_taking(s: Story, console: Console, limit: int) -> None:
         _indented(console, line, 4)
         found = list(dict.fromkeys(d.producer or "" for d in decisions))
         steps = sorted({step for d in decisions for step in d.steps})
-        listed = ", ".join(printable(n) for n in found[:_PRODUCERS])
-        more = f" and {len(found) - _PRODUCERS} more" if len(found) > _PRODUCERS else ""
+        listed = listing([printable(n) for n in found], _PRODUCERS)
         word = "step" if len(steps) == 1 else "steps"
-        _indented(console, Text(f"{listed}{more} ({word} {_few(steps)})", style="dim"), 6)
+        _indented(console, Text(f"{listed} ({word} {_few(steps)})", style="dim"), 6)
 
 
 def _few(steps: list[int]) -> str:
