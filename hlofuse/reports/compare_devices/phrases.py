@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, us_text
-from hlofuse.reports.common.phrases import number_text, worth_text
+from hlofuse.reports.common.costs import number_text, worth_text
 from hlofuse.reports.compare_devices.model import DeviceSide, FlippedEdge
 
 if TYPE_CHECKING:

@@ -6,14 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from hlofuse.format.layers import layer_of
-from hlofuse.reports.common.json import (
-    kernel_json,
-    place_json,
-    refusal_json,
-    step_json,
-    totals_json,
-    us_json,
-)
+from hlofuse.reports.common.costs import kernel_json, step_json
+from hlofuse.reports.common.json import place_json, refusal_json, totals_json, us_json
 from hlofuse.reports.explain.model import DearKernel, Explanation, FusedGroup, Obstacle, PassStory
 
 SCHEMA = "hlofuse.explain/1"

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from hlofuse.format.escape import command_line
 from hlofuse.format.markdown import cut, markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
+from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal
-from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, headline, origin, roofline
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, headline, origin
 from hlofuse.reports.explain.explain import group_fused, group_refusals
 from hlofuse.reports.explain.model import Explanation, FusedGroup, Obstacle, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (

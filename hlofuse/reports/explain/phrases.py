@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.reports.common.costs import why_saves
 from hlofuse.reports.common.model import Refusal, us_at_stake
-from hlofuse.reports.common.phrases import loops_line, origin, times_text, why_saves
+from hlofuse.reports.common.phrases import loops_line, origin, times_text
 from hlofuse.reports.explain.model import (
     DearKernel,
     Explanation,

@@ -12,15 +12,9 @@ from rich.text import Text
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
+from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, RuleText
-from hlofuse.reports.common.phrases import (
-    advice_line,
-    can_be_acted_on,
-    figures_text,
-    headline,
-    origin,
-    roofline,
-)
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text, headline, origin
 from hlofuse.reports.explain.explain import group_fused, group_refusals
 from hlofuse.reports.explain.model import Explanation, FusedGroup, FusedStep, Obstacle, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.reports.common.json import detail_json, place_json
+from hlofuse.reports.common.costs import detail_json
+from hlofuse.reports.common.json import place_json
 from hlofuse.reports.why import Decision, Pair, Story
 
 SCHEMA = "hlofuse.why/1"

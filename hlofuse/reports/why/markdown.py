@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from hlofuse.account import PairDetail
 from hlofuse.format.markdown import cut, markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, us_text
-from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.phrases import (
-    advice_line,
+from hlofuse.reports.common.costs import (
     choice_text,
     cost_heading,
-    figures_text,
-    origin,
     roofline,
     share_text,
     try_text,
@@ -21,6 +17,8 @@ from hlofuse.reports.common.phrases import (
     why_saves,
     worth_text,
 )
+from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.phrases import advice_line, figures_text, origin
 from hlofuse.reports.why import Decision, Pair, Story
 from hlofuse.reports.why.phrases import (
     inside_lines,

@@ -12,13 +12,9 @@ from hlofuse.account import PairDetail, ReadTerm
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, ranges, us_text
-from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.phrases import (
-    advice_line,
+from hlofuse.reports.common.costs import (
     choice_text,
     cost_heading,
-    figures_text,
-    origin,
     roofline,
     share_text,
     try_text,
@@ -26,6 +22,8 @@ from hlofuse.reports.common.phrases import (
     why_saves,
     worth_text,
 )
+from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.phrases import advice_line, figures_text, origin
 from hlofuse.reports.why import Decision, Pair, Story
 from hlofuse.reports.why.phrases import (
     inside_lines,
