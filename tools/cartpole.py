@@ -24,12 +24,11 @@ from hlofuse.analysis.kernels import iter_kernels, launched_computations
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.markdown import table
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.replay import Replay, ReplayInput, replay
-from hlofuse.reports.explain.cost_phrases import us_text
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.parse_settings import parse_settings

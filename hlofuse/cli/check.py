@@ -104,7 +104,7 @@ def command(
     asked = [ReplayOptions(input=path, **request) for path in inputs]
     measured = measure_all(asked, root, stored.profiles)
     if update:
-        from hlofuse.reports.check.baseline_text import updated_files
+        from hlofuse.reports.check.baseline import updated_files
 
         assert baseline is not None
         files = updated_files(baseline, [m.profile for m in measured])

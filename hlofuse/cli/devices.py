@@ -92,8 +92,7 @@ def _print_one(device: DeviceDescription, console: Console) -> None:
 
 
 def _markdown(devices: dict[str, DeviceDescription]) -> str:
-    from hlofuse.format.escape import markdown
-    from hlofuse.format.markdown import table
+    from hlofuse.format.markdown import markdown, table
 
     listed = table(_COLUMNS, [tuple(map(markdown, _row(n, d))) for n, d in devices.items()], right=(1, 2, 3))
     return listed + "".join(f"\n{markdown(line)}\n" for line in _other_origins(devices))

@@ -71,8 +71,8 @@ def command(
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.side_by_side import read_both, times_on
     from hlofuse.diff import diff
-    from hlofuse.diff.report.headline import is_fused
     from hlofuse.ir import HlofuseError
+    from hlofuse.reports.diff.phrases import is_fused
 
     form = form or _by_suffix(output)
     times = times_on(device, device_after)
@@ -107,10 +107,10 @@ def _report(
     times: Times | None,
 ) -> None:
     from hlofuse.cli.common.output import emit, rendered
-    from hlofuse.diff.report.summary import summarize
+    from hlofuse.reports.diff.model import summarize
 
     if form == "json":
-        from hlofuse.diff.report.json import to_json
+        from hlofuse.reports.diff.json import to_json
 
         text = to_json(found, times)
     elif form == "svg":
@@ -119,16 +119,16 @@ def _report(
         text = picture_of(found)
     elif form == "html":
         from hlofuse.cli.common.side_by_side import picture_if_possible
-        from hlofuse.diff.report.html import to_html
+        from hlofuse.reports.diff.html import to_html
 
         picture = picture_if_possible(found)
         text = to_html(summarize(found, times), limit=limit, only=chosen, picture=picture)
     elif form == "markdown":
-        from hlofuse.diff.report.markdown import to_markdown
+        from hlofuse.reports.diff.markdown import to_markdown
 
         text = to_markdown(summarize(found, times), limit=limit, only=chosen)
     else:
-        from hlofuse.diff.report.text import draw
+        from hlofuse.reports.diff.text import draw
 
         summary = summarize(found, times)
         text = rendered(lambda console: draw(summary, console, limit=limit, only=chosen), color, output)
@@ -150,11 +150,11 @@ def _many(
     from hlofuse.cli.common.output import emit, rendered
     from hlofuse.cli.common.progress import progress_bar
     from hlofuse.diff.batch import diff_many
-    from hlofuse.diff.report import batch
-    from hlofuse.diff.report.batch_html import to_html
     from hlofuse.inputs import load
     from hlofuse.inputs.many import modules_at
     from hlofuse.ir import HlofuseError
+    from hlofuse.reports.diff import many as batch
+    from hlofuse.reports.diff.many import to_html
 
     if form == "svg":
         raise HlofuseError("a picture is of two modules: --module NAME picks one from the directories")

@@ -51,9 +51,8 @@ def command(
     from hlofuse.cli.common.reporting import report
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.reports.difference import difference_of
-    from hlofuse.reports.explain.explain import explain
-    from hlofuse.reports.explain.record import record_check
+    from hlofuse.reports.difference.model import difference_of
+    from hlofuse.reports.explain.explain import explain, record_check
 
     asked = ReplayOptions(input=input, **request)
     try:
@@ -115,7 +114,7 @@ def _film(asked: ReplayOptions) -> tuple[str, str] | None:
     """How many dumps between passes lie in the directory, and the command that tells of them."""
     import os
 
-    from hlofuse.format.command_line import command_line
+    from hlofuse.format.escape import command_line
     from hlofuse.format.units import plural
     from hlofuse.inputs.dump_directory import DumpDirectory
     from hlofuse.ir.errors import HlofuseError
@@ -134,7 +133,7 @@ def _film(asked: ReplayOptions) -> tuple[str, str] | None:
 
 
 def _film_markdown(film: tuple[str, str] | None) -> str:
-    from hlofuse.format.escape import markdown_code
+    from hlofuse.format.markdown import markdown_code
 
     return f"\n{film[0]} of the whole compilation: {markdown_code(film[1])}\n" if film else ""
 
@@ -151,8 +150,9 @@ def _compare(
     from hlofuse.cli.common.output import rendered
     from hlofuse.cli.common.reporting import report
     from hlofuse.pipelines import TARGETS
-    from hlofuse.reports.compare_devices import compare_devices
-    from hlofuse.reports.compare_devices.report import comparison_json, print_comparison
+    from hlofuse.reports.compare_devices.json import comparison_json
+    from hlofuse.reports.compare_devices.model import compare_devices
+    from hlofuse.reports.compare_devices.text import print_comparison
 
     second = asked.on_device(observed, other)
     found = compare_devices(observed, second, TARGETS[observed.replay.target].release)

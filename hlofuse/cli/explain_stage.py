@@ -29,8 +29,10 @@ def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, A
 
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.reporting import report
-    from hlofuse.reports.stages.fused import explain_fused
-    from hlofuse.reports.stages.fused_report import fused_json, fused_markdown, print_fused
+    from hlofuse.reports.fused.explain import explain_fused
+    from hlofuse.reports.fused.json import fused_json
+    from hlofuse.reports.fused.markdown import fused_markdown
+    from hlofuse.reports.fused.text import print_fused
 
     loaded = asked.read(any_stage=True)
     if error.stage.foreign_to(loaded.target):
@@ -53,7 +55,7 @@ def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, A
 def _explain_tpu(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
     from hlofuse.inputs.dump_stages import TPU_PIPELINES
     from hlofuse.inputs.stage import StageError
-    from hlofuse.reports.stages.tpu import DEVICE, compare_tpu, tpu_files
+    from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
 
     if asked.input == "-" or asked.target is not None:
         return False
@@ -68,7 +70,9 @@ def _explain_tpu(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, An
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.reporting import report
     from hlofuse.inputs import load
-    from hlofuse.reports.stages.tpu_report import print_tpu, tpu_json, tpu_markdown
+    from hlofuse.reports.tpu.json import tpu_json
+    from hlofuse.reports.tpu.markdown import tpu_markdown
+    from hlofuse.reports.tpu.text import print_tpu
 
     with spinner("comparing"):
         found = compare_tpu(load(files[0]), load(files[1]), asked.device or DEVICE)

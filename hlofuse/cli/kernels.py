@@ -12,7 +12,7 @@ from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.replay import Replay
-    from hlofuse.reports.difference import Difference
+    from hlofuse.reports.difference.model import Difference
     from hlofuse.reports.kernels import KernelSelection
 
 
@@ -68,7 +68,7 @@ def command(
 def _selection(asked: ReplayOptions) -> tuple[KernelSelection, Difference | None, Replay | None]:
     from hlofuse.inputs.stage import stage_of
     from hlofuse.pipelines import device_of
-    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
 
     loaded = asked.read(any_stage=True)

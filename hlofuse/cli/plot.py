@@ -56,8 +56,8 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
     from hlofuse.account import KernelTimes
     from hlofuse.ir import HlofuseError
     from hlofuse.replay import ModuleTexts
+    from hlofuse.reports.common.unoptimized import BRIEF
     from hlofuse.reports.difference.phrases import warning_line
-    from hlofuse.reports.stages.unoptimized import BRIEF
 
     device = loaded.config.device if loaded.config is not None else None
     if kind == "roofline" and device is None:
@@ -69,11 +69,11 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
         alerts += (BRIEF,)
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     if kind == "passes":
-        from hlofuse.plot.passes import plot_passes
+        from hlofuse.plot.bars import plot_passes
 
         return plot_passes(replay, times, alerts)
     if kind == "kernels":
-        from hlofuse.plot.kernels import plot_kernels
+        from hlofuse.plot.bars import plot_kernels
         from hlofuse.render.pair import pair_of
 
         return plot_kernels(pair_of(replay, title), times, title, alerts)

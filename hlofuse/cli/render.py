@@ -152,9 +152,9 @@ def _replayed(asked: ReplayOptions, view: str | None) -> _Drawn:
     """The view, what it is of, and what must be said first."""
     from hlofuse.inputs import stage_of
     from hlofuse.inputs.stage import INPUT
-    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.common.unoptimized import BRIEF
+    from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.difference.phrases import difference_lines
-    from hlofuse.reports.stages.unoptimized import BRIEF
 
     loaded = asked.read(any_stage=True)
     module, target = loaded.module, loaded.target

@@ -13,7 +13,7 @@ from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
     from hlofuse.replay import Replay
-    from hlofuse.reports.difference import Difference
+    from hlofuse.reports.difference.model import Difference
 
 
 @click.command("stats")
@@ -38,9 +38,9 @@ def command(
     --enable, --rules or --passes it is the module that those passes leave.
     """
     from hlofuse.cli.common.reporting import report
-    from hlofuse.reports.stats import statistics
     from hlofuse.reports.stats.json import statistics_json
     from hlofuse.reports.stats.markdown import statistics_markdown
+    from hlofuse.reports.stats.model import statistics
     from hlofuse.reports.stats.text import print_statistics
 
     requests = [ReplayOptions(input=path, **request) for path in inputs]
@@ -70,7 +70,7 @@ def command(
 def _module(request: ReplayOptions, after: bool) -> tuple[Module, Difference | None, Replay | None]:
     if not after:  # on which device is all the same
         return request.read(any_stage=True, told=lambda _: None).module, None, None
-    from hlofuse.reports.difference import difference_of
+    from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()
     return observed.replay.after, difference_of(observed), observed.replay

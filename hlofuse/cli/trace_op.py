@@ -37,7 +37,9 @@ def command(
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.timeline import reels
     from hlofuse.reports.trace_op import follow
-    from hlofuse.reports.trace_op.report import journey_json, journey_markdown, print_journey
+    from hlofuse.reports.trace_op.json import journey_json
+    from hlofuse.reports.trace_op.markdown import journey_markdown
+    from hlofuse.reports.trace_op.text import print_journey
 
     found = reels(directory, module)
     reel = far_largest(found, lambda r: r.size)

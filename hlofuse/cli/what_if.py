@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
         from hlofuse.cli.common.output import emit, rendered
-        from hlofuse.reports.whatif.knobs import print_knobs
+        from hlofuse.reports.whatif.text import print_knobs
 
         emit(rendered(print_knobs))
         ctx.exit()

@@ -38,10 +38,10 @@ def command(
     the program, model.py:42, stands for the kernel that comes of it.
     """
     from hlofuse.cli.common.reporting import report
-    from hlofuse.reports.difference import difference_of
-    from hlofuse.reports.why import why
+    from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.why.json import why_json
     from hlofuse.reports.why.markdown import why_markdown
+    from hlofuse.reports.why.story import why
     from hlofuse.reports.why.text import print_why
 
     asked = ReplayOptions(input=input, **request)
@@ -68,8 +68,8 @@ def _in_other_words(observed: Observed, name: str, other: str | None) -> Pair | 
     names of the input, which a note tells; None where the names as they are will do."""
     from hlofuse.format.escape import printable
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.reports.why import Pair, why
-    from hlofuse.reports.why.own_names import in_the_input
+    from hlofuse.reports.why import Pair
+    from hlofuse.reports.why.story import in_the_input, why
 
     if observed.xla is None or other is None:
         return None

@@ -15,13 +15,12 @@ from hlofuse.explorer.regions import regions_of
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.reports.explain.cost_phrases import SIBLINGS_UNTIMED, step_text
-from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.facts import Facts
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.phrases import figures_text, headline
+from hlofuse.reports.common.unoptimized import BRIEF
+from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep
-from hlofuse.reports.explain.phrases import figures_text, headline, notes, result_line
-from hlofuse.reports.explain.record import record_check
-from hlofuse.reports.stages.unoptimized import BRIEF
+from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, notes, result_line, step_text
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import sections
 from hlofuse.trace import Event

@@ -10,9 +10,9 @@ from hlofuse.diff import ModuleDiff
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.reports.timeline import Reel, film, reels
-from hlofuse.reports.timeline.lineage_graph import Weave
 from hlofuse.reports.timeline.model import Film
 from hlofuse.reports.timeline.step_details import Closeup, closeup
+from hlofuse.reports.trace_op.lineage_graph import Weave
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
-"""What comes from a dump is data: made safe before it is shown."""
+"""What comes from a dump is data: made safe before it is shown, or before it is typed."""
 
 from __future__ import annotations
 
-import re
+import shlex
+from typing import TYPE_CHECKING
 
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
-_LINKED = re.compile(r"@(?=\S)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)", re.IGNORECASE)
-"""What GitHub makes links of wherever it stands: mentions, mail and web addresses, issues."""
-_NOTHING = "<!-- -->"
+if TYPE_CHECKING:
+    pass
 
 
 def printable(text: str) -> str:
@@ -20,23 +19,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def markdown(text: str) -> str:
-    """`text` as plain words in markdown (GitHub's), also inside a table: no link, no mention of anybody."""
-    # A backslash does not keep GitHub from linking, nor does an entity; a comment within the word does.
-    parts = _LINKED.sub(lambda found: found[0] + "\0", printable(text)).split("\0")
-    return _NOTHING.join(_MARKDOWN.sub(r"\\\1", part) for part in parts)
-
-
-def markdown_code(text: str) -> str:
-    """`text` in a code span that it cannot end, also inside a table."""
-    text = printable(text).replace("|", "\\|")
-    fence = "`"
-    while fence in text:
-        fence += "`"
-    pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
-
-
 def shorten(text: str, width: int) -> str:
     """`text` made safe and cut to `width` columns, the middle left out."""
     text = printable(text)
@@ -46,3 +28,8 @@ def shorten(text: str, width: int) -> str:
         return text[:width]
     head = (width - 1) * 2 // 3
     return text[:head] + "…" + text[len(text) - (width - 1 - head) :]
+
+
+def command_line(*words: str | None) -> str:
+    """`hlofuse …` with the words that are not None; what cannot be typed is spelled out."""
+    return " ".join(["hlofuse", *(shlex.quote(printable(w)) for w in words if w is not None)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -55,3 +57,9 @@ def ranges(numbers: list[int]) -> str:
             parts.append(str(start) if start == previous else f"{start}–{previous}")
         start = previous = n
     return ", ".join(parts)
+
+
+def listing(names: Sequence[str], most: int) -> str:
+    """The first of some names, and how many more there are: `a, b and 4 more`."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -125,6 +125,8 @@ def _names_of_runs(stage: FusionStage, files: Sequence[DumpFile], passes: Sequen
                     place = k
                     name = f"{name}-{passes[: k + 1].count(name)}"
                     break
+        elif name in passes:
+            place = max(place, passes.index(name))
         names.append(name)
     return names
 

@@ -24,6 +24,8 @@ class FusionStage:
     """Pipelines right behind the first whose passes are compared, too, each with its first pass."""
     also_before: tuple[str, ...] = ()
     """Passes that a replay may as well start before: what comes ahead of them finds nothing left to do."""
+    next_follows: bool = True
+    """No other pass runs between the last of these and the next pipeline."""
 
     @property
     def pipelines(self) -> tuple[str, ...]:
@@ -59,6 +61,7 @@ FUSION_STAGES: dict[str, FusionStage] = {
         _passes("cpu", elsewhere=("tuple-simplifier",)),
         "simplification_after_layout_assignment",
         "--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*",
+        next_follows=False,
     ),
     "gpu": FusionStage(
         "fusion",

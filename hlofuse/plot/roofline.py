@@ -11,8 +11,8 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.units import plural, quantity, us_text
 from hlofuse.ir.graph import Module
-from hlofuse.plot.canvas import Canvas, Place
-from hlofuse.plot.figure import COLORS, Plot, plot_of
+from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of
+from hlofuse.plot.figure import Point as Place
 from hlofuse.render.metrics import text_width
 from hlofuse.render.palette import ALERT, FAINT, LINE, PALE
 

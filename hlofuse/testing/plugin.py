@@ -86,7 +86,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
 
 def _write(file: Path, profile: Profile) -> None:
     from hlofuse.cli.common.output import write_file
-    from hlofuse.reports.check.baseline_text import updated_files
+    from hlofuse.reports.check.baseline import updated_files
 
     for path, text in updated_files(file, [profile]).items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,8 +43,7 @@ def measured(subject: Any, target: str | None, device: str | None, root: Path) -
 def _of_module(module: Module, target: str | None, device: str | None, root: Path) -> Measured:
     from hlofuse.account import observed_replay
     from hlofuse.replay import replay_config
-    from hlofuse.reports.check.measure import profile_of_replay
-    from hlofuse.reports.check.refused_edges import held_apart
+    from hlofuse.reports.check.measure import held_apart, profile_of_replay
 
     chosen = target or ("gpu" if device is not None else "cpu")
     observed = observed_replay(module, replay_config(chosen, device))

@@ -12,7 +12,7 @@ from hlofuse.account import observed_replay
 from hlofuse.ir import HlofuseError, parse_module
 from hlofuse.replay import replay_config
 from hlofuse.reports.check import Profile, read_baseline
-from hlofuse.reports.check.baseline_text import module_text, updated_files
+from hlofuse.reports.check.baseline import module_text, updated_files
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
 
 from ..diff.programs import Program, programs, text

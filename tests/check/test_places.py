@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.reports.check.places import portable
+from hlofuse.reports.check.measure import portable
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hlofuse.format.escape import markdown, markdown_code, printable, shorten
+from hlofuse.format.escape import printable, shorten
+from hlofuse.format.markdown import markdown, markdown_code
 from hlofuse.ir import Module
 from hlofuse.replay import replay
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.markdown import explanation_markdown
 from hlofuse.reports.explain.text import print_explanation
-from hlofuse.reports.stats import statistics
 from hlofuse.reports.stats.markdown import statistics_markdown
+from hlofuse.reports.stats.model import statistics
 from hlofuse.reports.stats.text import print_statistics
-from hlofuse.reports.why import why
 from hlofuse.reports.why.markdown import why_markdown
+from hlofuse.reports.why.story import why
 from hlofuse.reports.why.text import print_why
 
 from ..hostile import hostile_module

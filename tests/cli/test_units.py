@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.format.command_line import command_line
+from hlofuse.format.escape import command_line
 from hlofuse.format.units import bytes_text, plural, quantity, ranges, us_text
 from hlofuse.inputs.suggest import close_matches, did_you_mean
 

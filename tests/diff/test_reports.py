@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hlofuse.diff import diff
-from hlofuse.diff.report.clusters import clusters
-from hlofuse.diff.report.phrases import count_change_of
 from hlofuse.ir import parse_module
+from hlofuse.reports.diff.clusters import clusters
+from hlofuse.reports.diff.phrases import count_change_of
 
 from ..running import Golden, Run
 

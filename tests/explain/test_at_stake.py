@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.reports.explain.model import Obstacle, Place, Refusal, RuleText
+from hlofuse.reports.common.model import Place, Refusal, RuleText
+from hlofuse.reports.explain.model import Obstacle
 from hlofuse.reports.explain.phrases import at_stake_text, if_allowed
 
 

@@ -16,13 +16,14 @@ from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import parse_module
 from hlofuse.replay import ReplayInput, replay_config
-from hlofuse.reports.compare_devices import compare_devices
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.compare_devices.model import compare_devices
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.facts import Facts
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import notes
-from hlofuse.reports.explain.text_costs import print_timed_kernel
-from hlofuse.reports.why import Pair, why, why_each
+from hlofuse.reports.explain.text import print_timed_kernel
+from hlofuse.reports.why import Pair
+from hlofuse.reports.why.story import why, why_each
 from hlofuse.trace.priority_record import read_priority_record
 
 from ..running import Golden, Run

@@ -14,8 +14,8 @@ from hlofuse.ir import parse_module
 from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
-from hlofuse.reports.why import Pair, why
-from hlofuse.reports.why.own_names import in_the_input
+from hlofuse.reports.why import Pair
+from hlofuse.reports.why.story import in_the_input, why
 
 from ..running import Run
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from hlofuse.ir import parse_module
 from hlofuse.replay import replay
+from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.phrases import origin, sources
+from hlofuse.reports.explain.phrases import sources
 
 from ..running import Run
 

@@ -11,7 +11,8 @@ from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.replay import Replay, replay
-from hlofuse.reports.why import Pair, Story, why
+from hlofuse.reports.why import Pair, Story
+from hlofuse.reports.why.story import why
 
 from ..running import Golden, Run
 

@@ -16,10 +16,10 @@ from hlofuse.explorer.passes import Passes
 from hlofuse.inputs import load
 from hlofuse.replay import replay_config
 from hlofuse.reports.timeline import film, reels
-from hlofuse.reports.timeline.lineage_graph import Weave
 from hlofuse.reports.timeline.model import Film, Frame, Size, Step
 from hlofuse.reports.timeline.step_details import closeup
 from hlofuse.reports.trace_op import follow
+from hlofuse.reports.trace_op.lineage_graph import Weave
 
 from ..hostile import COLOUR, EVIL, hostile_module
 from ..running import Run

@@ -8,8 +8,7 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from hlofuse.format.escape import markdown
-from hlofuse.format.markdown import table
+from hlofuse.format.markdown import markdown, table
 
 HOSTILE = (
     "@octocat",

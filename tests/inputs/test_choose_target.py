@@ -60,6 +60,8 @@ def test_a_gpu_dump_needs_no_more_words(hlofuse: Run, tmp_path: Path) -> None:
     before.write_text(
         "HloModule m\n\nENTRY %e {\n  %p = f32[4]{0} parameter(0)\n  ROOT %n = f32[4]{0} negate(%p)\n}\n"
     )
+    after = tmp_path / "module_0000.jit_f.0009.fusion.after_priority-fusion.before_cse.txt"
+    after.write_text(before.read_text())
     (tmp_path / "module_0000.jit_f.gpu_target_config.pbtxt").write_text(DEVICE)
     assert "on gpu (the dump's device)" in hlofuse("explain", tmp_path).out
     assert hlofuse("stats", tmp_path).status == 0

@@ -11,8 +11,7 @@ from hlofuse.account import KernelTimes
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.pipelines import device_of
-from hlofuse.plot.kernels import plot_kernels
-from hlofuse.plot.passes import plot_passes
+from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.render.pair import ModulePair, pair_of
 from hlofuse.replay import ModuleTexts, replay

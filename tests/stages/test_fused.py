@@ -18,11 +18,11 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.ir.verifier import check_module
 from hlofuse.replay import Replay, ReplayInput, replay_config
-from hlofuse.reports.explain.facts import Facts
-from hlofuse.reports.explain.refusals import refusals
-from hlofuse.reports.stages import fused_gpu, fused_legacy
-from hlofuse.reports.stages import refused_edges as made_again
-from hlofuse.reports.stages.model import Boundary
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.refusals import refusals
+from hlofuse.reports.fused.gpu import gpu_boundaries, legacy_boundaries
+from hlofuse.reports.fused.model import Boundary
+from hlofuse.reports.fused.recreate import recreated_boundaries, take_apart
 from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
 
 from ..running import Golden, Run, find
@@ -73,7 +73,7 @@ def agreement(
 @pytest.mark.parametrize("name", CPU)
 def test_cpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
     made = observed_replay(load(case(corpus, "corpus", name)), replay_config("cpu", None)).replay
-    found, how = made_again.boundaries(reread(made.after), "cpu")
+    found, how = recreated_boundaries(reread(made.after), "cpu")
     same, other = agreement(found, replay_reasons(made, Facts(made), {"fusion"}))
     assert other == []
     assert same == sum(b.rule is not None for b in found) > 0
@@ -86,7 +86,7 @@ def test_gpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
     assert variant.device is not None
     before = load(case(corpus, "h100_sxm", name))
     observed = observed_replay(ReplayInput(before, unique_ids_for(before, None)), variant)
-    found, _ = fused_gpu.boundaries(reread(observed.replay.after), variant.device)
+    found, _ = gpu_boundaries(reread(observed.replay.after), variant.device)
     facts = Facts(observed.replay, observed.costs)
     _, other = agreement(found, replay_reasons(observed.replay, facts, {"priority-fusion"}))
     assert other == []
@@ -98,7 +98,7 @@ def test_legacy_reasons_are_those_of_the_replay_or_of_a_later_pass(corpus: Path,
     variant = replay_config("gpu-legacy", "a100_sxm_40")
     assert variant.device is not None
     made = observed_replay(load(case(corpus, "a100_sxm_40", name)), variant).replay
-    found, how = fused_legacy.boundaries(reread(made.after), variant.device)
+    found, how = legacy_boundaries(reread(made.after), variant.device)
     own = replay_reasons(made, Facts(made), {p.name for p in made.passes})
     same, other = agreement(found, own)
     assert same + len(other) > 0
@@ -111,7 +111,7 @@ def test_legacy_reasons_are_those_of_the_replay_or_of_a_later_pass(corpus: Path,
 def test_taking_apart_undoes_fusing(corpus: Path) -> None:
     for name in CPU:
         made = observed_replay(load(case(corpus, "corpus", name)), replay_config("cpu", None)).replay
-        apart, _ = made_again.take_apart(reread(made.after))
+        apart, _ = take_apart(reread(made.after))
         check_module(apart)
         check_module(parse_module(print_module(apart)))
         kinds = {i.fusion_kind for i in apart.instructions() if i.opcode == "fusion"}
@@ -220,5 +220,5 @@ ENTRY main (x: f32[1024], y: f32[1024]) -> (f32[1024], f32[1024]) {
 def test_gpu_kernels_that_read_one_of_several_results_are_asked_about() -> None:
     device = replay_config("gpu", "h100_sxm").device
     assert device is not None
-    found, _ = fused_gpu.boundaries(parse_module(RESULTS), device)
+    found, _ = gpu_boundaries(parse_module(RESULTS), device)
     assert [(b.producer, b.consumer, b.rule is not None) for b in found] == [("f", "g", True)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse import load
-from hlofuse.reports.stages.tpu import compare_tpu, tpu_files
+from hlofuse.reports.tpu.model import compare_tpu, tpu_files
 
 from ..running import Golden, Run
 

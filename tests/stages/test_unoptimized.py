@@ -13,7 +13,7 @@ from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
-from hlofuse.reports.stages.unoptimized import simplified
+from hlofuse.reports.common.unoptimized import simplified
 
 from ..running import Run
 

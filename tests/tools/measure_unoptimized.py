@@ -19,7 +19,7 @@ from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.replay.replay import replay
-from hlofuse.reports.stages.unoptimized import simplified
+from hlofuse.reports.common.unoptimized import simplified
 from hlofuse.reports.verify.structure import ModuleStructure, Structures
 
 

@@ -15,7 +15,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.verifier import verify_module
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Checkpoint, replay_config
-from hlofuse.reports.difference import difference_of
+from hlofuse.reports.difference.model import difference_of
 from hlofuse.reports.whatif.markdown import ranking_markdown
 from hlofuse.reports.whatif.phrases import advice, to_act_on
 from hlofuse.reports.whatif.plot import plot_sweep

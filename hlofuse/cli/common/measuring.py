@@ -98,8 +98,7 @@ def _supposed(profile: Profile | None) -> Supposed | None:
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
-    from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
-    from hlofuse.reports.check.refused_edges import held_apart
+    from hlofuse.reports.check.measure import held_apart, profile_of_replay, profile_of_result
 
     root = context.root
     loaded = request.read(

@@ -192,7 +192,7 @@ class ReplayOptions:
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.replay import ReplayInput
-        from hlofuse.reports.stages.unoptimized import beginning_of_fusion
+        from hlofuse.reports.common.unoptimized import beginning_of_fusion
 
         order = self.order if self.order != "replayed" else None
         trace = self.xla_trace if self.xla_trace != "none" else None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.format.order import Ordered
-    from hlofuse.reports.difference import Difference
+    from hlofuse.reports.difference.model import Difference
 
 
 def report(
@@ -43,19 +43,19 @@ def report(
         if replay is not None and replay.config is not None:
             document |= {"xla": replay.config.build.to_json(), "order": replay.order_source}
         if differences:
-            from hlofuse.reports.difference.report import difference_json
+            from hlofuse.reports.difference.json import difference_json
 
             found = [difference_json(d) for d in differences]
             document["difference"] = found[0] if len(found) == 1 else found
         emit(dumps(document, indent=2), output)
     elif form == "markdown":
-        from hlofuse.format import escape
+        from hlofuse.format import markdown as words
 
-        head = f"{escape.markdown(order)}\n\n" if order else ""
+        head = f"{words.markdown(order)}\n\n" if order else ""
         if note:
-            head += f"> **{escape.markdown(note)}**\n\n"
+            head += f"> **{words.markdown(note)}**\n\n"
         if differences:
-            from hlofuse.reports.difference.report import difference_markdown
+            from hlofuse.reports.difference.markdown import difference_markdown
 
             head += "\n".join(difference_markdown(d, limit=limit) for d in differences) + "\n"
         emit(head + markdown(), output)
@@ -67,7 +67,7 @@ def report(
             if note:
                 console.print(f"{note}\n", style="yellow")
             if differences:
-                from hlofuse.reports.difference.report import print_difference
+                from hlofuse.reports.difference.text import print_difference
 
                 for d in differences:
                     print_difference(d, console, limit=limit)

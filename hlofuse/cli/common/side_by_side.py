@@ -39,8 +39,8 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
 def pair_of_diff(diff: ModuleDiff) -> ModulePair:
     """What the renderer draws side by side."""
     from hlofuse.diff.homes import homes
-    from hlofuse.diff.report.headline import verdict
     from hlofuse.render import ModulePair
+    from hlofuse.reports.diff.phrases import verdict
 
     found = homes(diff)
     return ModulePair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)

@@ -1,14 +1,13 @@
-"""The stored baseline: a TOML file to be read in a pull request, or a folder with one for each module.
-
-What stands ahead of the first module (budgets, comments) is the project's own and survives an update.
-"""
+"""The stored baseline, read and written."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,16 @@ from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
 from hlofuse.reports.check.model import Figures, Kernel, Profile, Where
 
 VERSION = 1
+
 HEAD = """\
 # What XLA's fusion passes leave of each module: kernels, and where they come from. Written by
 # `hlofuse check … --baseline FILE --update`; what stands above the first module is yours to edit.
 
 version = 1
 """
+
 _LINE = re.compile(r"(?:(\d{1,6}) × )?(.*) \| ([^|]*)", re.DOTALL)
+
 _PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
 
 
@@ -157,3 +159,68 @@ def _known(table: Mapping[str, Any], names: set[str], what: str) -> None:
     unknown = sorted(set(table) - names)
     if unknown:
         raise ValueError(f"{what} has {unknown[0]!r}, which is none of {', '.join(sorted(names))}")
+
+
+_FIRST_MODULE = re.compile(r"^[ \t]*\[module\.", re.MULTILINE)
+
+
+def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
+    """The texts that `--update` writes, by file; modules that are not among `profiles` stay as they are.
+
+    HlofuseError for a baseline that is there and cannot be read: nothing is lost by overwriting it.
+    """
+    wanted = {p.name: p for p in profiles}
+    if is_folder(path):
+        files = {path / f"{_file_name(name)}.toml": [p] for name, p in wanted.items()}
+        if len(files) < len(wanted) or (path.is_dir() and any(path.glob("*.toml"))):
+            _refuse_clashes(path, files, len(wanted))
+        return {file: _whole(file, listed) for file, listed in files.items()}
+    kept = read_baseline(path).profiles if path.exists() else {}
+    return {path: _whole(path, (kept | wanted).values())}
+
+
+def _refuse_clashes(path: Path, files: dict[Path, list[Profile]], wanted: int) -> None:
+    if len(files) < wanted:
+        raise HlofuseError("two modules would have the same file name in the baseline: give a FILE instead")
+    read_baseline(path)
+    for file, (profile,) in files.items():
+        others = set(read_baseline(file).profiles) - {profile.name} if file.exists() else set()
+        if others:
+            raise HlofuseError(f"{printable(str(file))} is of {printable(min(others))}: give a FILE instead")
+
+
+def _file_name(module: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", module).lstrip(".")[:120] or "module"
+
+
+def _whole(file: Path, profiles: Iterable[Profile]) -> str:
+    text = read_text(file, as_module=False) if file.exists() else ""
+    first = _FIRST_MODULE.search(text)
+    head = (text[: first.start()] if first else text) or HEAD
+    parts = [module_text(p) for p in sorted(profiles, key=lambda p: p.name)]
+    return head.rstrip() + "\n\n" + "\n".join(parts)
+
+
+def module_text(p: Profile) -> str:
+    """One module's part of a baseline."""
+    lines = [f"[module.{_quoted(p.name)}]", f"target = {_quoted(p.target)}"]
+    if p.device is not None:
+        lines.append(f"device = {_quoted(p.device)}")
+    if p.release:
+        lines.append(f"xla = {_quoted(p.release)}")
+    lines += [f"kernels = {p.figures.kernels}", f"bytes = {p.figures.bytes:_}"]
+    if p.figures.us is not None:
+        lines.append(f"time_us = {p.figures.us:.2f}")
+    lines += ["list = [", *(f"  {_quoted(line)}," for line in _listed(p.kernels)), "]"]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(kernels: Iterable[Kernel]) -> Iterable[str]:
+    ordered = sorted(kernels, key=lambda k: (k.where, k.what))
+    for (where, what), same in groupby(ordered, key=lambda k: (k.where, k.what)):
+        count = len(list(same))
+        yield f"{f'{count} × ' if count > 1 else ''}{where} | {what}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(printable(text), ensure_ascii=False)

@@ -10,8 +10,8 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.check.limits import most_telling, told_apart
+from hlofuse.reports.check.measure import between
 from hlofuse.reports.check.model import Code, Figures, Finding, Held, Kernel, Level, Profile, Where
-from hlofuse.reports.check.refused_edges import between
 
 
 def compare(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from hlofuse.format.escape import printable
+from hlofuse.reports.check.measure import is_file
 from hlofuse.reports.check.model import TITLES, Check, Finding, Level
 from hlofuse.reports.check.phrases import at, one_line, verdict
-from hlofuse.reports.check.places import is_file
 
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 
 from hlofuse.account import Observed
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.format.escape import printable
+from hlofuse.format.layers import layer_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.check.model import Figures, Kernel, Profile
-from hlofuse.reports.check.places import where_is
+from hlofuse.replay import Replay
+from hlofuse.reports.check.model import Figures, Held, Kernel, Profile, Where
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.explain.explain import explain
 
 _SILENT = frozenset({"bitcast", "constant", "get-tuple-element", "tuple"})
 
@@ -61,3 +65,86 @@ def _what(kernel: Instruction) -> str:
         target = printable(kernel.attributes.raw("custom_call_target") or "").strip('"')
         return f"custom-call {target.replace('|', '¦')}".strip()
     return kernel.opcode
+
+
+def where_is(module: Module, instruction: Instruction, root: Path) -> Where:
+    """Where an instruction came from; an empty place where the dump does not say."""
+    source = module.source_of(instruction)
+    if source is None and instruction.opcode == "fusion":
+        # Passes that make a fusion may leave its place out; what is computed last stands for the whole.
+        inside = (module.source_of(i) for i in reversed(list(instruction.fused_computation)))
+        source = next((s for s in inside if s is not None), None)
+    if source is None:
+        return Where()
+    layer = layer_of(instruction.op_name)
+    return Where(portable(source.file, root), source.line, source.function, layer)
+
+
+@lru_cache(maxsize=4096)
+def portable(file: str, root: Path) -> str:
+    """A file's path relative to `root`, whatever machine compiled the module.
+
+    What follows `site-packages`; else the longest end of the path that is a file below `root`; else, of an
+    absolute path, the name alone: where somebody keeps their projects does not belong in a baseline.
+    """
+    path = PurePosixPath(file.replace("\\", "/"))
+    parts = [p for p in path.parts if p not in ("/", "..", ".")]
+    if "site-packages" in parts:
+        return "/".join(parts[len(parts) - parts[::-1].index("site-packages") :])
+    for k in range(len(parts)):
+        candidate = "/".join(parts[k:])
+        if is_file(root, candidate):
+            return candidate
+    absolute = path.is_absolute() or file[1:2] == ":"
+    return parts[-1] if absolute and parts else "/".join(parts)
+
+
+def is_file(root: Path, relative: str) -> bool:
+    """True for a file below `root`; annotations only make sense on those."""
+    try:
+        return bool(relative) and (root / relative).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def held_apart(observed: Observed, root: Path) -> list[Held]:
+    """Every pair of kernels kept apart, greatest value first."""
+    facts = Facts(observed.replay, observed.costs)
+    explanation = explain(observed.replay, costs=observed.costs, facts=facts)
+    found = []
+    for obstacle in explanation.obstacles:
+        for r in obstacle.refusals:
+            final = facts.lineage.final(r.producer.name)
+            names = {final, r.consumer or ""}
+            found.append(
+                Held(
+                    obstacle.rule.code,
+                    obstacle.rule.title,
+                    obstacle.rule.advice,
+                    r.producer.name,
+                    r.consumer,
+                    frozenset(names - {""}),
+                    _place(observed.replay, r.producer.name, final, root),
+                    r.bytes_between,
+                    r.us_at_stake,
+                    r.reason or "",
+                )
+            )
+    found.sort(key=lambda h: (-(h.us_at_stake or 0.0), -h.bytes_between, h.producer))
+    return found
+
+
+def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
+    """Of an operation of the input; of a fusion made on the way, that of the kernel it became."""
+    for module, known in ((replay.before, name), (replay.after, final)):
+        instruction = module.find(known)
+        if instruction is not None:
+            return where_is(module, instruction, root)
+    return Where()
+
+
+def between(kernels: tuple[Kernel, ...], held: list[Held]) -> tuple[Held, ...]:
+    """What keeps these kernels apart from one another, or else from any other."""
+    names = {k.name for k in kernels}
+    both = [h for h in held if h.kernels <= names]
+    return tuple(both or [h for h in held if h.kernels & names])

@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.loops import loops_line
 from hlofuse.reports.check.model import Check, Finding, Level
 from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict, worth
+from hlofuse.reports.common.phrases import loops_line
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
-from hlofuse.reports.difference import Difference, Edge
-from hlofuse.reports.explain.model import Totals
+from hlofuse.reports.common.model import Totals
+from hlofuse.reports.difference.model import Difference, Edge
+
+if TYPE_CHECKING:
+    pass
 
 
 def warning_line(changes: Sequence[str]) -> str:
@@ -78,3 +82,6 @@ def share(old: float, new: float) -> str:
 def edge_line(e: Edge) -> str:
     """`divide → broadcast_multiply_fusion`."""
     return f"{printable(e.producer.name)} → {printable(e.consumer.name)}"
+
+
+FUSED_HEADING, PARTED_HEADING = "fused here, apart in XLA's", "apart here, fused in XLA's"

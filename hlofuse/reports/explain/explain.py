@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Costs
-from hlofuse.analysis.loops import outermost_loops
+from hlofuse.account import Costs, Observed
+from hlofuse.analysis.loops import outermost_loops, turns
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
-from hlofuse.reports.explain.blocking_rules import obstacles
-from hlofuse.reports.explain.facts import Facts
-from hlofuse.reports.explain.hot_kernels import dearest
+from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
+from hlofuse.reports.common.model import Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.explain.model import (
+    DearKernel,
     Explanation,
     FusedGroup,
     FusedStep,
+    Obstacle,
     PassStory,
     RecordCheck,
     Rewrite,
-    RuleText,
 )
-from hlofuse.reports.explain.refusals import refusals
 from hlofuse.trace import Event
 
 
@@ -85,7 +85,7 @@ def _story(result: PassResult, facts: Facts, computation: str | None) -> PassSto
     return PassStory(
         result.name,
         result.changed,
-        _fused(events, facts),
+        _fused_groups(events, facts),
         refusals(events, facts),
         tuple(rewrites),
         len(events),
@@ -109,7 +109,7 @@ def _counted_once(stories: Sequence[PassStory]) -> Iterable[PassStory]:
         yield replace(story, fused=tuple(groups))
 
 
-def _fused(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
+def _fused_groups(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
     steps: dict[str, list[FusedStep]] = {}
     homes: dict[str, str] = {}
     consumers = Counter(e.producer for e in events if e.event == "fuse")
@@ -155,3 +155,99 @@ def _group(final: str, steps: list[FusedStep], home: str, facts: Facts) -> Fused
     return FusedGroup(
         facts.place(final), home, tuple(steps), saved, tuple(inside), kernel=kernel, us_saved=us_saved
     )
+
+
+def obstacles(stories: Iterable[PassStory], rule: Callable[[str | None], RuleText]) -> tuple[Obstacle, ...]:
+    """Refusals between kernels by rule: most time at stake first, then most bytes kept in memory.
+
+    A pair refused by several passes counts once, for the last of them; those that only give a kernel further
+    results count where no other had something to say.
+    """
+    pairs: dict[tuple[str | None, str | None], Refusal] = {}
+    for story in stories:
+        for r in story.refused:
+            if r.between_kernels and not (story.name in FURTHER_RESULTS and (r.kernel, r.consumer) in pairs):
+                pairs[r.kernel, r.consumer] = r
+    by_rule: dict[str | None, list[Refusal]] = {}
+    for r in pairs.values():
+        by_rule.setdefault(r.rule, []).append(r)
+    found = [Obstacle(rule(code), tuple(sorted(held, key=_greatest_first))) for code, held in by_rule.items()]
+    found.sort(key=lambda o: (-(o.us_at_stake or 0.0), -o.bytes_between, -o.edges, o.rule.code))
+    return tuple(found)
+
+
+def _greatest_first(r: Refusal) -> tuple[float, int, int]:
+    return -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]
+
+
+def dearest(facts: Facts) -> tuple[DearKernel, ...]:
+    """Kernels with an estimate, those of the same line and shape together, longest first.
+
+    Those in a loop count as often as it runs, where that is known.
+    """
+    if facts.costs is None:
+        return ()
+    launch = facts.costs.device.launch_overhead_us
+    often_run = turns(facts.replay.after)
+    alike: dict[object, list[DearKernel]] = {}
+    for instruction in facts.launched_after.values():
+        kernel = facts.costs.kernel(instruction)
+        if kernel is not None:
+            place = facts.place(instruction.name)
+            often = often_run[instruction.computation] if instruction.computation is not None else 1
+            one = DearKernel(place, kernel, (kernel.us + launch) * often, turns=often)
+            alike.setdefault((place.source or place.name, place.shape, often), []).append(one)
+    found = []
+    for held in alike.values():
+        first = max(held, key=lambda k: k.us)
+        found.append(replace(first, us=sum(k.us for k in held), count=len(held)))
+    return tuple(sorted(found, key=lambda k: (-k.us, k.place.name)))
+
+
+def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
+    """One group for all that took in the same operations by the same rules; `alike` names the others.
+
+    Their savings are about the same; that of the greatest stands for each.
+    """
+    first: dict[object, FusedGroup] = {}
+    others: dict[object, list[str]] = {}
+    for g in groups:
+        key = (
+            g.fusion.shape,
+            g.fusion.source,
+            tuple(sorted((s.producer.opcode, s.producer.shape, s.rule or "") for s in g.steps)),
+        )
+        if key in first:
+            others[key].append(g.fusion.name)
+        else:
+            first[key] = g
+            others[key] = []
+    found = [replace(g, alike=tuple(others[key])) if others[key] else g for key, g in first.items()]
+    found.sort(key=_greatest_refusal_first)
+    return found
+
+
+def _greatest_refusal_first(g: FusedGroup) -> tuple[float, int, int]:
+    copies = 1 + len(g.alike)
+    return -(g.us_saved or 0.0) * copies, -g.bytes_saved * copies, g.steps[0].step
+
+
+def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
+    """Refusals of like producers at the same source line by the same rule, together; dearest first."""
+    found: dict[object, list[Refusal]] = {}
+    for r in refusals:
+        key = (r.rule, r.producer.opcode, r.producer.shape, r.producer.source, r.between_kernels)
+        found.setdefault(key, []).append(r)
+    return sorted(
+        found.values(),
+        key=lambda held: (-(us_at_stake(held) or 0.0), -sum(r.bytes_between for r in held)),
+    )
+
+
+def record_check(observed: Observed) -> RecordCheck | None:
+    """How far the two agree; None where no record was followed."""
+    log = observed.replay.recorded_order
+    if log is None:
+        return None
+    log.finish()
+    return RecordCheck(observed.replay.input.record_file, log.total, log.agreed, tuple(log.disagreements))

@@ -6,18 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from hlofuse.format.layers import layer_of
-from hlofuse.reports.explain.cost_json import kernel_json, step_json, us_json
-from hlofuse.reports.explain.model import (
-    DearKernel,
-    Explanation,
-    FusedGroup,
-    Obstacle,
-    PassStory,
-    Place,
-    Refusal,
-    Totals,
-)
-from hlofuse.reports.stats.json import cost_json
+from hlofuse.reports.common.costs import kernel_json, step_json
+from hlofuse.reports.common.json import place_json, refusal_json, totals_json, us_json
+from hlofuse.reports.explain.model import DearKernel, Explanation, FusedGroup, Obstacle, PassStory
 
 SCHEMA = "hlofuse.explain/1"
 
@@ -46,11 +37,6 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
     }
 
 
-def place_json(p: Place) -> dict[str, Any]:
-    """An instruction and where it comes from."""
-    return {"name": p.name, "opcode": p.opcode, "shape": p.shape, "source": p.source, "op_name": p.op_name}
-
-
 def _dear(k: DearKernel) -> dict[str, Any]:
     return {
         "first": place_json(k.place),
@@ -60,11 +46,6 @@ def _dear(k: DearKernel) -> dict[str, Any]:
         "turns": k.turns,
         "kernel": kernel_json(k.kernel),
     }
-
-
-def totals_json(t: Totals) -> dict[str, Any]:
-    """A module as a whole."""
-    return {"kernels": t.kernels, "cost": cost_json(t.cost), "us": us_json(t.us), "untimed": t.untimed}
 
 
 def _pass(p: PassStory, only_refused: bool) -> dict[str, Any]:
@@ -112,23 +93,6 @@ def _group(g: FusedGroup) -> dict[str, Any]:
             }
             for s in g.steps
         ],
-    }
-
-
-def refusal_json(r: Refusal) -> dict[str, Any]:
-    """A final verdict against a pair."""
-    return {
-        "producer": place_json(r.producer),
-        "consumer": r.consumer,
-        "consumer_then": r.consumer_then,
-        "said_of": r.said_of,
-        "rule": r.rule,
-        "reason": r.reason,
-        "figures": r.figures,
-        "steps": list(r.steps),
-        "between_kernels": r.between_kernels,
-        "bytes_between": r.bytes_between,
-        "us_at_stake": us_json(r.us_at_stake),
     }
 
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.format.command_line import command_line
-from hlofuse.format.escape import markdown, markdown_code
-from hlofuse.format.markdown import table
-from hlofuse.format.units import bytes_text, plural, ranges, us_text
-from hlofuse.reports.explain.advice import advice_line, can_be_acted_on
-from hlofuse.reports.explain.cost_phrases import roofline
-from hlofuse.reports.explain.duplicates import group_fused, group_refusals
-from hlofuse.reports.explain.model import Explanation, FusedGroup, Obstacle, PassStory, Refusal, Rewrite
+from hlofuse.format.escape import command_line
+from hlofuse.format.markdown import cut, markdown, markdown_code, table
+from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
+from hlofuse.reports.common.costs import roofline
+from hlofuse.reports.common.model import Refusal
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, headline, origin
+from hlofuse.reports.explain.explain import group_fused, group_refusals
+from hlofuse.reports.explain.model import Explanation, FusedGroup, Obstacle, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
     at_stake_text,
     bound_text,
     dear_name,
     dear_origin,
     has_something_to_tell,
-    headline,
     held_back_line,
     if_allowed,
     notes,
-    origin,
     pass_summary,
     result_line,
     rewrite_text,
@@ -78,19 +76,12 @@ def _pass(story: PassStory, e: Explanation, limit: int, only_refused: bool) -> l
     return out
 
 
-def _cut(limit: int, count: int) -> str:
-    return f"\nand {count - limit:,} more\n" if limit and count > limit else ""
-
-
 def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
     if any(g.kernel is not None for g in groups):
         return _fused_timed(groups, limit)
     rows = []
     for g in groups[: limit or None]:
-        names = [s.producer.name for s in g.steps]
-        took = ", ".join(markdown_code(n) for n in names[:_NAMES])
-        if len(names) > _NAMES:
-            took += f" and {len(names) - _NAMES} more"
+        took = listing([markdown_code(s.producer.name) for s in g.steps], _NAMES)
         rows.append(
             (
                 ranges([s.step for s in g.steps]),
@@ -102,7 +93,7 @@ def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
             )
         )
     heading = ("steps", "kernel", "saves", "took in", "rule", "source")
-    return table(heading, rows, right=(2,)) + _cut(limit, len(groups))
+    return table(heading, rows, right=(2,)) + cut(len(groups), limit)
 
 
 def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
@@ -118,7 +109,7 @@ def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
         for g in groups[: limit or None]
     ]
     heading = ("kernel", "saves", "", "steps", "now", "source")
-    return table(heading, rows, right=(1, 2, 3)) + _cut(limit, len(groups))
+    return table(heading, rows, right=(1, 2, 3)) + cut(len(groups), limit)
 
 
 def _time_saved(g: FusedGroup) -> str:
@@ -132,11 +123,8 @@ def _time_saved(g: FusedGroup) -> str:
 def _rewrites(rewrites: Sequence[Rewrite], e: Explanation) -> str:
     rows = []
     for code, held in rewrites_by_rule(rewrites).items():
-        names = ", ".join(markdown_code(rewrite_text(r)) for r in held[:_NAMES])
-        more = f" and {len(held) - _NAMES:,} more" if len(held) > _NAMES else ""
-        rows.append(
-            (code, markdown(e.rules[code].title) if code in e.rules else "", f"{len(held):,}", names + more)
-        )
+        names = listing([markdown_code(rewrite_text(r)) for r in held], _NAMES)
+        rows.append((code, markdown(e.rules[code].title) if code in e.rules else "", f"{len(held):,}", names))
     return table(("rule", "", "", "rewritten"), rows, right=(2,))
 
 
@@ -160,7 +148,7 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
     if not any(r.us_at_stake is not None for held in groups for r in held):
         heading = (*heading[:2], *heading[3:])
         rows = [(*row[:2], *row[3:]) for row in rows]
-    return table(heading, rows, right=tuple(range(2, len(heading) - 3))) + _cut(limit, len(groups))
+    return table(heading, rows, right=tuple(range(2, len(heading) - 3))) + cut(len(groups), limit)
 
 
 def _obstacles(e: Explanation, input_words: Sequence[str], limit: int) -> list[str]:
@@ -169,7 +157,7 @@ def _obstacles(e: Explanation, input_words: Sequence[str], limit: int) -> list[s
     out = ["### What holds back most\n"]
     for o in e.obstacles[: limit or None]:
         out.append(_obstacle(o, input_words))
-    out.append(_cut(limit, len(e.obstacles)))
+    out.append(cut(len(e.obstacles), limit))
     return out
 
 

@@ -2,54 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hlofuse.account import KernelTime, StepCost
-from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.loops import Loop
 from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
+from hlofuse.reports.common.model import Place, Refusal, RuleText, Totals, us_at_stake
 from hlofuse.trace import Figures
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """A module as a whole."""
-
-    kernels: int
-    cost: Cost
-    us: float | None = None
-    """Estimated time of all kernels, launches included; None for targets without a model of it."""
-    untimed: int = 0
-    """Kernels left out of `us`: library calls and the like."""
-
-
-@dataclass(frozen=True, slots=True)
-class RuleText:
-    """The part of a catalogue entry that a report quotes."""
-
-    code: str
-    title: str
-    advice: str = ""
-    message: str = ""
-    """XLA's words."""
-    why: str = ""
-    """Why XLA asks it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """An instruction as a reader finds it again: name, shape and the line of the user's program."""
-
-    name: str
-    opcode: str = ""
-    shape: str = ""
-    source: str | None = None
-    """`file:line function`, where the dump says."""
-    op_name: str | None = None
-    """The framework's name of the operation."""
-    called_from: str | None = None
-    """The user's own line where `source` is in an installed package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +70,6 @@ class FusedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A pair that was considered and stays apart; repeats are one."""
-
-    producer: Place
-    consumer: str | None
-    """Under its final name; None where no consumer was asked about."""
-    consumer_then: str | None
-    """Under its name when it was last refused: the name `why` finds it by, too."""
-    rule: str | None
-    reason: str | None
-    """XLA's words."""
-    figures: Figures
-    steps: tuple[int, ...]
-    """Every step at which it was refused, for this or another reason; the last one settled it."""
-    between_kernels: bool
-    """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
-    bytes_between: int
-    """Size of the value that passes between the two, in bytes."""
-    said_of: str | None = None
-    """The user that was asked about, where that is another: priority fusion takes all users or none."""
-    kernel: str | None = None
-    """What computes the producer's value in the end, views passed over; None where nothing does."""
-    us_at_stake: float | None = None
-    """What fusing the producer into its users would save if the rule allowed it; None if not estimated."""
-
-
-@dataclass(frozen=True, slots=True)
 class Rewrite:
     """Instructions replaced or removed by a pass (wrapping, CSE, DCE)."""
 
@@ -191,17 +123,6 @@ class Obstacle:
     def us_at_stake(self) -> float | None:
         """Time that allowing it would save; None if nothing is estimated."""
         return us_at_stake(self.refusals)
-
-
-def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
-    """Time that allowing them would save, each producer counted once; None if nothing is estimated.
-
-    XLA would take in what pays and leave the rest apart. Where nothing pays it is what all would cost,
-    less than 0.
-    """
-    known = {r.producer.name: r.us_at_stake for r in refusals if r.us_at_stake is not None}
-    pays = [us for us in known.values() if us > 0]
-    return sum(pays or known.values()) if known else None
 
 
 @dataclass(frozen=True, slots=True)

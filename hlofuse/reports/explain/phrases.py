@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
-from hlofuse.format.loops import loops_line, times_text
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.reports.common.costs import why_saves
+from hlofuse.reports.common.model import Refusal, us_at_stake
+from hlofuse.reports.common.phrases import loops_line, origin, times_text
 from hlofuse.reports.explain.model import (
     DearKernel,
     Explanation,
     FusedGroup,
+    FusedStep,
     Obstacle,
     PassStory,
-    Place,
     RecordCheck,
-    Refusal,
     Rewrite,
-    us_at_stake,
 )
-from hlofuse.trace import Figures
-
-if TYPE_CHECKING:
-    from hlofuse.reports.kernels.model import KernelSelection
-
-
-def headline(e: Explanation | KernelSelection) -> str:
-    """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
-    device = f" ({printable(e.device)})" if e.device else ""
-    if e.what_if:
-        return f"{printable(e.module)} on {e.target}{device}, what if: {', '.join(map(printable, e.what_if))}"
-    return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"
 
 
 def result_line(e: Explanation) -> str:
@@ -188,36 +175,6 @@ def sources(g: FusedGroup) -> str:
     return origin(first, len(g.alike)) if first is not None else ""
 
 
-def origin(place: Place, alike: int = 0) -> str:
-    """`LM/layer_0/Dense_1: flax/linen/linear.py:273 __call__, from model.py:12 apply`.
-
-    Empty where the dump says nothing. Of as many `alike` in other layers the count is told.
-    """
-    layer = layer_of(place.op_name)
-    if layer and alike:
-        layer += f", and {alike} like it"
-    line = ", from ".join(filter(None, (place.source, place.called_from)))
-    return ": ".join(filter(None, (layer, line)))
-
-
-def figures_text(figures: Figures) -> str:
-    """`producer_elements=1024` → `producer elements 1,024`."""
-    parts = []
-    for key, value in figures.items():
-        label = printable(str(key)).replace("_", " ")
-        if isinstance(value, bool):
-            text = "yes" if value else "no"
-        elif isinstance(value, int):
-            text = bytes_text(value) if label.endswith("bytes") else f"{value:,}"
-        elif isinstance(value, float):
-            text = us_text(value) if label.startswith("us ") else f"{value:.4g}"
-            label = label.removeprefix("us ")
-        else:
-            text = printable(str(value))
-        parts.append(f"{label} {text}")
-    return ", ".join(parts)
-
-
 def at_stake_text(held: Sequence[Refusal]) -> str:
     """What fusing a row of refusals would save or cost."""
     saved = us_at_stake(held)
@@ -230,3 +187,35 @@ def if_allowed(o: Obstacle) -> str:
     if at_stake is None:
         return ""
     return f", −{us_text(at_stake)} if allowed" if at_stake > 0 else f", {us_text(-at_stake)} slower if fused"
+
+
+def saves_text(value: float) -> str:
+    """`saves 1.2 µs`, or `costs` it."""
+    return f"{'saves' if value >= 0 else 'costs'} {us_text(abs(value))}"
+
+
+def step_text(s: FusedStep) -> str:
+    """The reason for a step in one line; for what is not priority fusion's the two times compared."""
+    if s.cost is not None:
+        return why_saves(s.cost, s.producer.opcode)
+    fused, unfused = (float(s.figures.get(key, 0.0)) for key in ("us_fused", "us_unfused"))
+    if s.consumers > 1:
+        return f"apart {us_text(unfused)}, fused into all {s.consumers} users {us_text(fused)}"
+    return f"apart {us_text(unfused)}, one kernel {us_text(fused)}"
+
+
+SIBLINGS_UNTIMED = "XLA joins kernels that read the same array without asking how long they take"
+
+
+def tie_text(tied_with: Sequence[str]) -> str:
+    """`a tie: XLA may have fused add.3 first`."""
+    return f"a tie: XLA may have fused {_some(tied_with, 2, ' or ')} first"
+
+
+def _some(names: Sequence[str], most: int, joint: str) -> str:
+    """`a, b or 3 others`."""
+    shown = [printable(n) for n in names[:most]]
+    if len(names) > most:
+        rest = len(names) - most
+        return f"{', '.join(shown)}{joint}{rest} other{'s' if rest > 1 else ''}"
+    return joint.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -9,44 +9,43 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.command_line import print_command
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.units import bytes_text, plural, ranges
-from hlofuse.reports.explain.advice import advice_line, can_be_acted_on
-from hlofuse.reports.explain.cost_phrases import SIBLINGS_UNTIMED
-from hlofuse.reports.explain.duplicates import group_fused, group_refusals
-from hlofuse.reports.explain.model import (
-    Explanation,
-    FusedGroup,
-    Obstacle,
-    PassStory,
-    Refusal,
-    Rewrite,
-    RuleText,
-)
+from hlofuse.format.terminal import plain_table, print_command, print_more
+from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
+from hlofuse.reports.common.costs import roofline
+from hlofuse.reports.common.model import Refusal, RuleText
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text, headline, origin
+from hlofuse.reports.explain.explain import group_fused, group_refusals
+from hlofuse.reports.explain.model import Explanation, FusedGroup, FusedStep, Obstacle, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
+    SIBLINGS_UNTIMED,
     at_stake_text,
-    figures_text,
+    bound_text,
+    dear_name,
+    dear_origin,
     has_something_to_tell,
-    headline,
     held_back_line,
     if_allowed,
     notes,
-    origin,
     pass_summary,
     result_line,
     rewrite_text,
     rewrites_by_rule,
+    saves_text,
+    share_of,
     sources,
+    step_text,
+    tie_text,
 )
-from hlofuse.reports.explain.tables import plain_table
-from hlofuse.reports.explain.text_costs import print_dearest, print_timed_kernel
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+
 _WIDE = 120  # columns from which the source line has a column of its own
+
 _NAMES = 6  # operations named of one fusion
+
 _REWRITES = 3  # named of one rule
 
 
@@ -110,7 +109,7 @@ def _print_fused(
     else:
         for g in shown:
             _fused_block(g, console)
-    _more(console, len(groups) - len(shown), "kernel", "kernels")
+    print_more(console, len(groups) - len(shown), "kernel")
     _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
     if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
         console.print(
@@ -172,9 +171,7 @@ def _saved(g: FusedGroup) -> str:
 
 
 def _took_in(g: FusedGroup, most: int) -> str:
-    names = [s.producer.name for s in g.steps]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(printable(n) for n in names[:most]) + more
+    return listing([printable(s.producer.name) for s in g.steps], most)
 
 
 def _codes(g: FusedGroup) -> list[str]:
@@ -190,8 +187,7 @@ def _print_rewrites(
         text = Text(f"{code}  ", style="yellow")
         text.append(f"{printable(known.title) if known is not None else ''}: ", style="default")
         most = _REWRITES if limit else len(held)
-        more = f" and {len(held) - most:,} more" if len(held) > most else ""
-        text.append(", ".join(rewrite_text(r) for r in held[:most]) + more, style="dim")
+        text.append(listing([rewrite_text(r) for r in held], most), style="dim")
         console.print(Padding(text, (0, 0, 0, 2)))
 
 
@@ -220,7 +216,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         table.add_row(*row)
     console.print()
     console.print(Padding(table, (0, 0, 0, 2)))
-    _more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
+    print_more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
 
 
 def _print_obstacles(e: Explanation, console: Console, input_words: Sequence[str], limit: int) -> None:
@@ -232,7 +228,7 @@ def _print_obstacles(e: Explanation, console: Console, input_words: Sequence[str
     shown = e.obstacles[:limit] if limit else e.obstacles
     for o in shown:
         _print_obstacle(o, console, input_words)
-    _more(console, len(e.obstacles) - len(shown), "rule", "rules")
+    print_more(console, len(e.obstacles) - len(shown), "rule")
 
 
 def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -> None:
@@ -269,8 +265,94 @@ def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, Ru
         console.print(Padding(text, (0, 0, 0, 2)))
 
 
-def _more(console: Console, left: int, one: str, many: str) -> None:
-    if left > 0:
-        console.print(
-            Padding(Text(f"and {plural(left, one, many)} more (--limit)", style="dim"), (0, 0, 0, 2))
+_DEAREST = 5  # kernels, or kinds of them
+
+_STEPS = 6  # of one kernel; the first kernel shows more
+
+_FREE = 8  # operations named that no estimate was made for
+
+_NAME = 44  # columns of a wide terminal for producer and consumer
+
+
+def print_dearest(e: Explanation, console: Console) -> None:
+    """Where the time goes in the end; nothing of a module with a kernel or two."""
+    shown = e.dearest[:_DEAREST]
+    if len(e.dearest) < 3:
+        return
+    table = plain_table(("", "right"), ("", "right"), ("", "left"), ("", "left"), ("", "left"))
+    table.show_header = False
+    for k in shown:
+        where = Text(dear_origin(k), style="dim")
+        table.add_row(
+            Text(us_text(k.us)), Text(share_of(k, e)), Text(dear_name(k)), Text(bound_text(k)), where
         )
+    console.print()
+    console.print(Text("where the time goes in the end, launches included", style="bold cyan"))
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
+    """A kernel: what it saved, what bounds it now, and the steps that made it, dearest first."""
+    name = Text(printable(g.fusion.name), style="bold")
+    copies = 1 + len(g.alike)
+    if g.alike:
+        name.append(f" ×{copies}")
+    told = []
+    if g.us_saved is not None:
+        told.append(saves_text(g.us_saved * copies))
+    if g.bytes_saved < 0:
+        told.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
+    elif g.bytes_saved:
+        verb = "" if told and (g.us_saved or 0.0) >= 0 else "saves "
+        told.append(verb + bytes_text(g.bytes_saved * copies))
+    if told:
+        name.append("  " + ", ".join(told), style="not bold")
+    where = sources(g)
+    if where:
+        name.append(f"  {printable(where)}", style="not bold dim")
+    console.print(Padding(name, (0, 0, 0, 2)))
+    if g.kernel is not None:
+        console.print(Padding(Text(roofline(g.kernel), style="dim"), (0, 0, 0, 4)))
+    _print_steps(g, console, 0 if not limit else _STEPS)
+
+
+def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
+    told = sorted((s for s in g.steps if s.us_saved is not None), key=_dearest)
+    free = [s for s in g.steps if s.us_saved is None]
+    table = plain_table(("step", "right"), ("", "left"), ("saves", "right"), ("", "left"))
+    table.show_header = False
+    table.columns[1].max_width = max(24, min(_NAME, console.width // 3))
+    shown = told[:limit] if limit else told
+    for s in shown:
+        why = Text(step_text(s))
+        if s.tied_with:
+            why.append(f"\n{tie_text(s.tied_with)}", style="yellow")
+        table.add_row(Text(str(s.step), style="dim"), _pair(s), Text(us_text(s.us_saved or 0.0)), why)
+    if shown:
+        console.print(Padding(table, (0, 0, 0, 4)))
+    rest = []
+    if len(told) > len(shown):
+        saved = sum(s.us_saved or 0.0 for s in told[len(shown) :])
+        rest.append(f"{plural(len(told) - len(shown), 'more step', 'more steps')} saved {us_text(saved)}")
+    if free:
+        rest.append(_free(free))
+    if rest:
+        lead = "and " if shown else ""
+        console.print(Padding(Text(lead + ", ".join(rest), style="dim"), (0, 0, 0, 4)))
+
+
+def _free(steps: Sequence[FusedStep]) -> str:
+    if all(s.producer.opcode in ("bitcast", "") for s in steps):
+        return f"{plural(len(steps), 'bitcast')} went in for free"
+    return f"took in {listing([printable(s.producer.name) for s in steps], _FREE)}"
+
+
+def _dearest(s: FusedStep) -> tuple[float, int]:
+    return -(s.us_saved or 0.0), s.step
+
+
+def _pair(s: FusedStep) -> Text:
+    text = Text(printable(s.producer.name))
+    text.append(" → ", style="dim")
+    text.append(printable(s.consumer))
+    return text

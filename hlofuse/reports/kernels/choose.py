@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from hlofuse.account.custom import custom_kernel_time
+from hlofuse.account.figures import kernel_time
+from hlofuse.account.models import model_of
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
 from hlofuse.analysis.release import RELEASES
@@ -14,8 +17,11 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
-from hlofuse.rules import cpu_emitters
+from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.evaluate import first_verdict
+from hlofuse.rules.gpu_emitters import GpuKernel
+from hlofuse.rules.gpu_emitters.heroes import heroes_of
+from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 
@@ -64,8 +70,6 @@ def _custom(
     replay: Replay,
     device: DeviceDescription | None,
 ) -> Choice:
-    from hlofuse.account.custom import custom_kernel_time
-
     fusion, shapes = replay.custom_kernels[kernel.name]
     us = None
     if device is not None:
@@ -81,12 +85,6 @@ def _on_cpu(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
 
 
 def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, Module, CostAnalysis], Choice]:
-    from hlofuse.account.figures import kernel_time
-    from hlofuse.account.models import model_of
-    from hlofuse.rules import gpu_emitters
-    from hlofuse.rules.gpu_emitters import GpuKernel
-    from hlofuse.rules.gpu_emitters.heroes import heroes_of
-    from hlofuse.rules.gpu_fusible import may_be_fused
 
     model = model_of(device, RELEASES[release])
 

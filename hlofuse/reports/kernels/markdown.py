@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.format.escape import markdown, markdown_code
-from hlofuse.format.markdown import table
-from hlofuse.reports.explain.phrases import headline
+from hlofuse.format.markdown import markdown, markdown_code, table
+from hlofuse.reports.common.phrases import headline
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 from hlofuse.reports.kernels.phrases import (
     because,

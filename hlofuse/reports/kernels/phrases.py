@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.reports.explain.phrases import figures_text
+from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from hlofuse.format.escape import printable
+from hlofuse.format.terminal import plain_table
 from hlofuse.format.units import plural
-from hlofuse.reports.explain.phrases import headline
-from hlofuse.reports.explain.tables import plain_table
+from hlofuse.reports.common.phrases import headline
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 from hlofuse.reports.kernels.phrases import (
     because,

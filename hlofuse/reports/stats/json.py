@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.cost import Cost
-from hlofuse.reports.stats import ModuleStatistics
+from hlofuse.reports.common.json import cost_json
+from hlofuse.reports.stats.model import ModuleStatistics
 
 SCHEMA = "hlofuse.stats/1"
-
-
-def cost_json(cost: Cost) -> dict[str, Any]:
-    """A cost as an object; `unknown` counts custom calls left out of the figures."""
-    return {
-        "flops": cost.flops,
-        "transcendentals": cost.transcendentals,
-        "bytes_read": cost.bytes_read,
-        "bytes_written": cost.bytes_written,
-        "bytes_accessed": cost.bytes_accessed,
-        "unknown": cost.unknown,
-    }
 
 
 def statistics_json(modules: list[ModuleStatistics]) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hlofuse.format.escape import markdown, markdown_code
-from hlofuse.format.loops import times_text
-from hlofuse.format.markdown import table
+from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, plural, quantity
-from hlofuse.reports.stats import ModuleStatistics
+from hlofuse.reports.common.phrases import times_text
+from hlofuse.reports.stats.model import ModuleStatistics
 from hlofuse.reports.stats.phrases import ONE_TURN, where
 
 

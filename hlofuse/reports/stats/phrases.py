@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.reports.stats import KernelStatistics
+from hlofuse.reports.stats.model import KernelStatistics
 
 ONE_TURN = "Kernels, bytes and flops are those of one turn of each loop"
 

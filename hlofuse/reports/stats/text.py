@@ -8,10 +8,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.loops import times_text
+from hlofuse.format.terminal import print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, quantity
-from hlofuse.reports.explain.tables import print_rows
-from hlofuse.reports.stats import ModuleStatistics
+from hlofuse.reports.common.phrases import times_text
+from hlofuse.reports.stats.model import ModuleStatistics
 from hlofuse.reports.stats.phrases import ONE_TURN, where
 
 if TYPE_CHECKING:
@@ -109,9 +109,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             for k in m.heaviest
         ]
         print_rows(console, columns, rows)
-        left = m.kernels - len(m.heaviest)
-        if left > 0:
-            console.print(Text(f"and {left:,} more (--limit)", style="dim"))
+        print_more(console, m.kernels - len(m.heaviest), indent=0)
 
 
 def _print_counts(console: Console, title: str, counts: dict[str, int]) -> None:

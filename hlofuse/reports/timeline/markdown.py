@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.format.escape import markdown, markdown_code
-from hlofuse.format.loops import loops_line
-from hlofuse.format.markdown import table
+from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, plural
+from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.timeline import phrases as words
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Film, Step

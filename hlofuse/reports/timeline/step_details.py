@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hlofuse.diff import ModuleDiff
-from hlofuse.diff.report import phrases
-from hlofuse.diff.report.clusters import Cluster
-from hlofuse.diff.report.groups import ChangeGroup, FusionGroup
-from hlofuse.diff.report.summary import summarize
 from hlofuse.format.escape import shorten
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
+from hlofuse.reports.diff import phrases
+from hlofuse.reports.diff.clusters import Cluster
+from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, summarize
 
 MOST_GROUPS = 60
 MOST_LINES = 16

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format.command_line import command_line
-from hlofuse.format.escape import printable, shorten
-from hlofuse.format.loops import loops_line
+from hlofuse.format.escape import command_line, printable, shorten
+from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.reports.explain.tables import plain_table
+from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.timeline import phrases as words
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Film, Step
@@ -29,8 +28,7 @@ def print_reels(found: Sequence[Reel], console: Console, *, path: str, limit: in
     for reel in ranked[: limit or None]:
         table.add_row(Text(printable(reel.label)), f"{len(reel.frames):,}", bytes_text(reel.size))
     console.print(Padding(table, (0, 0, 0, 2)))
-    if limit and len(ranked) > limit:
-        console.print(Text(f"  and {plural(len(ranked) - limit, 'smaller one')} (--limit)", style="dim"))
+    print_more(console, len(ranked) - (limit or len(ranked)), "smaller module")
     console.print()
     one = command_line("timeline", path, "--module", ranked[0].label)
     console.print(Text(f"  {one}", style="green"), soft_wrap=True)

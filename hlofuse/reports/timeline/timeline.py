@@ -9,13 +9,13 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.diff import Changed, Detail, Kind, ModuleDiff, Moved, diff
 from hlofuse.diff.matching import TRIVIAL
-from hlofuse.diff.report.clusters import Cluster
-from hlofuse.diff.report.summary import summarize
 from hlofuse.format.units import plural
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.reports.diff.clusters import Cluster
+from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.dumps import Reel, written_at
 from hlofuse.reports.timeline.model import Film, Frame, Rewrite, Size, Step
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from hlofuse.format.units import plural
+from hlofuse.format.escape import printable
+from hlofuse.format.units import listing, plural
 from hlofuse.reports.timeline.phrases import opcodes_text
+from hlofuse.reports.trace_op import phrases as words
 from hlofuse.reports.trace_op.model import How, Journey, Kernel, Spot, Stop, Trail
+
+if TYPE_CHECKING:
+    pass
+
 
 _SPOTS = 4
 
@@ -75,14 +82,14 @@ def _times(number: int) -> str:
 def spots_text(spots: tuple[Spot, ...]) -> str:
     """`dot.5 = f32[8,16]{1,0} dot in loop_fusion`."""
     parts = [f"{s.name} = {s.shape} {s.opcode}" + (f" in {s.fusion}" if s.fusion else "") for s in spots]
-    return ", ".join(parts[:_SPOTS]) + (f" and {len(parts) - _SPOTS} more" if len(parts) > _SPOTS else "")
+    return listing(parts, _SPOTS)
 
 
 def fusions_text(spots: tuple[Spot, ...]) -> str:
     """`fusion loop_add_fusion (kLoop)`; several where it is computed in several."""
     inside = dict.fromkeys(f"{s.fusion} ({s.fusion_kind})" for s in spots if s.fusion)
     names = ([*inside, "no fusion"] if any(s.fusion is None for s in spots) else [*inside]) or ["no fusion"]
-    shown = ", ".join(names[:_SPOTS]) + (f" and {len(names) - _SPOTS} more" if len(names) > _SPOTS else "")
+    shown = listing(names, _SPOTS)
     return shown if not inside else f"{'fusions' if len(inside) > 1 else 'fusion'} {shown}"
 
 
@@ -92,3 +99,26 @@ def end_text(kernel: Kernel) -> str:
         return f"{kernel.name}, a {kernel.opcode} by itself, in {kernel.computation}"
     inside = f"{plural(len(kernel.opcodes), 'operation')}: {opcodes_text(kernel.opcodes, 6)}"
     return f"{kernel.name}, a {kernel.kind} fusion of {inside}; in {kernel.computation}"
+
+
+def stops_with_text(trail: Trail) -> list[tuple[Stop, str]]:
+    before = [None, *trail.stops]
+    return [(s, words.stop_text(s, before[n])) for n, s in enumerate(trail.stops)]
+
+
+def end_lines(trail: Trail) -> list[str]:
+    if not trail.ends:
+        return ["ends: it is in no kernel"]
+    head = "ends in " if len(trail.ends) == 1 else f"ends in {len(trail.ends)} kernels: "
+    more = "; …" if len(trail.ends) > 4 else ""
+    return [head + "; ".join(words.end_text(k) for k in trail.ends[:4]) + more]
+
+
+def dump_number(stop: Stop) -> str:
+    return "" if stop.frame.number is None else f"{stop.frame.number:04d}"
+
+
+def unreadable_line(journey: Journey) -> str:
+    names = ", ".join(f.path.name for f in journey.unreadable[:3])
+    count = plural(len(journey.unreadable), "dump")
+    return printable(f"{count} cannot be read and left out: {names}")

@@ -2,7 +2,7 @@
 
 from hlofuse.reports.verify.cases import Case, find_cases
 from hlofuse.reports.verify.compare import verify_module
-from hlofuse.reports.verify.verdicts import Difference, PassVerdict, Report, Verdict
+from hlofuse.reports.verify.model import Difference, PassVerdict, Report, Verdict
 from hlofuse.reports.verify.verify import verify
 
 __all__ = [

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.beside import priority_record_beside
-from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    DumpedModule,
+    corpus_cases,
+    corpus_file,
+    is_corpus_case,
+)
+from hlofuse.inputs.dump_names import DumpFile
 from hlofuse.inputs.dump_stages import FUSION_STAGES
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
@@ -33,6 +40,10 @@ class Case:
     """The passes whose dumps were kept if they left one, where not all were."""
     record: Path | None = None
     """XLA's own record of PriorityFusion."""
+    complete: bool = True
+    """Every pass that changed the module left a dump. False where the directory may lack some."""
+    doubt: str | None = None
+    """Why `before` may not be the module as it enters the fusion passes."""
 
     def load(self) -> tuple[Module, Module, list[tuple[str, Module]] | None]:
         """Everything parsed; a file that stands for two things is read once."""
@@ -106,19 +117,66 @@ def _dumped(path: Path, target: str, option: str | None, module: str | None) -> 
     cases: list[Case] = []
     skipped: list[str] = []
     for m in chosen:
+        label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
         try:
-            before, passes = m.stages(target, wanted)
+            cases.append(_dumped_case(m, label, target, wanted))
         except HlofuseError as e:
             if module is not None or len(chosen) == 1:
                 raise
             skipped.append(str(e).split("\n")[0])
-            continue
-        after = passes[-1][1] if passes else before
-        label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
-        cases.append(Case(label, before, after, tuple(passes), record=_record_of(before)))
     if not cases:
         more = [f"and {len(skipped) - 10} more"] if len(skipped) > 10 else []
         stage = FUSION_STAGES.get(target)
         flags = [f'XLA_FLAGS="{stage.flags}" writes what is needed.'] if stage is not None else []
         raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10], *more, *flags]))
     return cases, skipped
+
+
+def _dumped_case(module: DumpedModule, label: str, target: str, wanted: list[str]) -> Case:
+    """HlofuseError where the directory lacks the input of the passes, or every result of them."""
+    stage = FUSION_STAGES[target]
+    before, passes = module.stages(target, wanted)
+    files = module.between
+    first = next(k for k, f in enumerate(files) if f.path == before)
+    following = next((f for f in files if f.pipeline == stage.next_pipeline), None)
+    if following is None or following.after != "pipeline-start":
+        following = None
+    if _is_complete(module, stage.pipelines, first, following):
+        return Case(
+            label, before, passes[-1][1] if passes else before, tuple(passes), record=_record_of(before)
+        )
+    if following is not None and stage.next_follows:
+        after = following.path
+    elif passes:
+        after = passes[-1][1]
+    else:
+        raise HlofuseError(
+            f"{printable(module.label)} has no dump after a fusion pass of target {target}, and nothing shows"
+            f' that none changed the module.\nRun the program again with XLA_FLAGS="{stage.flags}".'
+        )
+    doubt = None
+    if files[first].pipeline not in stage.pipelines:
+        doubt = (
+            f"The dumps may lack the module as it enters the fusion passes: the replay begins at"
+            f" {printable(before.name)}."
+        )
+    return Case(label, before, after, tuple(passes), None, _record_of(before), False, doubt)
+
+
+def _is_complete(
+    module: DumpedModule, pipelines: tuple[str, ...], first: int, following: DumpFile | None
+) -> bool:
+    """True if every pass that changed the module before `following` (the next pipeline) left a dump.
+
+    XLA dumps the module after a pass and where a pipeline starts, if `--xla_dump_hlo_pass_re` matches the
+    pass before or after; for `.*` only passes that changed the module. The start of a pipeline changes
+    nothing: if its dump differs from the dump before it, a pass between them left none. Dumps of one module
+    have one size.
+    """
+    files = module.between
+    starts = [k for k in range(1, first + 1) if files[k].after == "pipeline-start"]
+    if following is None or len(starts) < 2 or not any(files[k].pipeline in pipelines for k in starts):
+        return False
+    starts.append(files.index(following))
+    sizes = [f.path.stat().st_size for f in files]
+    return all(sizes[k - 1] == sizes[k] for k in starts)

@@ -15,9 +15,9 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.device import device_of
 from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay
+from hlofuse.reports.verify.model import Difference, PassVerdict, RecordVerdict, Side, Verdict
 from hlofuse.reports.verify.records import compare_record, follow_record
 from hlofuse.reports.verify.structure import ModuleStructure, Structures, first_unmatched
-from hlofuse.reports.verify.verdicts import Difference, PassVerdict, RecordVerdict, Side, Verdict
 from hlofuse.trace.priority_record import PriorityRecord
 
 
@@ -32,6 +32,7 @@ def verify_module(
     ids: UniqueIds | None = None,
     after_passes: Sequence[tuple[str, Module]] | None = None,
     recorded: Sequence[str] | None = None,
+    complete: bool = True,
     record: PriorityRecord | None = None,
     ties_from_record: bool = False,
 ) -> Verdict:
@@ -40,8 +41,10 @@ def verify_module(
     `after_passes` holds (pass, module) for the passes that changed something, in order, as XLA dumps
     them: for none of them to have done so it is empty. None compares the end alone. `recorded` names
     the passes whose dumps are among them if they left one, where not all were kept; `after` is then the
-    module after the last of those. `record` are XLA's own steps of PriorityFusion; `ties_from_record` takes
-    its choice among equal priorities, so that a difference is no echo of ids that are not known.
+    module after the last of those. Unless `complete`, a pass without a dump may have changed the module,
+    too: only the modules that are there are compared. `record` are XLA's own steps of PriorityFusion;
+    `ties_from_record` takes its choice among equal priorities, so that a difference is no echo of ids that
+    are not known.
     """
     input = ReplayInput(before, ids, record if ties_from_record else None)
     start = time.perf_counter()
@@ -49,7 +52,11 @@ def verify_module(
     ours = replay(input, target, observers, device=device, option=option)
     seconds = time.perf_counter() - start
     compare = _Comparison()
-    passes, difference, end = _compare_passes(ours, before, after_passes, recorded, compare)
+    not_dumped: tuple[str, ...] = ()
+    if complete or after_passes is None:
+        passes, difference, end = _compare_passes(ours, before, after_passes, recorded, compare)
+    else:
+        passes, difference, end, not_dumped = _compare_dumps(ours, before, after_passes, after, compare)
     exact, partition = compare.equal(end, after)
     if difference is None and not exact:
         difference = compare.difference(end, after, None, ours)
@@ -68,6 +75,7 @@ def verify_module(
         seconds,
         _record_verdict(record, ours),
         _remark(before, after, ours, target, other_device) if not exact else None,
+        not_dumped,
     )
 
 
@@ -184,6 +192,40 @@ def _compare_passes(
         if not exact and difference is None:
             difference = compare.difference(mine, xla, done.name, ours)
     return verdicts, difference, ours.after if recorded is None else end
+
+
+def _compare_dumps(
+    ours: Replay,
+    before: Module,
+    after_passes: Sequence[tuple[str, Module]],
+    after: Module,
+    compare: _Comparison,
+) -> tuple[list[PassVerdict], Difference | None, Module, tuple[str, ...]]:
+    """The passes that left a dump, where others may have changed the module without one.
+
+    Also gives our module that stands where `after` does, and the passes that changed ours and left no dump.
+    """
+    verdicts: list[PassVerdict] = []
+    difference = None
+    end, xla = ours.after, before
+    left = list(after_passes)
+    not_dumped: list[str] = []
+    runs: Counter[str] = Counter()
+    for done in ours.passes:
+        runs[done.name] += 1
+        if not left or left[0][0] not in (done.name, f"{done.name}-{runs[done.name]}"):
+            not_dumped += [done.name] if done.changed else []
+            continue
+        known, xla = xla, left.pop(0)[1]
+        mine = parse_module(done.module_text or "", f"<our module after {done.name}>")
+        exact, partition = compare.equal(mine, xla)
+        changed = not compare.equal(known, xla)[0]  # a narrow pattern dumps passes that changed nothing, too
+        verdicts.append(PassVerdict(done.name, exact, partition, done.changed, changed))
+        if not exact and difference is None:
+            difference = compare.difference(mine, xla, done.name, ours)
+        if xla is after:
+            end = mine
+    return verdicts, difference, end, tuple(dict.fromkeys(not_dumped))
 
 
 _QUIET = ("parameter", "constant", "tuple")

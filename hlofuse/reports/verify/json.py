@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.reports.verify.verdicts import Report
+from hlofuse.reports.verify.model import Report
 
 SCHEMA = "hlofuse.verify/1"
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hlofuse.format.escape import markdown, markdown_code
-from hlofuse.format.markdown import table
+from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import plural
-from hlofuse.reports.verify.phrases import sides, summary_rows, verdict_word
-from hlofuse.reports.verify.verdicts import Report
+from hlofuse.reports.verify.model import Report
+from hlofuse.reports.verify.phrases import sides, summary_rows, undumped_line, verdict_word
 
 
 def report_markdown(report: Report, *, limit: int = 10) -> str:
@@ -16,6 +15,8 @@ def report_markdown(report: Report, *, limit: int = 10) -> str:
         f"## {report.exact} of {plural(compared, 'module')} exact on target {markdown(report.target)}\n",
         table(("compared", "agree"), summary_rows(report)),
     ]
+    if undumped := undumped_line(report):
+        out.append(f"{markdown(undumped)}\n")
     bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
     for v in bad[: limit or None]:
         out.append(f"### {markdown_code(v.name)} {verdict_word(v)}\n")

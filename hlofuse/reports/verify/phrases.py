@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from hlofuse.format.escape import printable
-from hlofuse.reports.verify.verdicts import Report, Side, Verdict
+from hlofuse.format.units import plural
+from hlofuse.reports.verify.model import Report, Side, Verdict
 
 
 def summary_rows(report: Report) -> list[tuple[str, str]]:
@@ -24,6 +25,15 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     named, total = sum(v.fusion_names for v in compared), sum(v.fusions for v in compared)
     rows.append(("names of new fusions", f"{named:,} of {total:,}"))
     return rows
+
+
+def undumped_line(report: Report) -> str:
+    """Which passes' results no dump shows; empty for none."""
+    counts = Counter(name for v in report.compared for name in v.not_dumped)
+    if not counts:
+        return ""
+    listed = ", ".join(f"{printable(name)} ({plural(n, 'module')})" for name, n in counts.items())
+    return f"Not compared, no dump: the result of {listed}. --xla_dump_hlo_pass_re=.* writes every dump."
 
 
 def _record_rows(report: Report) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
-from hlofuse.reports.verify.verdicts import RecordVerdict, StepDifference
+from hlofuse.reports.verify.model import RecordVerdict, StepDifference
 from hlofuse.trace import Event
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.reports.verify.phrases import sides, step_lines, summary_rows, verdict_word
-from hlofuse.reports.verify.verdicts import Report, Verdict
+from hlofuse.reports.verify.model import Report, Verdict
+from hlofuse.reports.verify.phrases import sides, step_lines, summary_rows, undumped_line, verdict_word
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +30,8 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
         for what, count in summary_rows(report)[1:]:
             table.add_row(Text(what), Text(count))
         console.print(Padding(table, (0, 0, 0, 2)))
+    if undumped := undumped_line(report):
+        console.print(Text(undumped, style="yellow"))
     for v in report.verdicts if every else ():
         console.print(Text(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}"))
     bad = [v for v in report.verdicts if verdict_word(v) != "exact"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
@@ -17,7 +17,7 @@ from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.device import device_of
 from hlofuse.reports.verify.cases import Case
 from hlofuse.reports.verify.compare import verify_module
-from hlofuse.reports.verify.verdicts import Report, Verdict
+from hlofuse.reports.verify.model import Report, Verdict
 from hlofuse.trace.priority_record import read_priority_record
 
 Progress = Callable[[int, int], None]
@@ -96,7 +96,7 @@ def _verify(job: _Job) -> Verdict:
         device = _device(job)
         on = device_of(job.target, device)[0]
         input = replay_input(before, job.target, on, order=job.order, ids_file=job.ids)
-        return verify_module(
+        verdict = verify_module(
             input.module,
             after,
             name=job.case.name,
@@ -106,9 +106,13 @@ def _verify(job: _Job) -> Verdict:
             ids=input.ids,
             after_passes=passes,
             recorded=job.case.recorded,
+            complete=job.case.complete,
             record=record,
             ties_from_record=job.ties_from_record,
         )
+        if job.case.doubt is None or (verdict.exact and all(p.exact for p in verdict.passes)):
+            return verdict
+        return replace(verdict, remark=" ".join(filter(None, (job.case.doubt, verdict.remark))))
     except HlofuseError as e:
         error = str(e)
     except Exception as e:  # one module's trouble is not the others'

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.reports.difference.report import difference_json
-from hlofuse.reports.explain.cost_json import us_json
-from hlofuse.reports.explain.json import refusal_json, totals_json
+from hlofuse.reports.common.json import refusal_json, totals_json, us_json
+from hlofuse.reports.difference.json import difference_json
 from hlofuse.reports.whatif.model import Ranking, Sweep
 
 SCHEMA = "hlofuse.what-if/1"

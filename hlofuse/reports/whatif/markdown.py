@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.format.escape import markdown, markdown_code
-from hlofuse.format.markdown import table
+from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import bytes_text
 from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.whatif import phrases as words

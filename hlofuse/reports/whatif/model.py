@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlofuse.reports.difference import Difference
-from hlofuse.reports.explain.model import Refusal, RuleText, Totals
+from hlofuse.reports.common.model import Refusal, RuleText, Totals
+from hlofuse.reports.difference.model import Difference
 
 
 @dataclass(frozen=True, slots=True)

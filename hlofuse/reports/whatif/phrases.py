@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
-from hlofuse.reports.difference import Difference
+from hlofuse.reports.common.model import Refusal, Totals
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on
+from hlofuse.reports.difference.model import Difference
 from hlofuse.reports.difference.phrases import figures_line, percent, share, work
-from hlofuse.reports.explain.advice import advice_line, can_be_acted_on
-from hlofuse.reports.explain.model import Refusal, Totals
 from hlofuse.reports.whatif.model import Axis, Point, Ranking, RelaxedRule, Sweep
 
 

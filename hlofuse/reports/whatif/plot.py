@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, us_text
-from hlofuse.plot.canvas import Canvas, Place
-from hlofuse.plot.figure import COLORS, Plot, plot_of, round_numbers
+from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of, round_numbers
+from hlofuse.plot.figure import Point as Place
 from hlofuse.render.palette import ALERT, FAINT, INK, LINE, PALE
-from hlofuse.reports.explain.model import Totals
+from hlofuse.reports.common.model import Totals
 from hlofuse.reports.whatif import phrases as words
 from hlofuse.reports.whatif.model import Point, Sweep
 

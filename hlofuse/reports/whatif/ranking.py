@@ -11,9 +11,10 @@ from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.passes.registry import single_passes
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput
-from hlofuse.reports.difference import compare_results, result_of
+from hlofuse.reports.common.model import Refusal
+from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.model import Obstacle, Refusal
+from hlofuse.reports.explain.model import Obstacle
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import family_of

@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import ReplayConfig, ReplayInput
-from hlofuse.reports.difference import compare_results, result_of
+from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.whatif.model import Axis, Point, Sweep
 from hlofuse.rules.parse_settings import all_knobs
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.format.command_line import print_command
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format.terminal import GAP, plain_table, print_command, print_more, print_rows
+from hlofuse.format.units import bytes_text
 from hlofuse.reports.difference.phrases import warning_line
-from hlofuse.reports.explain.tables import GAP, plain_table, print_rows
 from hlofuse.reports.whatif import phrases as words
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule, Sweep
+from hlofuse.rules.catalogue import catalogue
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,9 +70,7 @@ def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
         rows.add_row(Text(words.edge_text(b)), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
     if r.blocks:
         console.print(Padding(rows, (0, 0, 0, 2)))
-    if limit and len(r.blocks) > limit:
-        more = plural(len(r.blocks) - limit, "edge")
-        console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
+    print_more(console, len(r.blocks) - (limit or len(r.blocks)), "edge")
 
 
 _NARROW = {"edges it blocks": "edges it\nblocks", "edges turned": "edges\nturned"}
@@ -87,9 +87,7 @@ def _print_table(r: Ranking, console: Console, limit: int) -> None:
         table.add_row(*(Text(cells[k], style="" if x.saves else "dim") for k in shown))
     if rows:
         console.print(Padding(table, (0, 0, 0, 2)))
-    if limit and len(rows) > limit:
-        more = plural(len(rows) - limit, "rule")
-        console.print(Padding(Text(f"and {more} more (--limit)", style="dim"), (0, 0, 0, 2)))
+    print_more(console, len(rows) - (limit or len(rows)), "rule")
     for x in rows[: limit or None]:
         legend = Text(f"{x.rule.code}  ", style="dim")
         legend.append(printable(x.rule.title), style="not dim")
@@ -179,3 +177,23 @@ def _folded(heading: str, width: int = 12) -> str:
             lines.append("")
         lines[-1] += part
     return "\n".join(line.strip() for line in lines)
+
+
+def print_knobs(console: Console) -> None:
+    """The knobs of the rules, then the numbers of a device."""
+    rules: dict[str, list[str]] = {}
+    knobs = {}
+    for rule in catalogue().values():
+        for knob in rule.knobs:
+            rules.setdefault(knob.name, []).append(rule.code)
+            knobs[knob.name] = knob
+    table = plain_table(("knob", "left"), ("XLA", "right"), ("rules", "left"), ("", "left"))
+    table.columns[0].no_wrap = True
+    for name, knob in sorted(knobs.items()):
+        table.add_row(name, f"{knob.default:g}", " ".join(rules[name]), knob.summary)
+    console.print(Text("knobs of the rules", style="bold cyan"))
+    console.print(Padding(table, (0, 0, 0, 2)))
+    console.print()
+    console.print(Text("numbers of the device (hlofuse devices NAME has its values)", style="bold cyan"))
+    names = [f.name for f in fields(DeviceDescription) if f.name not in ("name", "matrix_units")]
+    console.print(Padding(Text(", ".join(names)), (0, 0, 0, 2)))

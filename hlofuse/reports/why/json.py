@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.reports.explain.cost_json import detail_json
-from hlofuse.reports.explain.json import place_json
+from hlofuse.reports.common.costs import detail_json
+from hlofuse.reports.common.json import place_json
 from hlofuse.reports.why import Decision, Pair, Story
 
 SCHEMA = "hlofuse.why/1"

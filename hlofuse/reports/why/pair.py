@@ -3,58 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from hlofuse.account import PRIORITY_FUSION, PairDetail
 from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.ir.graph import Instruction
-from hlofuse.reports.explain.blocking_rules import FURTHER_RESULTS
-from hlofuse.reports.explain.facts import Facts
-from hlofuse.reports.explain.lineage import Lineage
-from hlofuse.reports.explain.model import Place
-from hlofuse.reports.explain.views import is_view, view_read
-from hlofuse.reports.why.decisions import Decision, collapse
+from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
+from hlofuse.reports.common.lineage import Lineage, is_view, view_read
+from hlofuse.reports.common.model import Place
+from hlofuse.reports.why.model import Decision, Pair
 from hlofuse.trace import Event
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """What was decided about a producer and a consumer."""
-
-    producer: Place
-    consumer: Place
-    swapped: bool
-    """They were named the other way round."""
-    outcome: str
-    """`fused`, `refused`, `does not pay` (allowed, but too dear), `not considered` (never asked) or
-    `apart` (no edge between them)."""
-    settled_by: Decision | None
-    decisions: tuple[Decision, ...]
-    shared: tuple[Place, ...]
-    """Kernels that hold both."""
-    producer_kernels: tuple[Place, ...]
-    consumer_kernels: tuple[Place, ...]
-    bytes_between: int
-    """Size of the producer's value, in bytes."""
-    path: tuple[str, ...] = ()
-    """`apart`: how the producer's value reaches the consumer, if it does."""
-    cost: PairDetail | None = None
-    """The estimates: of a fused pair at that step, of others in the final module."""
-    said_of: str | None = None
-    """The user that the verdict was about, where it is another: priority fusion takes all users or none."""
-    inside: tuple[tuple[str, str], ...] = ()
-    """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
-
-    @property
-    def forbidden(self) -> bool:
-        """A rule keeps the two apart, whatever they cost."""
-        return self.outcome == "refused" and not (self.settled_by and "us_fused" in self.settled_by.figures)
-
 
 Asked: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """A producer, a consumer, and the names that stand for parts of them (`Pair.inside`)."""
+
 _Moment: TypeAlias = "tuple[Event, str | None]"
 """The event of which the costs are wanted, and of which consumer."""
 
@@ -244,3 +208,34 @@ def _path(producer: str, consumer: str, facts: Facts) -> tuple[str, ...]:
                 came[user] = current
                 queue.append(user)
     return ()
+
+
+def collapse(events: Iterable[Event], facts: Facts) -> tuple[Decision, ...]:
+    """The same refusal of the same pair again becomes one decision with several steps."""
+    first: dict[object, Event] = {}
+    steps: dict[object, list[int]] = {}
+    for e in events:
+        key: object = (e.pass_name, e.step)
+        if e.event == "ineligible":
+            consumer = facts.lineage.final(e.consumer) if e.consumer is not None else None
+            key = (e.pass_name, e.producer, consumer, e.rule)
+        first.setdefault(key, e)
+        steps.setdefault(key, []).append(e.step)
+    return tuple(
+        Decision(
+            e.pass_name,
+            e.event,
+            tuple(dict.fromkeys(steps[key])),
+            e.producer,
+            e.consumer,
+            e.fusion,
+            e.created,
+            e.duplicated,
+            facts.rule(e.rule),
+            e.reason,
+            e.figures,
+            e.removed,
+            e.added,
+        )
+        for key, e in first.items()
+    )

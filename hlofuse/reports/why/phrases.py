@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, ranges
-from hlofuse.reports.explain.model import Place
+from hlofuse.format.units import bytes_text, listing, ranges
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.why import Decision, Pair, Story
 
 
@@ -89,8 +89,7 @@ def _home(place: Place, kernels: tuple[Place, ...]) -> str:
 
 def names(places: tuple[Place, ...], most: int = 4) -> str:
     """Some names, and how many more there are."""
-    shown = ", ".join(printable(p.name) for p in places[:most])
-    return shown + (f" and {len(places) - most} more" if len(places) > most else "")
+    return listing([printable(p.name) for p in places], most)
 
 
 def steps_text(d: Decision) -> str:

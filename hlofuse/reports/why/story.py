@@ -1,36 +1,108 @@
-"""All that was decided about one instruction."""
+"""`why`: which instruction or pair a name means, and the story of one instruction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from hlofuse.reports.explain.facts import Facts
-from hlofuse.reports.explain.lineage import Lineage
-from hlofuse.reports.explain.model import Place
-from hlofuse.reports.why.decisions import Decision, collapse
-from hlofuse.reports.why.holder import holder_of
+from hlofuse.account import Costs
+from hlofuse.analysis.kernels import launched_computations
+from hlofuse.analysis.source_lines import SourceLine, source_line
+from hlofuse.format.escape import printable
+from hlofuse.format.units import listing
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Instruction
+from hlofuse.replay import Replay
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.lineage import Lineage, view_read
+from hlofuse.reports.why.model import Pair, Story
+from hlofuse.reports.why.pair import Asked, collapse, pairs_of
 from hlofuse.trace import Event
 
+_KERNELS = 8  # named of one line
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """All that happened to one instruction."""
 
-    subject: Place
-    fate: str
-    """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`, or
-    `inside` (part of `holder` all along)."""
-    kernels: tuple[Place, ...]
-    """The kernels it ended in."""
-    holds: tuple[str, ...]
-    """For a fusion: the instructions of the input inside."""
-    as_producer: tuple[Decision, ...]
-    """Going into its users."""
-    as_consumer: tuple[Decision, ...]
-    """Taking its operands in."""
-    rewrites: tuple[Decision, ...]
-    holder: Place | None = None
-    """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one."""
+def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
+    """The story of `name`, or what was decided about `name` and `other`.
+
+    Names are those of the input, of the result, or of fusions made on the way, with or without `%`; a line
+    of the program, `model.py:42`, stands for the one kernel that comes of it.
+    HlofuseError with suggestions for a name that is none of them.
+    """
+    facts = Facts(replay, costs)
+    first = _known_name(name, facts)
+    if other is None:
+        return story_of(first, facts)
+    return pairs_of([_asked(first, _known_name(other, facts), facts)], facts)[0]
+
+
+def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[Pair]:
+    """What was decided about each pair; much faster than asking one after the other."""
+    known = [(_known_name(first, facts), _known_name(second, facts)) for first, second in pairs]
+    return pairs_of([_asked(*pair, facts) for pair in known], facts)
+
+
+def _asked(first: str, second: str, facts: Facts) -> Asked:
+    """The two, or what holds them."""
+    outer = [
+        (name, holder.name) for name in (first, second) if (holder := holder_of(name, facts)) is not None
+    ]
+    standing = dict(outer)
+    producer, consumer = standing.get(first, first), standing.get(second, second)
+    if producer == consumer:  # both in one, or one in the other
+        return first, second, tuple(outer)
+    return producer, consumer, tuple(outer)
+
+
+def _known_name(name: str, facts: Facts) -> str:
+    plain = name.strip().lstrip("%")
+    known = {*facts.before, *facts.after, *facts.lineage.known()}
+    if plain in known:
+        return plain
+    inside = {i.name for i in facts.replay.after.instructions()}
+    if plain in inside:
+        return plain  # a clone inside a fusion that kept no original's name
+    line = source_line(plain)
+    if line is not None:
+        return _kernel_of(line, plain, facts)
+    meant = did_you_mean(plain, sorted(known))
+    raise HlofuseError(f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}{meant}")
+
+
+def _kernel_of(line: SourceLine, name: str, facts: Facts) -> str:
+    """The one kernel that comes of a line of the program; HlofuseError where there is none, or a choice."""
+    of_line = [i.name for i in facts.before.values() if line.made(i, facts.replay.before)]
+    kernels = list(dict.fromkeys(k for n in of_line for k in facts.lineage.kernels_of(n)))
+    kernels = [k for k in kernels if k in facts.launched_after]
+    if len(kernels) == 1:
+        return kernels[0]
+    module, asked = printable(facts.replay.before.name), printable(name)
+    if not kernels:
+        raise HlofuseError(f"{module} has no instruction {asked}, and no kernel comes of a line of that name")
+    choice = listing([printable(k) for k in kernels], _KERNELS)
+    raise HlofuseError(f"{len(kernels)} kernels of {module} come of {asked}; name one: {choice}")
+
+
+def holder_of(name: str, facts: Facts) -> Instruction | None:
+    """What `name` is a part of, where it is not an instruction the passes look at.
+
+    That is an operation inside a fusion (of a library, or copied into one of ours) or of the function that
+    a reduce, sort or scatter applies.
+    """
+    instruction, module = facts.before.get(name), facts.replay.before
+    if instruction is None:
+        if name in facts.after or name in facts.lineage.known():
+            return None
+        module = facts.replay.after
+        instruction = next((i for i in module.instructions() if i.name == name), None)
+    running = set(launched_computations(module))
+    holder = instruction
+    seen: set[Instruction] = set()
+    while holder is not None and holder.computation not in running and holder not in seen:
+        seen.add(holder)
+        home = holder.computation
+        holder = (home.fusion or home.first_caller) if home is not None else None
+    return holder if holder is not instruction and holder not in seen else None
 
 
 def story_of(name: str, facts: Facts) -> Story:
@@ -76,3 +148,25 @@ def story_of(name: str, facts: Facts) -> Story:
         collapse(taking, facts),
         collapse(rewrites, facts),
     )
+
+
+def in_the_input(names: Sequence[str], xla: Replay) -> list[str]:
+    """Each name, or the operation of the input for it: the result of a producer, what reads it of a consumer.
+
+    Fusions are numbered as they come, so that the same number is another fusion in another run.
+    """
+    before = {i.name: i for i in xla.before.instructions()}
+    lineage = Lineage(xla.events)
+    plain = [name.strip().lstrip("%") for name in names]
+    held = [
+        [n] if n in before else [m for m in lineage.members(lineage.final(n)) if m in before] for n in plain
+    ]
+    if not all(held):
+        return plain
+    first, *others = held
+    for second in others:
+        for producer in first:
+            for consumer in second:
+                if view_read(before[producer], before[consumer]) is not None:
+                    return [producer, consumer]
+    return [h[0] for h in held]

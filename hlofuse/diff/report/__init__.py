@@ -1,1 +1,0 @@
-"""A ModuleDiff as text, markdown or JSON: one file each."""

@@ -1,0 +1,82 @@
+"""Tables without lines and commands to copy, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.format.escape import command_line
+from hlofuse.format.units import plural
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+GAP = 2
+
+
+def plain_table(*columns: tuple[str, str]) -> Table:
+    """A table of (heading, `left` or `right`) columns; figures stay on one line, words may fold.
+
+    A figure without room ends in `…`: with digits cut off it would be another figure.
+    """
+    table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
+    for heading, justify in columns:
+        table.add_column(
+            heading,
+            justify="right" if justify == "right" else "left",
+            overflow="ellipsis" if justify == "right" else "fold",
+            no_wrap=justify == "right",
+            vertical="top",
+        )
+    return table
+
+
+def print_rows(
+    console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]
+) -> None:
+    """A plain table that breaks no word: where it has no room, each row's figures stand below its words."""
+    cells = [[str(cell) for cell in column] for column in zip(*rows, strict=True)]
+    words = [n for n, (_, justify) in enumerate(columns) if justify == "left"]
+    figures = [n for n in range(len(columns)) if n not in words]
+    whole = [max(map(len, (heading, *column))) for (heading, _), column in zip(columns, cells, strict=True)]
+    folding = words[-1]
+    longest = max(len(word) for text in (columns[folding][0], *cells[folding]) for word in text.split(" "))
+    if sum(whole) - whole[folding] + longest + GAP * (len(columns) - 1) <= console.width:
+        table = plain_table(*columns)
+        for n in words[:-1]:
+            table.columns[n].no_wrap = True
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+        return
+
+    def below(texts: Sequence[str]) -> str:
+        return "".join(f"{' ' * GAP}{texts[n]:>{whole[n]}}" for n in figures)
+
+    headings = [heading for heading, _ in columns]
+    console.print(Text("  ".join(filter(None, (headings[n] for n in words))), style="dim"))
+    console.print(Text(below(headings), style="dim"))
+    for number, row in enumerate(rows):
+        line = Text("  ").join([cell for n in words if (cell := Text.assemble(row[n]))])
+        console.print(line)
+        console.print(Text(below([column[number] for column in cells])))
+
+
+def print_command(console: Console, indent: int, *words: str | None) -> None:
+    """On a line of its own however narrow the terminal is: one that is broken cannot be copied."""
+    console.print(Text(" " * indent + command_line(*words), style="green"), soft_wrap=True)
+
+
+def print_more(
+    console: Console, left: int, one: str = "", many: str | None = None, *, indent: int = 2
+) -> None:
+    """`and 3 kernels more (--limit)` below a list that was cut; nothing where none is left."""
+    if left > 0:
+        count = plural(left, one, many) if one else f"{left:,}"
+        console.print(Padding(Text(f"and {count} more (--limit)", style="dim"), (0, 0, 0, indent)))

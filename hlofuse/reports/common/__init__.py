@@ -1,0 +1,1 @@
+"""What the reports of several questions share."""

@@ -1,0 +1,244 @@
+"""Times and traffic of XLA's model, in words and as JSON values (docs/json.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost
+from hlofuse.account.flips import RANGE, Flip
+from hlofuse.format.escape import printable
+from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.reports.common.json import rounded_us
+
+if TYPE_CHECKING:
+    pass
+
+
+_NOTABLE = 0.005  # microseconds: less than half of the last digit shown is not told
+
+
+def roofline(k: KernelTime) -> str:
+    """Its time without its launch, what bounds it and by how much, how it is launched, how it reads."""
+    more, less = max(k.us_memory, k.us_compute), min(k.us_memory, k.us_compute)
+    factor = f" {factor_text(more / less)}" if less > _NOTABLE else ""
+    launch = f", {k.blocks:,} × {k.threads:,} threads, {_access(k)}" if k.blocks else ""
+    return (
+        f"{us_text(k.us)} + launch, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
+        f" {_bare(k.us_memory)}); {printable(k.emitter)}{launch}"
+    )
+
+
+def _access(k: KernelTime) -> str:
+    """How it reads: Triton by tiles, the others by threads that lie side by side or do not."""
+    if k.tile_sizes:
+        return f"tile {_tiles(k)}"
+    if k.emitter == "triton":
+        return "by tiles"
+    return "coalesced" if k.coalesced else "reads not coalesced"
+
+
+def _bare(value: float) -> str:
+    return us_text(value).removesuffix(" µs")
+
+
+def factor_text(factor: float) -> str:
+    """`2.4×`, `12×`."""
+    return f"{factor:.1f}×" if factor < 9.95 else f"{factor:,.0f}×"
+
+
+def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
+    """What a fusion gained and what it paid, in order of weight: the reason in one line."""
+    gains: list[tuple[float, str]] = []
+    pays: list[tuple[float, str]] = []
+    if cost.leaves:
+        shared = f" shared by {cost.consumers}" if cost.consumers > 1 else ""
+        gains.append((cost.us_launch / cost.consumers, f"one launch ({us_text(cost.us_launch)}){shared}"))
+    memory = _memory_less(cost)
+    if cost.bytes_less > 0 and memory > -_NOTABLE:
+        gains.append((memory, f"{bytes_text(cost.bytes_less)} less traffic"))
+    elif cost.bytes_less < 0:
+        pays.append((-memory, f"{bytes_text(-cost.bytes_less)} more traffic"))
+    elif memory < -_NOTABLE:
+        pays.append((-memory, f"reading is slower by {us_text(-memory)}"))
+    if cost.consumer.coalesced and not cost.fused.coalesced:
+        pays.append((0.0, "reads are no longer coalesced"))
+    elif cost.fused.coalesced and not cost.consumer.coalesced:
+        gains.append((0.0, "reads become coalesced"))
+    more = cost.us_compute_more
+    if more > _NOTABLE:
+        pays.append((more, f"compute grows by {us_text(more)}{_because(cost, producer_opcode)}"))
+    elif more < -_NOTABLE:
+        gains.append((-more, f"{us_text(-more)} less compute{_wider(cost)}"))
+    told = [t for _, t in sorted(gains, key=lambda pair: -pair[0])]
+    text = " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told) or "nothing"
+    against = ", ".join(t for _, t in sorted(pays, key=lambda pair: -pair[0]))
+    return f"{text}; {against}" if against else text
+
+
+def _memory_less(cost: StepCost) -> float:
+    own = cost.producer.us_memory / cost.consumers if cost.leaves else 0.0
+    return own + cost.consumer.us_memory - cost.fused.us_memory
+
+
+def _because(cost: StepCost, opcode: str) -> str:
+    """Why compute grew: evaluated again, or fewer threads at work."""
+    what = printable(opcode) if opcode and opcode != "fusion" else "the producer"
+    if cost.evaluations > 1.05:
+        times = f"{cost.evaluations:,.0f}" if cost.evaluations >= 1000 else f"{cost.evaluations:.3g}"
+        return f" because {what} is evaluated {times} times"
+    if cost.consumers > 1 or not cost.leaves:
+        return f" because {what} is computed here, too"
+    before, after = _busy(cost.producer), _busy(cost.fused)
+    return f" because {what} runs on {plural(after, 'thread')}, not {before:,}" if after < before else ""
+
+
+def _wider(cost: StepCost) -> str:
+    before, after = _busy(cost.producer), _busy(cost.fused)
+    return f" ({after:,} threads work on it, not {before:,})" if after > before else ""
+
+
+def _busy(k: KernelTime) -> int:
+    return k.blocks * k.threads
+
+
+def worth_text(d: PairDetail) -> str:
+    """The two sums and their difference: what the queue sorts by."""
+    users = "its user" if d.users == 1 else f"all its {d.users} users"
+    verb = "saves" if d.us_saved >= 0 else "costs"
+    return (
+        f"unfused {us_text(d.us_unfused)}, fused into {users} {us_text(d.us_fused)}:"
+        f" {verb} {us_text(abs(d.us_saved))} (launches included)"
+    )
+
+
+_UNITS = {
+    "memory_bandwidth": ("memory bandwidth", "B/s"),
+    "l2_cache_size": ("an L2 cache", "B"),
+    "core_count": ("cores", ""),
+    "clock_rate_ghz": ("a clock", "GHz"),
+    "fpus_per_core": ("FPUs per core", ""),
+}
+
+
+def flip_text(f: Flip) -> str:
+    """`with memory bandwidth of 1.23 TB/s or less (now 3.35 TB/s)`."""
+    what, unit = _UNITS.get(f.number, (f.number, ""))
+    beyond = "or more" if f.value > f.now else "or less"
+    value, now = number_text(f.number, f.value), number_text(f.number, f.now)
+    return f"with {f'{what} of {value}' if unit else f'{value} {what}'} {beyond} (now {now})"
+
+
+def number_text(number: str, value: Any) -> str:
+    """A number of a device as people read it: `3.35 TB/s`."""
+    unit = _UNITS.get(number, ("", ""))[1]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return printable(".".join(map(str, value)) if isinstance(value, tuple) else str(value))
+    if unit == "GHz":
+        return f"{value:.3g} GHz"
+    return quantity(value, unit) if unit else f"{value:,.10g}"
+
+
+def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
+    """Which number of the device would turn the sums round, or that none alone would."""
+    if d.flips:
+        turn = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
+        return f"it would {turn} {' or '.join(flip_text(f) for f in d.flips[:3])}"
+    return (
+        "no other device would decide otherwise by its bandwidth, L2 size, cores, FPUs or clock alone"
+        f" (each tried up to {RANGE} times as large or small)"
+    )
+
+
+def cost_heading(*, forbidden: bool) -> str:
+    """Whose figures these are, and what for."""
+    return "by XLA's cost model" + (", if the rule allowed it" if forbidden else "")
+
+
+def try_text(d: PairDetail, *, forbidden: bool) -> str:
+    """`try it: --set core_count=80`; empty where nothing would turn the decision."""
+    if forbidden or not d.flips:
+        return ""
+    first = d.flips[0]
+    value = f"{first.value:.0f}" if first.value == int(first.value) else f"{first.value:.10g}"
+    return f"try it: --set {first.number}={value}"
+
+
+def choice_text(k: KernelTime) -> str:
+    """`tile 1×1×32×64 is the fastest of 196 tilings`; empty where there are no tiles or was no choice."""
+    if not k.tilings:
+        return ""
+    return f"fused, tile {_tiles(k)} is the fastest of {k.tilings:,} tilings"
+
+
+def _tiles(k: KernelTime) -> str:
+    """The tile of each output."""
+    return " and ".join("×".join(map(str, t)) or "1" for t in dict.fromkeys(k.tile_sizes))
+
+
+def share_text(r: ReadTerm) -> str:
+    """`at 50 % of the bandwidth`; empty where all of what is fetched is used."""
+    return f"at {100 * r.share:.3g} % of the bandwidth" if r.share < 0.995 and r.us > _NOTABLE else ""
+
+
+def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
+    """An estimate of one kernel."""
+    if k is None:
+        return None
+    return {
+        "us": rounded_us(k.us),
+        "us_memory": rounded_us(k.us_memory),
+        "us_compute": rounded_us(k.us_compute),
+        "bound_by": k.bound_by,
+        "bytes_read": k.bytes_read,
+        "bytes_written": k.bytes_written,
+        "flops": k.flops,
+        "emitter": k.emitter,
+        "blocks": k.blocks,
+        "threads": k.threads,
+        "coalesced": k.coalesced,
+        "tile_sizes": [list(t) for t in k.tile_sizes],
+        "tilings": k.tilings,
+    }
+
+
+def step_json(c: StepCost | None) -> dict[str, Any] | None:
+    """What one fusion rested on."""
+    if c is None:
+        return None
+    return {
+        "us_saved": rounded_us(c.us_saved),
+        "bytes_less": c.bytes_less,
+        "us_compute_more": rounded_us(c.us_compute_more),
+        "consumers": c.consumers,
+        "producer_leaves": c.leaves,
+        "producer": kernel_json(c.producer),
+        "consumer": kernel_json(c.consumer),
+        "fused": kernel_json(c.fused),
+    }
+
+
+def detail_json(d: PairDetail | None) -> dict[str, Any] | None:
+    """A pair in full."""
+    if d is None:
+        return None
+    return {
+        "us_unfused": rounded_us(d.us_unfused),
+        "us_fused": rounded_us(d.us_fused),
+        "users": d.users,
+        "pair": step_json(d.cost),
+        "consumer_reads": [_read(r) for r in d.consumer_reads],
+        "fused_reads": [_read(r) for r in d.fused_reads],
+        "flips": [{"number": f.number, "now": f.now, "value": f.value} for f in d.flips],
+        "remarks": list(d.remarks),
+    }
+
+
+def _read(r: ReadTerm) -> dict[str, Any]:
+    return {
+        "operand": r.operand,
+        "shape": r.shape,
+        "bytes": r.size,
+        "bytes_read": r.read,
+        "bandwidth_share": round(r.share, 4),
+        "us": rounded_us(r.us),
+    }

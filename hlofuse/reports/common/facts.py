@@ -1,0 +1,166 @@
+"""What several parts of an explanation ask about a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TypeAlias
+
+from hlofuse.account import Costs
+from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.stack_frames import SourceLocation
+from hlofuse.replay import Replay
+from hlofuse.reports.common.lineage import Lineage
+from hlofuse.reports.common.model import Place, RuleText, Totals
+from hlofuse.rules.catalogue import catalogue
+
+FURTHER_RESULTS = frozenset(
+    {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}
+)
+"""Passes that only make one kernel with several results of what those before them have left apart."""
+
+
+class Facts:
+    """What several parts of an explanation ask about a replay, worked out once."""
+
+    def __init__(self, replay: Replay, costs: Costs | None = None) -> None:
+        self.replay = replay
+        self.costs = costs
+        self.lineage = Lineage(replay.events)
+        self._result_of = {
+            e.producer: e.fusion
+            for e in replay.events
+            if e.event == "fuse" and e.pass_name in FURTHER_RESULTS and e.producer and e.fusion
+        }
+        self.before = {i.name: i for i in replay.before.instructions()}
+        self.after = {i.name: i for c in _outer(replay.after) for i in c}
+        self.costs_before = CostAnalysis()
+        self.costs_after = CostAnalysis()
+        self.launched_after = _launched(replay.after)
+        self.totals_after = self._totals(self.launched_after, self.costs_after, replay.after)
+        self._catalogue = {**catalogue(), **replay.plugin_rules}
+
+    @cached_property
+    def launched_before(self) -> dict[str, Instruction]:
+        return _launched(self.replay.before)
+
+    @cached_property
+    def totals_before(self) -> Totals:
+        """The module as given; who makes many replays of one asks once."""
+        return self._totals(self.launched_before, self.costs_before, self.replay.before)
+
+    def _totals(self, launched: dict[str, Instruction], counts: CostAnalysis, module: Module) -> Totals:
+        cost = counts.computation(module.entry)
+        if self.costs is None:
+            return Totals(len(launched), cost)
+        return Totals(len(launched), cost, *self.costs.total(launched.values()))
+
+    def home(self, fusion: str) -> str:
+        """The kernel of the final module that holds what this fusion held; the last, if there are several."""
+        final = self.lineage.final(fusion)
+        seen = {final}
+        while final not in self.after:
+            into = self.lineage.taken_by(final)
+            if into is None or (into := self.lineage.final(into)) in seen:
+                break
+            seen.add(into)
+            final = into
+        return final
+
+    def standing(self, name: str) -> str:
+        """What yields this value in the end: it under its final name, or the kernel it is a result of."""
+        final, seen = self.lineage.final(name), set()
+        while final not in self.after and final in self._result_of and final not in seen:
+            seen.add(final)
+            final = self.lineage.final(self._result_of[final])
+        return final
+
+    @cached_property
+    def asked_of(self) -> dict[str, dict[str, None]]:
+        """Of each producer the consumers it was refused for, all under their names of that moment."""
+        found: dict[str, dict[str, None]] = {}
+        for e in self.replay.events:
+            if e.event == "ineligible" and e.producer is not None and e.consumer is not None:
+                found.setdefault(e.producer, {})[e.consumer] = None
+        return found
+
+    def rule(self, code: str | None) -> RuleText:
+        """The catalogue's words for a code; the bare code for one that has no entry."""
+        entry = self._catalogue.get(code or "")
+        if entry is None:
+            return RuleText(code or "", "")
+        title = f"{entry.title} (not XLA's: {entry.package})" if entry.package else entry.title
+        return RuleText(entry.code, title, entry.advice, entry.message, entry.why)
+
+    def instruction(self, name: str) -> tuple[Instruction, Module] | None:
+        """The instruction of that name in the module before, else after."""
+        if name in self.before:
+            return self.before[name], self.replay.before
+        if name in self.after:
+            return self.after[name], self.replay.after
+        final = self.lineage.final(name)
+        return (self.after[final], self.replay.after) if final in self.after else None
+
+    def place(self, name: str) -> Place:
+        """Where a reader finds it; the name alone for what came and went during the replay."""
+        found = self.instruction(name)
+        if found is None:
+            return Place(name)
+        instruction, module = found
+        source = module.source_of(instruction)
+        caller = module.called_from(instruction)
+        return Place(
+            name,
+            instruction.opcode,
+            str(instruction.shape),
+            _line(source) if source is not None else None,
+            instruction.op_name,
+            _line(caller) if caller is not None else None,
+        )
+
+
+def _line(source: SourceLocation) -> str:
+    return f"{source} {source.function}" if source.function else str(source)
+
+
+def _launched(module: Module) -> dict[str, Instruction]:
+    return {i.name: i for c in launched_computations(module) for i in c if is_kernel(i)}
+
+
+def _outer(module: Module) -> Iterable[Iterable[Instruction]]:
+    return (c for c in module.computations if c.fusion is None)
+
+
+EdgeNames: TypeAlias = tuple[str, str]
+"""Producer and consumer in the input."""
+
+_FREE = frozenset({"bitcast", "constant"})
+
+
+def edges_inside(facts: Facts) -> set[EdgeNames]:
+    """Edges between operations of the input, bitcasts passed over, that one kernel holds both ends of."""
+    homes: dict[str, set[str]] = {}
+    for kernel in facts.launched_after:
+        for member in facts.lineage.members(kernel):
+            homes.setdefault(member, set()).add(kernel)
+    edges = set()
+    for consumer in facts.before.values():
+        mine = homes.get(consumer.name)
+        if mine is None or consumer.opcode in _FREE:
+            continue
+        for operand in map(without_bitcasts, consumer.operands):
+            if operand.opcode not in _FREE and mine & homes.get(operand.name, set()):
+                edges.add((operand.name, consumer.name))
+    return edges
+
+
+def homes(facts: Facts) -> dict[str, set[str]]:
+    """Of each operation of the input: the kernels that hold it in the end."""
+    out: dict[str, set[str]] = {}
+    for kernel in facts.launched_after:
+        for member in facts.lineage.members(kernel):
+            out.setdefault(member, set()).add(kernel)
+    return out

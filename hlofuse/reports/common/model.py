@@ -1,0 +1,103 @@
+"""What the reports of several questions are made of: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from hlofuse.analysis.cost import Cost
+from hlofuse.trace import Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A module as a whole."""
+
+    kernels: int
+    cost: Cost
+    us: float | None = None
+    """Estimated time of all kernels, launches included; None for targets without a model of it."""
+    untimed: int = 0
+    """Kernels left out of `us`: library calls and the like."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """The part of a catalogue entry that a report quotes."""
+
+    code: str
+    title: str
+    advice: str = ""
+    message: str = ""
+    """XLA's words."""
+    why: str = ""
+    """Why XLA asks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction as a reader finds it again: name, shape and the line of the user's program."""
+
+    name: str
+    opcode: str = ""
+    shape: str = ""
+    source: str | None = None
+    """`file:line function`, where the dump says."""
+    op_name: str | None = None
+    """The framework's name of the operation."""
+    called_from: str | None = None
+    """The user's own line where `source` is in an installed package."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A pair that was considered and stays apart; repeats are one."""
+
+    producer: Place
+    consumer: str | None
+    """Under its final name; None where no consumer was asked about."""
+    consumer_then: str | None
+    """Under its name when it was last refused: the name `why` finds it by, too."""
+    rule: str | None
+    reason: str | None
+    """XLA's words."""
+    figures: Figures
+    steps: tuple[int, ...]
+    """Every step at which it was refused, for this or another reason; the last one settled it."""
+    between_kernels: bool
+    """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
+    bytes_between: int
+    """Size of the value that passes between the two, in bytes."""
+    said_of: str | None = None
+    """The user that was asked about, where that is another: priority fusion takes all users or none."""
+    kernel: str | None = None
+    """What computes the producer's value in the end, views passed over; None where nothing does."""
+    us_at_stake: float | None = None
+    """What fusing the producer into its users would save if the rule allowed it; None if not estimated."""
+
+
+def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
+    """Time that allowing them would save, each producer counted once; None if nothing is estimated.
+
+    XLA would take in what pays and leave the rest apart. Where nothing pays it is what all would cost,
+    less than 0.
+    """
+    known = {r.producer.name: r.us_at_stake for r in refusals if r.us_at_stake is not None}
+    pays = [us for us in known.values() if us > 0]
+    return sum(pays or known.values()) if known else None
+
+
+class Replayed(Protocol):
+    """What a report says of a replay: of which module, for what, by which XLA, and what was changed."""
+
+    @property
+    def module(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def device(self) -> str | None: ...
+    @property
+    def release(self) -> str: ...
+    @property
+    def what_if(self) -> tuple[str, ...]: ...

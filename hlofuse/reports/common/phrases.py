@@ -1,0 +1,85 @@
+"""Rules, places, figures and loops in words: the same in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hlofuse.analysis.loops import Loop
+from hlofuse.format.escape import printable
+from hlofuse.format.layers import layer_of
+from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.reports.common.model import Place, Replayed, RuleText
+from hlofuse.trace import Figures
+
+if TYPE_CHECKING:
+    pass
+
+
+_NOTHING = "Nothing to do"
+
+
+def can_be_acted_on(rule: RuleText) -> bool:
+    """There is something a program could do about it."""
+    return bool(rule.advice) and not rule.advice.startswith(_NOTHING)
+
+
+def advice_line(rule: RuleText) -> str:
+    """`What to do: …`; where that is nothing, the advice says so itself. Empty for none."""
+    return f"What to do: {rule.advice}" if can_be_acted_on(rule) else rule.advice
+
+
+def origin(place: Place, alike: int = 0) -> str:
+    """`LM/layer_0/Dense_1: flax/linen/linear.py:273 __call__, from model.py:12 apply`.
+
+    Empty where the dump says nothing. Of as many `alike` in other layers the count is told.
+    """
+    layer = layer_of(place.op_name)
+    if layer and alike:
+        layer += f", and {alike} like it"
+    line = ", from ".join(filter(None, (place.source, place.called_from)))
+    return ": ".join(filter(None, (layer, line)))
+
+
+def figures_text(figures: Figures) -> str:
+    """`producer_elements=1024` → `producer elements 1,024`."""
+    parts = []
+    for key, value in figures.items():
+        label = printable(str(key)).replace("_", " ")
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
+        elif isinstance(value, int):
+            text = bytes_text(value) if label.endswith("bytes") else f"{value:,}"
+        elif isinstance(value, float):
+            text = us_text(value) if label.startswith("us ") else f"{value:.4g}"
+            label = label.removeprefix("us ")
+        else:
+            text = printable(str(value))
+        parts.append(f"{label} {text}")
+    return ", ".join(parts)
+
+
+def times_text(often: int) -> str:
+    """`, 100 times`; empty of what runs once."""
+    return f", {often:,} times" if often > 1 else ""
+
+
+def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
+    """`8 kernels are in a loop and counted once: while.3 runs 100 times`."""
+    turns = [
+        f"{printable(p.name)} runs {f'{p.trips:,} times' if p.trips is not None else 'as often as it takes'}"
+        for p in loops[:most]
+    ]
+    more = f" and {plural(len(loops) - most, 'loop')} more" if len(loops) > most else ""
+    count = sum(p.kernels for p in loops)
+    where = "a loop" if len(loops) == 1 else "loops"
+    are = "is" if count == 1 else "are"
+    return f"{plural(count, 'kernel')} {are} in {where} and counted once: {', '.join(turns)}{more}"
+
+
+def headline(e: Replayed) -> str:
+    """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
+    device = f" ({printable(e.device)})" if e.device else ""
+    if e.what_if:
+        return f"{printable(e.module)} on {e.target}{device}, what if: {', '.join(map(printable, e.what_if))}"
+    return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"

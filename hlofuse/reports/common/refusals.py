@@ -1,0 +1,148 @@
+"""Which rules hold back most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from hlofuse.account import PRIORITY_FUSION
+from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.format.units import us_text
+from hlofuse.replay import Replay
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views, view_read
+from hlofuse.reports.common.model import Refusal
+from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
+from hlofuse.trace import Event
+
+
+def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
+    """The verdicts that stood in the end, one for each pair, greatest value first.
+
+    A refusal whose pair was fused later, or whose producer or consumer is gone, stood for a while only.
+    """
+    key: tuple[str, str | None]
+    last: dict[tuple[str, str | None], tuple[Event, str | None]] = {}
+    """The event and the consumer it speaks of, under the name that had then."""
+    steps: dict[tuple[str, str | None], list[int]] = {}
+    whole: dict[str, Event] = {}
+    """What priority fusion said last of a producer, by the name that this pass leaves it."""
+    here = Lineage(events)
+    for e in events:
+        if e.producer is None or e.event == "rewrite":
+            continue
+        producer = facts.standing(e.producer)
+        if e.pass_name == PRIORITY_FUSION:
+            whole.pop(here.final(e.producer), None)
+            if e.event == "ineligible":
+                whole[here.final(e.producer)] = e
+        if e.event == "priority":
+            for name in e.consumers:
+                key = (producer, facts.standing(name))
+                last[key] = e, name
+                steps[key] = [e.step]
+            continue
+        key = (producer, facts.standing(e.consumer) if e.consumer is not None else None)
+        if e.event == "fuse":
+            last.pop(key, None)
+        else:
+            last[key] = e, e.consumer
+            steps.setdefault(key, []).append(e.step)
+    found = [r for key, (e, name) in last.items() for r in _refusals(key, e, name, steps[key], facts)]
+    by_pair: dict[tuple[str | None, str | None], list[Refusal]] = {}
+    for r in found:
+        by_pair.setdefault((r.kernel, r.consumer), []).append(r)
+    for e in whole.values():
+        for r in _of_other_users(facts.standing(e.producer or ""), e, facts):
+            own = by_pair.get((r.kernel, r.consumer), [])
+            if all(o.steps[-1] < e.step for o in own):  # the last word on the producer is about all its users
+                by_pair[r.kernel, r.consumer] = [r]
+    found = [r for held in by_pair.values() for r in held]
+    found.sort(key=lambda r: (not r.between_kernels, -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]))
+    return tuple(found)
+
+
+def _of_other_users(producer: str, e: Event, facts: Facts) -> Iterator[Refusal]:
+    """Priority fusion takes a producer into all its users or none: what is said of one holds for all."""
+    instruction = facts.after.get(producer)
+    users = list(instruction.users) if instruction is not None else []
+    if e.producer is not None and e.producer != producer:
+        # It is one of several results now: those who read the others were not asked about.
+        alone = facts.before.get(e.producer)
+        names = (
+            [u.name for u in alone.users] if alone is not None else list(facts.asked_of.get(e.producer, ()))
+        )
+        users = [facts.after[n] for n in map(facts.standing, names) if n in facts.after]
+    for user in dict.fromkeys(users):
+        for refusal in _refusals((producer, user.name), e, user.name, [e.step], facts):
+            if refusal.between_kernels:
+                yield replace(refusal, said_of=e.consumer)
+
+
+def _refusals(
+    key: tuple[str, str | None], event: Event, asked_about: str | None, steps: list[int], facts: Facts
+) -> Iterator[Refusal]:
+    """The refusal; where a view was asked about, that of each kernel which reads the value through it."""
+    consumer = facts.after.get(key[1]) if key[1] is not None else None
+    asked: list[str | None] = [key[1]]
+    if consumer is not None and is_view(consumer):
+        asked = [r.name for r in readers(consumer) if r.name in facts.launched_after] or asked
+    for name in asked:
+        refusal = _refusal((key[0], name), event, asked_about, steps, facts)
+        if refusal is not None:
+            yield refusal
+
+
+def _refusal(
+    key: tuple[str, str | None], event: Event, asked_about: str | None, steps: list[int], facts: Facts
+) -> Refusal | None:
+    producer = facts.after.get(key[0])
+    consumer = facts.after.get(key[1]) if key[1] is not None else None
+    if producer is None or producer is consumer:
+        return None
+    if key[1] is not None and (consumer is None or view_read(producer, consumer) is None):
+        return None
+    launched = facts.launched_after
+    rule, reason, figures = event.rule, event.reason, event.figures
+    if event.event == "priority":
+        worth = facts.costs.sums(producer) if facts.costs is not None else None
+        if worth is None or worth[1] <= worth[0]:
+            # Later passes have made it cheaper; what counted is what was estimated then.
+            then = event.us_unfused, event.us_fused
+            if then[0] is None or then[1] is None or then[1] <= then[0]:
+                return None
+            worth = float(then[0]), float(then[1])
+        rule, figures = DOES_NOT_PAY.code, {"us_unfused": worth[0], "us_fused": worth[1]}
+        reason = f"fused {us_text(worth[1])}, unfused {us_text(worth[0])}"
+    computed = through_views(producer).name
+    between = consumer is not None and computed in launched and consumer.name in launched
+    at_stake = figures["us_unfused"] - figures["us_fused"] if rule == DOES_NOT_PAY.code else None
+    if at_stake is None and facts.costs is not None and between and event.pass_name == PRIORITY_FUSION:
+        at_stake = facts.costs.at_stake(producer)
+    return Refusal(
+        facts.place(event.producer or ""),
+        key[1],
+        asked_about,
+        rule,
+        reason,
+        figures,
+        tuple(dict.fromkeys(steps)),
+        between,
+        leaves_size(producer.shape),
+        kernel=computed,
+        us_at_stake=at_stake,
+    )
+
+
+KernelNames = tuple[str, str | None]
+"""Producer and consumer, by their names in the end."""
+
+
+def told_of_kernels(made: Replay, facts: Facts) -> dict[KernelNames, Refusal]:
+    """The verdict on each pair of kernels; of several passes that of the first."""
+    out: dict[KernelNames, Refusal] = {}
+    for p in made.passes:
+        for r in refusals(p.events, facts):
+            if r.between_kernels:
+                out.setdefault((r.kernel or r.producer.name, r.consumer), r)
+    return out

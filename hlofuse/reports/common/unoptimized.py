@@ -1,0 +1,99 @@
+"""A module before optimizations, brought to where fusion begins, as far as XLA's passes are repeated here.
+
+XLA's passes before fusion are repeated in order for targets that list them. For any other,
+calls are inlined, tuples cleaned, equal operations merged, what nothing uses removed and reshapes that move
+nothing made bitcasts. Some passes are repeated for none, so that a replay of the result is approximate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlofuse.analysis.bitcasts import moves_no_data
+from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.graph import Module
+from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.targets import before_fusion
+from hlofuse.trace import Recorder
+
+BRIEF = "approximate: from a module before optimizations"
+"""The remark where there is room for one line."""
+
+_BEFORE = "APPROXIMATE: this is a module before optimizations. "
+
+_BASIC = (
+    "Calls were inlined, tuples, equal and unused operations and reshapes cleaned up; the other passes that"
+    " XLA runs ahead of fusion were not repeated."
+)
+
+_REPEATED = (
+    "XLA's passes ahead of fusion were repeated first: nearly all programs measured come out as XLA has them,"
+    " kernel for kernel. Not repeated are passes that simplify sorts and those for random bits, linear"
+    " algebra, batch normalization, dynamic shapes and shardings{more}."
+)
+
+_EXACT_WAY = ' For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A module before optimizations, brought to where fusion begins."""
+
+    module: Module
+    remark: str
+    """What that is worth, in words, and how XLA's own decisions are had."""
+
+
+def beginning_of_fusion(module: Module, target: str, device: DeviceDescription | None = None) -> Beginning:
+    """A copy as it enters the fusion passes, as far as it can be told; the module itself stays as it is.
+
+    HlofuseError where calls would multiply beyond reason.
+    """
+    if before_fusion(target, device):
+        prepared = lower_to_fusion_input(module, target, device)
+        beyond = dict.fromkeys(s.pass_name for s in prepared.left_alone)
+        more = f", nor here all that {', '.join(beyond)} would rewrite" if beyond else ""
+        out, worth = prepared.module, _REPEATED.format(more=more)
+    else:
+        out, worth = _basically_simplified(module), _BASIC
+    way = _EXACT_WAY.format(flags=FUSION_STAGES[target].flags) if target in FUSION_STAGES else ""
+    return Beginning(out, _BEFORE + worth + way)
+
+
+def simplified(module: Module, target: str, device: DeviceDescription | None = None) -> Module:
+    """The module alone of `beginning_of_fusion`."""
+    return beginning_of_fusion(module, target, device).module
+
+
+def _basically_simplified(module: Module) -> Module:
+    out = copy_module(module)
+    _inline_calls(out)
+    recorder = Recorder()
+    TupleSimplifier().run(out, recorder)
+    HloDCE().run(out, recorder)
+    HloCSE(only_fusion_computations=False).run(out, recorder)
+    HloDCE().run(out, recorder)
+    for i in out.instructions():
+        if i.opcode == "reshape" and moves_no_data(i):
+            i.opcode = "bitcast"
+    return out
+
+
+def _inline_calls(module: Module) -> None:
+    most = most_instructions(module)
+    pending = True
+    while pending:
+        pending = False
+        for computation in list(module.computations):
+            for i in list(computation) if computation.module is not None else ():
+                if is_inlined(i):
+                    inline_call(i)
+                    pending = True
+            check_growth(module, most)

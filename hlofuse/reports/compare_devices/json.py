@@ -1,0 +1,50 @@
+"""`explain --compare-device --format json`; the schema is in docs/json.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.reports.common.costs import detail_json
+from hlofuse.reports.common.json import place_json, us_json
+from hlofuse.reports.compare_devices.model import Comparison
+
+if TYPE_CHECKING:
+    pass
+
+
+SCHEMA = "hlofuse.compare-devices/1"
+
+
+def comparison_json(c: Comparison) -> dict[str, Any]:
+    """The comparison as JSON values."""
+    return {
+        "schema": SCHEMA,
+        "module": c.module,
+        "release": c.release,
+        "what_if": list(c.what_if),
+        "devices": [
+            {
+                "device": s.device,
+                "kernels_before": s.before.kernels,
+                "kernels_after": s.after.kernels,
+                "us_before": us_json(s.before.us),
+                "us_after": us_json(s.after.us),
+            }
+            for s in c.sides
+        ],
+        "flipped": [
+            {
+                "producer": place_json(e.producer),
+                "consumer": place_json(e.consumer),
+                "fused_on": e.fused_on,
+                "apart_on": e.apart_on,
+                "kernels": list(e.kernels) if e.kernels is not None else None,
+                "rule": e.answer.settled_by.rule.code
+                if e.answer is not None and e.answer.settled_by is not None
+                else None,
+                "cost": detail_json(e.answer.cost) if e.answer is not None else None,
+                "terms": [{"number": n, "here": a, "there": b} for n, a, b in e.terms],
+            }
+            for e in c.flipped
+        ],
+    }

@@ -1,0 +1,169 @@
+"""The same module on two devices: which edges are fused on one only, and what makes the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from hlofuse.account import Costs, Observed
+from hlofuse.account.flips import pays
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.ir.graph import Instruction
+from hlofuse.reports.common.facts import Facts, edges_inside
+from hlofuse.reports.common.lineage import through_views
+from hlofuse.reports.common.model import Place, Totals
+from hlofuse.reports.why import Pair, last_priority
+from hlofuse.reports.why.story import why_each
+
+_NAMES_ONLY = frozenset({"name", "platform", "gcn_arch_name"})
+
+_Edge: TypeAlias = tuple[str, str]
+
+_Term: TypeAlias = tuple[str, Any, Any]
+
+_DETAILED = 40  # edges for which the reason is looked for; there may be thousands
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSide:
+    """One device and what becomes of the module there."""
+
+    device: str
+    before: Totals
+    after: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class FlippedEdge:
+    """A producer and a consumer of the input that share a kernel on one of the devices only."""
+
+    producer: Place
+    consumer: Place
+    fused_on: str
+    apart_on: str
+    kernels: tuple[str, str] | None
+    """Where they stay apart: the kernel with the producer and that with the consumer, which reads it; None
+    where no kernel with the one is read by one with the other."""
+    answer: Pair | None
+    """What was decided about these two kernels; None beyond the first few."""
+    terms: tuple[_Term, ...]
+    """Numbers of the device, each enough to turn it: name, there, and on the other device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two replays of one module."""
+
+    module: str
+    release: str
+    sides: tuple[DeviceSide, DeviceSide]
+    flipped: tuple[FlippedEdge, ...]
+    what_if: tuple[str, ...] = ()
+    """What differs from XLA in both, in words."""
+
+
+def compare_devices(first: Observed, second: Observed, release: str) -> Comparison:
+    """Edges of the input that are inside a kernel on one device and between kernels on the other."""
+    facts = Facts(first.replay, first.costs), Facts(second.replay, second.costs)
+    inside = edges_inside(facts[0]), edges_inside(facts[1])
+    flipped: list[FlippedEdge] = []
+    for here, there in ((0, 1), (1, 0)):
+        edges = sorted(inside[here] - inside[there])
+        between = {edge: next(_between(*edge, facts[there]), None) for edge in edges}
+        detailed = edges[: max(0, _DETAILED - len(flipped))]
+        known = _details(detailed, between, facts[there], facts[here].costs)
+        flipped += [
+            FlippedEdge(
+                facts[0].place(edge[0]),
+                facts[0].place(edge[1]),
+                facts[here].replay.device or "",
+                facts[there].replay.device or "",
+                between[edge],
+                *known.get(between[edge] or edge, (None, ())),
+            )
+            for edge in edges
+        ]
+    sides = tuple(DeviceSide(f.replay.device or "", f.totals_before, f.totals_after) for f in facts)
+    module = first.replay.before.name
+    return Comparison(module, release, (sides[0], sides[1]), tuple(flipped), first.changes)
+
+
+def _details(
+    edges: Iterable[_Edge], between: dict[_Edge, _Edge | None], facts: Facts, other: Costs | None
+) -> dict[_Edge, tuple[Pair | None, tuple[_Term, ...]]]:
+    """What is to be said of each edge, or of the kernels `between` which it is.
+
+    Where nothing was decided about these two, as it was before the producer got there, they are given up.
+    """
+    if facts.costs is None or other is None:
+        return {}
+    answers = _answers([between[edge] or edge for edge in edges], facts)
+    early = [edge for edge in edges if (kernels := between[edge]) is not None and answers[kernels] is None]
+    between |= dict.fromkeys(early)
+    answers |= _answers(early, facts)
+    asked = [between[edge] or edge for edge in edges]
+    terms = _terms(asked, facts, facts.costs, other.device)
+    return {pair: (answers[pair], terms.get(pair, ())) for pair in asked}
+
+
+def _answers(pairs: Iterable[_Edge], facts: Facts) -> dict[_Edge, Pair | None]:
+    """What was decided about each two; None if nothing was."""
+    pairs = list(dict.fromkeys(pairs))
+    found = zip(pairs, why_each(pairs, facts), strict=True)
+    return {
+        two: told if told.settled_by is not None or told.cost is not None else None for two, told in found
+    }
+
+
+def _between(producer: str, consumer: str, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Kernels that hold the two, of which the second reads the first."""
+    for first in facts.lineage.kernels_of(producer):
+        for second in facts.lineage.kernels_of(consumer):
+            reader = facts.after.get(second)
+            read = [through_views(o).name for o in reader.operands] if reader is not None else []
+            if first != second and first in read:
+                yield first, second
+
+
+def _terms(
+    pairs: Iterable[_Edge], facts: Facts, costs: Costs, other: DeviceDescription
+) -> dict[_Edge, tuple[_Term, ...]]:
+    """Each number of the other device that alone would make the fusion of a pair pay (or not) here.
+
+    Asked of the graph as it stood when the pair was last estimated, where that is known.
+    """
+    found: dict[_Edge, tuple[_Term, ...]] = {}
+
+    def look(pair: _Edge, model: KernelModel, producer: Instruction, _: Sequence[Instruction]) -> None:
+        found[pair] = _turning(producer, model, other)
+
+    asked = []
+    for pair in dict.fromkeys(pairs):
+        then = last_priority(*pair, facts)
+        producer = facts.after.get(facts.lineage.final(pair[0]))
+        if then is not None:
+            asked.append((then[0], partial(look, pair)))
+        elif producer is not None and producer.users:
+            found[pair] = _turning(producer, costs.model, other)
+    costs.look_at(asked)
+    return found
+
+
+def _turning(producer: Instruction, model: KernelModel, other: DeviceDescription) -> tuple[_Term, ...]:
+    device = model.device
+    try:
+        now = pays(model, producer, device)
+        found = []
+        for field in fields(DeviceDescription):
+            mine, theirs = getattr(device, field.name), getattr(other, field.name)
+            if field.name in _NAMES_ONLY or mine == theirs:
+                continue
+            changes: dict[str, Any] = {field.name: theirs}
+            if pays(model, producer, replace(device, **changes)) is not now:
+                found.append((field.name, mine, theirs))
+    except (KeyError, ValueError, IndexError):  # a kernel the model has no figures for
+        return ()
+    return tuple(found)

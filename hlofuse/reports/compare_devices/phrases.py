@@ -1,0 +1,56 @@
+"""What a comparison of devices says, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import bytes_text, us_text
+from hlofuse.reports.common.costs import number_text, worth_text
+from hlofuse.reports.compare_devices.model import DeviceSide, FlippedEdge
+
+if TYPE_CHECKING:
+    pass
+
+
+def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
+    """Edges that come apart because of the same two kernels, together."""
+    found: dict[object, list[FlippedEdge]] = {}
+    for e in flipped:
+        key = (e.apart_on, *(e.kernels or (e.producer.name, e.consumer.name)))
+        found.setdefault(key, []).append(e)
+    return list(found.values())
+
+
+def side_figures(s: DeviceSide) -> tuple[str, str, str]:
+    time = f"{us_text(s.before.us)} → {us_text(s.after.us)}" if s.before.us and s.after.us else ""
+    moved = f"{bytes_text(s.before.cost.bytes_accessed)} → {bytes_text(s.after.cost.bytes_accessed)}"
+    return f"{s.before.kernels:,} → {s.after.kernels:,}", moved, time
+
+
+def edge_words(e: FlippedEdge) -> list[str]:
+    """Why the two stay apart where they do, and which number of the device makes the difference."""
+    out = []
+    between = ""
+    if e.kernels is not None and e.kernels != (e.producer.name, e.consumer.name):
+        between = f" {printable(e.kernels[0])} → {printable(e.kernels[1])}:"
+    if e.answer is not None:
+        settled = e.answer.settled_by
+        if settled is not None and settled.event == "ineligible":
+            out.append(
+                f"on {printable(e.apart_on)}:{between} {settled.rule.code},"
+                f" {printable(settled.reason or settled.rule.title)}"
+            )
+        elif e.answer.cost is not None:
+            out.append(f"on {printable(e.apart_on)}:{between} {worth_text(e.answer.cost)}")
+    for name, mine, theirs in e.terms[:3]:
+        out.append(
+            f"{name} alone would turn that: {number_text(name, mine)} on {printable(e.apart_on)},"
+            f" {number_text(name, theirs)} on {printable(e.fused_on)}"
+        )
+    if not out:
+        out.append("what was decided before about their neighbours leads there")
+    elif not e.terms:
+        out.append("no number of the device turns that alone: several do together")
+    return out

@@ -1,0 +1,1 @@
+"""`diff`: what changed between two modules, or between many."""

@@ -1,0 +1,208 @@
+"""What became of many modules: a row each, the totals first. Text, markdown, JSON and HTML."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.diff.batch import BatchDiff, ModuleChange
+from hlofuse.diff.model import FusionKind
+from hlofuse.format import html
+from hlofuse.format.escape import printable
+from hlofuse.format.html import esc, figures, page
+from hlofuse.format.markdown import markdown, table
+from hlofuse.format.terminal import print_command
+from hlofuse.format.units import plural
+from hlofuse.reports.diff.phrases import ARROW, change_of, count_change_of, limited, time_change_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_MARK = " *"
+
+SCHEMA = "hlofuse.diff-many/1"
+
+
+def verdict(found: BatchDiff) -> str:
+    """The first line: how many are the same, how many are not, and in what."""
+    modules = found.compared
+    same = sum(m.same for m in modules)
+    if found.same:
+        return f"{plural(same, 'module')}, all the same, fusions included"
+    alike = sum(m.same_program and not (m.same or m.fusions) for m in modules)
+    differently = sum(m.same_program and not m.same for m in modules) - alike
+    parts = [
+        f"{same} the same" if same else "",
+        f"{alike} the same but for annotations" if alike else "",
+        f"{differently} fused differently" if differently else "",
+        f"{n} another program" if (n := len(modules) - same - alike - differently) else "",
+        f"{n} could not be compared" if (n := len(found.modules) - len(modules)) else "",
+        f"{len(found.only_before)} only in BEFORE" if found.only_before else "",
+        f"{len(found.only_after)} only in AFTER" if found.only_after else "",
+    ]
+    return f"{plural(len(found.modules), 'module')} compared: {', '.join(filter(None, parts))}"
+
+
+def totals(found: BatchDiff) -> list[tuple[str, str]]:
+    """Label and figure of what all modules do together."""
+    modules = found.compared
+    rows = [
+        ("kernels", count_change_of(*_sum(m.kernels for m in modules))),
+        ("bytes", change_of(*_sum(m.bytes for m in modules), "B")),
+    ]
+    unknown = _sum(m.unknown for m in modules)
+    if any(unknown):
+        rows.append(("custom calls not counted", count_change_of(*unknown)))
+    if timed := [m.us for m in modules if m.us is not None]:
+        before, after = (sum(pair[k] for pair in timed) for k in (0, 1))
+        rows.append(("estimated time", time_change_of(before, after)))
+    if kinds := _kinds(modules):
+        rows.append(("fusions", kinds))
+    return rows
+
+
+def notes(found: BatchDiff) -> list[str]:
+    """What is missing on a side, and what could not be read."""
+    lines = [f"only in BEFORE: {', '.join(found.only_before)}" if found.only_before else ""]
+    lines += [f"only in AFTER: {', '.join(found.only_after)}" if found.only_after else ""]
+    lines += [f"{m.name}: {m.error}" for m in found.modules if m.error is not None]
+    if any(m.unknown[0] != m.unknown[1] for m in found.compared):
+        lines.append(
+            f"{_MARK.strip()} more custom calls on one side than on the other:"
+            " their bytes and times are not counted"
+        )
+    return [*filter(None, lines), *found.skipped]
+
+
+def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
+    """Print the report; `limit` bounds the rows, 0 is no bound."""
+    console.print(Text(verdict(found), style="bold green" if found.same else "bold"))
+    console.print(Text("   ".join(f"{label} {text}" for label, text in totals(found))))
+    shown, rest = limited(changed(found), limit)
+    if shown:
+        timed = any(m.us is not None for m in shown)
+        grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+        for head in heads(timed):
+            right = head not in ("module", "fusions")
+            grid.add_column(head, justify="right" if right else "left", overflow="fold")
+        for m in shown:
+            cells = cells_of(m, timed)
+            grid.add_row(*(Text(printable(cell)) for cell in cells))
+        console.print()
+        console.print(grid)
+    if rest:
+        console.print(Text(f"  … and {rest:,} more (--limit 0 shows all)", style="dim"))
+    for note in notes(found):
+        console.print(Text(printable(note), style="dim"))
+    if shown:
+        console.print(Text("one of them in full:", style="dim"))
+        print_command(console, 2, "diff", *shown[0].files)
+
+
+def to_markdown(found: BatchDiff, *, limit: int = 20) -> str:
+    """The report as GitHub markdown; `limit` bounds the rows, 0 is no bound."""
+    parts = [f"**{markdown(verdict(found))}**\n", table(["", ""], totals(found), right=[1])]
+    shown, rest = limited(changed(found), limit)
+    if shown:
+        timed = any(m.us is not None for m in shown)
+        rows = []
+        for m in shown:
+            name, *ours = cells_of(m, timed)
+            rows.append([markdown(name), *(cell.replace("*", "\\*") for cell in ours)])
+        parts.append(table(heads(timed), rows))
+    if rest:
+        parts.append(f"… and {rest:,} more.\n")
+    parts += [f"{markdown(note)}\n" for note in notes(found)]
+    return "\n".join(parts)
+
+
+def to_json(found: BatchDiff) -> str:
+    """One JSON object; the schema is in docs/json-diff.md."""
+    return json.dumps(
+        {
+            "schema": SCHEMA,
+            "same": found.same,
+            "modules": [_module(m) for m in found.modules],
+            "only_before": list(found.only_before),
+            "only_after": list(found.only_after),
+            "skipped": list(found.skipped),
+        },
+        indent=1,
+    )
+
+
+def _module(m: ModuleChange) -> dict[str, object]:
+    return {
+        "name": m.name,
+        "files": list(m.files),
+        "same": m.same,
+        "same_program": m.same_program,
+        "kernels": list(m.kernels),
+        "bytes": list(m.bytes),
+        "custom_calls_not_counted": list(m.unknown),
+        "us": [round(us, 3) for us in m.us] if m.us is not None else None,
+        "fusions": {str(kind): n for kind, n in (m.fusions or {}).items()},
+        "error": m.error,
+    }
+
+
+def heads(timed: bool) -> list[str]:
+    """Of the columns."""
+    return ["module", "kernels", "bytes", *(["time"] if timed else []), "fusions"]
+
+
+def cells_of(m: ModuleChange, timed: bool) -> list[str]:
+    """A row, in plain text."""
+    what = "" if m.same_program else "another program; "
+    cells = [m.name, count_change_of(*m.kernels), change_of(*m.bytes, "B")]
+    cells[2] += _MARK if m.unknown[0] != m.unknown[1] else ""
+    if timed:
+        cells.append(time_change_of(*m.us) if m.us is not None else "")
+    return [*cells, what + (_kinds([m]) or "fusions unchanged")]
+
+
+def changed(found: BatchDiff) -> list[ModuleChange]:
+    """The modules that differ, what changed most first."""
+    return [m for m in found.compared if not m.same]
+
+
+def _kinds(modules: Iterable[ModuleChange]) -> str:
+    counts: Counter[FusionKind] = Counter()
+    for m in modules:
+        counts.update(m.fusions or {})
+    return ", ".join(f"{counts[kind]:,} {kind}" for kind in FusionKind if counts[kind])
+
+
+def _sum(pairs: Iterable[Sequence[int]]) -> tuple[int, int]:
+    before = after = 0
+    for pair in pairs:
+        before, after = before + pair[0], after + pair[1]
+    return before, after
+
+
+def to_html(found: BatchDiff, titles: tuple[str, str]) -> str:
+    """All rows: what changed most comes first."""
+    said = verdict(found)
+    body = [
+        f"<h1>{esc(said)}</h1>",
+        f"<p class=faint>{esc(titles[0])} {ARROW} {esc(titles[1])}</p>",
+        figures(totals(found)),
+    ]
+    rows = changed(found)
+    if rows:
+        timed = any(m.us is not None for m in rows)
+        columns = heads(timed)
+        right = range(1, len(columns) - 1)
+        cells = [[esc(cell) for cell in cells_of(m, timed)] for m in rows]
+        body += ["<h2>What changed</h2>", html.table(columns, cells, right)]
+    same = [m.name for m in found.compared if m.same]
+    if same:
+        body.append(f"<h2>The same</h2><p>{esc(', '.join(same))}</p>")
+    body += [f"<p class=note>{esc(note)}</p>" for note in notes(found)]
+    return page(said, body)

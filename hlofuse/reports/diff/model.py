@@ -1,0 +1,221 @@
+"""A diff put in the order a person asks: what is the result, what became of fusion, then the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.kernels import kernels
+from hlofuse.diff.matching import TRIVIAL
+from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, Matched, ModuleDiff, Moved
+from hlofuse.diff.times import Estimate, Times
+from hlofuse.ir import Instruction, Module
+from hlofuse.reports.diff.clusters import Cluster, clusters
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a report shows."""
+
+    diff: ModuleDiff
+    fusions: tuple[FusionGroup, ...]
+    clusters: tuple[tuple[Cluster, ...], ...]
+    """Each group: clusters alike in everything but names."""
+    changes: tuple[ChangeGroup, ...]
+    moved: tuple[MovedGroup, ...]
+    following: int
+    """Changes that follow from those told."""
+    sources: tuple[SourceLine, ...]
+    duplicated: tuple[Matched, ...]
+    duplicated_trivial: int
+    """Constants, broadcasts and the like among the duplicated."""
+    times: Times | None = None
+
+
+def summarize(diff: ModuleDiff, times: Times | None = None) -> Summary:
+    """Group a diff for a report; `times` adds estimates of time."""
+    causes = diff.causes
+    duplicated = [m for m in diff.duplicated if m.before[0].instruction.opcode not in TRIVIAL]
+    return Summary(
+        diff,
+        tuple(fusion_groups(diff)),
+        tuple(clusters(diff)),
+        tuple(change_groups(e for e in causes if isinstance(e, Changed))),
+        tuple(moved_groups(e for e in causes if isinstance(e, Moved))),
+        sum(isinstance(e, Changed) and bool(e.because) for e in diff.edits),
+        tuple(by_source(diff, times)),
+        tuple(sorted(duplicated, key=lambda m: -len(m.after))),
+        len(diff.duplicated) - len(duplicated),
+        times,
+    )
+
+
+NO_LINE = "no source line"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """What a line of the user's program costs."""
+
+    source: str
+    kernels_before: int
+    kernels_after: int
+    bytes_before: int
+    bytes_after: int
+    us: tuple[float, float] | None = None
+    """Estimated time; None where no device is given, or a kernel has no figure."""
+
+
+def by_source(diff: ModuleDiff, times: Times | None) -> Iterator[SourceLine]:
+    """What kernels each line of the program has on either side; nothing where one side names no line."""
+    ours = _kernels_by_source(diff.before.module, times.before if times is not None else None)
+    theirs = _kernels_by_source(diff.after.module, times.after if times is not None else None)
+    if set(ours) <= {""} or set(theirs) <= {""}:
+        return
+    rows = []
+    for source in dict.fromkeys([*ours, *theirs]):
+        one, other = ours.get(source, _Costs()), theirs.get(source, _Costs())
+        timed = times is not None and one.us is not None and other.us is not None
+        rows.append(
+            SourceLine(
+                source or NO_LINE,
+                one.kernels,
+                other.kernels,
+                one.bytes,
+                other.bytes,
+                (one.us or 0.0, other.us or 0.0) if timed else None,
+            )
+        )
+    changed = [
+        r
+        for r in rows
+        if ((r.kernels_before, r.bytes_before) != (r.kernels_after, r.bytes_after) or _slower_or_faster(r))
+    ]
+    yield from sorted(changed, key=lambda r: (-abs(r.bytes_after - r.bytes_before), r.source))
+
+
+def _slower_or_faster(r: SourceLine) -> bool:
+    return r.us is not None and abs(r.us[1] - r.us[0]) > 0.05 * max(r.us)
+
+
+@dataclass(slots=True)
+class _Costs:
+    kernels: int = 0
+    bytes: int = 0
+    us: float | None = 0.0
+
+
+def _kernels_by_source(module: Module, time: Estimate | None) -> dict[str, _Costs]:
+    """What the kernels cost, under the line they came from."""
+    costs = CostAnalysis()
+    out: dict[str, _Costs] = {}
+    for kernel in kernels(module):
+        place = module.source_of(kernel)
+        if place is None and kernel.opcode == "fusion" and kernel.called:
+            inside = Counter(str(s) for i in kernel.fused_computation if (s := module.source_of(i)))
+            text = inside.most_common(1)[0][0] if inside else ""
+        else:
+            text = str(place) if place else ""
+        line = out.setdefault(text, _Costs())
+        line.kernels += 1
+        line.bytes += costs.instruction(kernel).bytes_accessed
+        us = time(kernel) if time is not None else None
+        line.us = line.us + us if line.us is not None and us is not None else None
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class FusionGroup:
+    """Changes of fusions that are alike in everything but names."""
+
+    changes: tuple[FusionChange, ...]
+
+    @property
+    def first(self) -> FusionChange:
+        return self.changes[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeGroup:
+    """Instructions that changed in the same way."""
+
+    details: tuple[Detail, ...]
+    changes: tuple[Changed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedGroup:
+    """Instructions that went from one computation to another."""
+
+    source: str
+    destination: str
+    members: tuple[Instruction, ...]
+    """By BEFORE's names."""
+
+
+def fusion_groups(diff: ModuleDiff) -> Iterator[FusionGroup]:
+    """Changes of fusions that are told once, in the order of the first of each."""
+    groups: dict[object, list[FusionChange]] = {}
+    for change in diff.fusions:
+        groups.setdefault(_pattern(change), []).append(change)
+    for changes in groups.values():
+        yield FusionGroup(tuple(changes))
+
+
+def _pattern(change: FusionChange) -> object:
+    """What two changes have in common that are told once."""
+
+    def ops(instructions: Iterable[Instruction]) -> tuple[str, ...]:
+        return tuple(sorted(i.opcode for i in instructions if i.opcode != "parameter"))
+
+    def kernels(fusions: Iterable[Instruction]) -> tuple[object, ...]:
+        return tuple((f.fusion_kind, ops(f.fused_computation)) for f in fusions)
+
+    return (
+        change.kind,
+        kernels(change.before),
+        kernels(change.after),
+        ops(change.joined),
+        ops(change.left),
+        tuple((d.kind, d.name if d.kind is not Kind.ROOT else "") for d in change.details),
+        tuple((d.before, d.after) for d in change.details if d.name == "backend_config"),
+    )
+
+
+def change_groups(changes: Iterable[Changed]) -> Iterator[ChangeGroup]:
+    """Instructions that changed in the same way; which operands took part does not count."""
+    groups: dict[object, list[Changed]] = {}
+    for change in changes:
+        key = tuple(
+            (
+                d.kind,
+                d.name,
+                "" if d.kind in (Kind.OPERAND, Kind.ORDER) else d.before,
+                "" if d.kind in (Kind.OPERAND, Kind.ORDER) else d.after,
+            )
+            for d in change.details
+        )
+        groups.setdefault(key, []).append(change)
+    kinds = list(Kind)
+    # Operations first, notes for later passes last.
+    last = {Kind.ANNOTATION: 1, Kind.METADATA: 2}
+    for found in sorted(
+        groups.values(),
+        key=lambda g: (min(last.get(d.kind, 0) for d in g[0].details), kinds.index(g[0].details[0].kind)),
+    ):
+        yield ChangeGroup(found[0].details, tuple(found))
+
+
+def moved_groups(edits: Iterable[Moved]) -> Iterator[MovedGroup]:
+    """Instructions that went from one computation to the same other one."""
+    groups: dict[tuple[str, str], list[Instruction]] = {}
+    for edit in edits:
+        ours, theirs = edit.before[0], edit.after[0]
+        # The computation a fusion is in says where, not the fusion's own.
+        places = [(p.fusion or p.instruction).computation for p in (ours, theirs)]
+        names = [c.name if c is not None else "?" for c in places]
+        groups.setdefault((names[0], names[1]), []).append(ours.instruction)
+    for (source, destination), members in groups.items():
+        yield MovedGroup(source, destination, tuple(members))

@@ -1,0 +1,313 @@
+"""Words for the parts of a diff. Plain text: whoever prints it makes it safe for where it goes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from hlofuse.analysis.loops import outermost_loops
+from hlofuse.diff.matching import TRIVIAL
+from hlofuse.diff.model import Detail, Edit, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
+from hlofuse.diff.times import Times
+from hlofuse.format.escape import shorten
+from hlofuse.format.layers import layer_of
+from hlofuse.format.units import listing, plural, quantity, ranges, us_text
+from hlofuse.inputs.stage import stage_of
+from hlofuse.ir import Instruction, Module
+from hlofuse.reports.common.phrases import loops_line
+from hlofuse.reports.diff.clusters import Cluster
+from hlofuse.reports.diff.model import Summary
+
+ARROW = "→"
+
+LONGEST_VALUE = 60
+
+
+def names(instructions: Sequence[Instruction], limit: int = 6) -> str:
+    """`a, b, c and 4 more`."""
+    return listing([i.name for i in instructions], limit)
+
+
+def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
+    """`add ×3, multiply, constant`: the frequent first, the trivial last; parameters are not told."""
+    found = list(instructions)
+    counts = Counter(i.opcode for i in found if i.opcode != "parameter") or Counter(i.opcode for i in found)
+    ranked = sorted(counts.items(), key=lambda item: (item[0] in TRIVIAL, -item[1]))
+    parts = [f"{op} ×{n}" if n > 1 else op for op, n in ranked[:limit]]
+    if len(counts) > limit:
+        parts.append("…")
+    return ", ".join(parts)
+
+
+def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3) -> str:
+    """`Net/Dense_1: model.py:12–14, 20`: the layers and the lines the instructions came from."""
+    members = list(instructions)
+    lines: dict[str, set[int]] = {}
+    for i in members:
+        place = module.source_of(i)
+        if place is not None:
+            lines.setdefault(place.file, set()).add(place.line)
+    parts = []
+    for file, found in lines.items():
+        known = sorted(n for n in found if n)
+        parts.append(f"{file}:{ranges(known)}" if known else file)
+    if len(parts) > limit:
+        parts[limit:] = [f"and {plural(len(parts) - limit, 'more file')}"]
+    return ": ".join(filter(None, (_layers(members), "; ".join(parts))))
+
+
+def _layers(instructions: Iterable[Instruction], limit: int = 2) -> str:
+    found = [layer for layer in dict.fromkeys(layer_of(i.op_name) for i in instructions) if layer]
+    return "; ".join(found[:limit]) + (f"; {len(found) - limit} more" if len(found) > limit else "")
+
+
+def change_of(before: float, after: float, unit: str = "") -> str:
+    """`12 MB → 4 MB (−67%)`, the difference itself for small ones; `12` where nothing changed."""
+    if before == after:
+        return quantity(after, unit)
+    delta = after - before
+    sign = "+" if delta > 0 else "−"
+    if max(before, after) < 1000 or not before:
+        relative = f"{sign}{quantity(abs(delta), unit)}"
+    else:
+        percent = 100 * abs(delta) / before
+        relative = sign + _percent(percent)
+    return f"{quantity(before, unit)} {ARROW} {quantity(after, unit)} ({relative})"
+
+
+def time_change_of(before: float, after: float) -> str:
+    """`12.5 µs → 4.00 µs (−68%)`."""
+    if us_text(before) == us_text(after):
+        return us_text(after)
+    sign = "+" if after > before else "−"
+    percent = f" ({sign}{_percent(100 * abs(after - before) / before)})" if before else ""
+    return f"{us_text(before)} {ARROW} {us_text(after)}{percent}"
+
+
+def _percent(value: float) -> str:
+    """Whole from ten on, two digits below."""
+    return f"{value:,.0f}%" if value >= 9.95 else f"{value:.2g}%"
+
+
+def us_difference(before: float, after: float) -> str:
+    """`−4.20 µs`; nothing where nothing changed."""
+    text = us_text(abs(after - before))
+    return "" if text == us_text(0.0) else f"{'+' if after > before else '−'}{text}"
+
+
+def count_change_of(before: int, after: int) -> str:
+    """`1,234 → 1,200 (−34)`: kernels are counted, not rounded; `12` where nothing changed."""
+    if before == after:
+        return f"{after:,}"
+    return f"{before:,} {ARROW} {after:,} ({'+' if after > before else '−'}{abs(after - before):,})"
+
+
+def bytes_saved(change: FusionChange) -> str:
+    """`−8.4 MB`; nothing where nothing changed or other fusions took part."""
+    if change.cost_before is None or change.cost_after is None:
+        return ""
+    return difference(change.cost_before.bytes_accessed, change.cost_after.bytes_accessed, "B")
+
+
+def saved(change: FusionChange, times: Times | None) -> str:
+    """`−8.4 MB  −4.20 µs`: what is known of it."""
+    us = times.of_change(change) if times is not None else None
+    return "  ".join(filter(None, (bytes_saved(change), us_difference(*us) if us is not None else "")))
+
+
+def difference(before: float, after: float, unit: str) -> str:
+    """`−8.4 MB`; nothing where nothing changed."""
+    if before == after:
+        return ""
+    return f"{'+' if after > before else '−'}{quantity(abs(after - before), unit)}"
+
+
+def detail(d: Detail) -> str:
+    """One thing that differs."""
+    if d.kind is Kind.ANNOTATION and d.name == "backend_config":
+        return "backend_config: " + config_changes(d.before, d.after)
+    if d.kind is Kind.OPERAND:
+        subject = f"operand {d.name}"
+    elif d.kind is Kind.ROOT and d.name != "results":
+        subject = f"root of {d.name}"
+    elif d.kind is Kind.ORDER:
+        subject = "operands in another order"
+    elif d.name:
+        subject = d.name
+    else:
+        subject = str(d.kind)
+    return f"{subject}: {value(d.before)} {ARROW} {value(d.after)}"
+
+
+def value(text: str | None) -> str:
+    """A value, cut where it is too long."""
+    return "none" if text is None else shorten(text, LONGEST_VALUE)
+
+
+def config_changes(before: str | None, after: str | None, limit: int = 4) -> str:
+    """Which fields of a JSON config differ: `num_warps 2 → 4`."""
+    ours, theirs = dict(_fields(_json(before))), dict(_fields(_json(after)))
+    if not ours and not theirs:
+        return f"{value(before)} {ARROW} {value(after)}"
+    paths = [p for p in dict.fromkeys([*ours, *theirs]) if ours.get(p) != theirs.get(p)]
+    parts = [f"{p} {value(ours.get(p))} {ARROW} {value(theirs.get(p))}" for p in paths[:limit]]
+    if len(paths) > limit:
+        parts.append(f"and {len(paths) - limit} more fields")
+    return ", ".join(parts)
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _fields(config: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(config, dict):
+        for key, item in config.items():
+            # The last name says it; what it is inside of is the same everywhere.
+            yield from _fields(item, key)
+    elif isinstance(config, list) and any(isinstance(item, dict) for item in config):
+        for n, item in enumerate(config):
+            yield from _fields(item, f"{path}[{n}]")
+    elif isinstance(config, list):
+        yield path, ",".join(map(str, config))
+    elif config is not None:
+        yield path, str(config)
+
+
+def came_from(change: FusionChange) -> str:
+    """The left side of a fusion's change."""
+    parts = [i.name for i in change.before]
+    if change.joined:
+        parts.append(names(change.joined, 4))
+    return " + ".join(parts)
+
+
+def went_to(change: FusionChange) -> str:
+    """The right side of a fusion's change."""
+    parts = [i.name for i in change.after]
+    if change.left:
+        parts.append(names(change.left, 4))
+    return " + ".join(parts)
+
+
+def what_happened(change: FusionChange) -> str:
+    """Old names and new ones."""
+    left, right = came_from(change), went_to(change)
+    if change.kind is FusionKind.NEW:
+        return f"{right}  from {left}" if left else right
+    if change.kind is FusionKind.VANISHED:
+        return f"{left}  now {right}" if right else left
+    return left if left == right else f"{left} {ARROW} {right}"
+
+
+def inside(change: FusionChange) -> list[str]:
+    """What is in it, and what else is to be said."""
+    kind = (change.after or change.before)[0].fusion_kind or "fusion"
+    lines = [f"{kind}: {opcodes(change.members)}"]
+    if change.added:
+        lines.append(f"added: {names(change.added)}")
+    if change.removed:
+        lines.append(f"removed: {names(change.removed)}")
+    return lines + [shorten(detail(d), 200) for d in change.details]
+
+
+def what_is_in(cluster: Cluster) -> str:
+    """The opcodes of what went and of what came."""
+    return f" {ARROW} ".join(opcodes(side) for side in cluster.sides)
+
+
+def who_is_in(cluster: Cluster) -> str:
+    """Their names."""
+    return f" {ARROW} ".join(names(side) for side in cluster.sides)
+
+
+def times(text: str, count: int) -> str:
+    """`changed ×3`."""
+    return f"{text} ×{count}" if count > 1 else str(text)
+
+
+T = TypeVar("T")
+
+ALL = ("fusions", "sources", "instructions", "header")
+
+
+def limited(rows: Sequence[T], limit: int) -> tuple[Sequence[T], int]:
+    """The first `limit` and how many are left; 0 is no limit."""
+    if not limit or len(rows) <= limit:
+        return rows, 0
+    return rows[:limit], len(rows) - limit
+
+
+def verdict(diff: ModuleDiff) -> str:
+    """The first line: the same or not, and in what."""
+    ours, theirs = diff.before.module.name, diff.after.module.name
+    name = ours if ours == theirs else f"{ours} and {theirs}"
+    if diff.same:
+        return f"{name}: the same, {'fusions included' if is_fused(diff) else 'ahead of fusion'}"
+    fusions = fusions_text(diff.fusions)
+    if diff.same_program:
+        return f"{name}: the same program, fused differently: {fusions}"
+    fusions = fusions or "fusions unchanged"
+    if not diff.edits:
+        return f"{name}: the same program, another module header; {fusions}"
+    if only_annotations(diff.edits):
+        count = plural(len(diff.edits), "instruction")
+        return f"{name}: the same program, annotations differ on {count}; {fusions}"
+    counts = Counter(_word(e) for e in diff.edits)
+    told = ", ".join(f"{counts[w]} {w}" for w in ("removed", "added", "changed", "moved") if counts[w])
+    return f"{name}: the program differs ({told}); {fusions}"
+
+
+def is_fused(diff: ModuleDiff) -> bool:
+    """The fusion passes have been over one of the two at least."""
+    return any(stage_of(side.module).is_fused for side in (diff.before, diff.after))
+
+
+def fusions_text(changes: Iterable[FusionChange]) -> str:
+    """`2 merged, 3 new`."""
+    counts = Counter(c.kind for c in changes)
+    return ", ".join(f"{counts[kind]} {kind}" for kind in FusionKind if counts[kind])
+
+
+def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
+    """Label and figure: kernels, bytes, flops, and the time where a device is given."""
+    diff, times = summary.diff, summary.times
+    b, a = diff.before, diff.after
+    pairs = [
+        ("kernels", count_change_of(b.kernels, a.kernels)),
+        ("bytes", change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")),
+        ("flops", change_of(b.cost.flops, a.cost.flops)),
+    ]
+    if b.cost.unknown or a.cost.unknown:
+        pairs.append(("custom calls not counted:", count_change_of(b.cost.unknown, a.cost.unknown)))
+    if times is not None:
+        same = times.devices[0] == times.devices[1]
+        devices = times.devices[0] if same else f" {ARROW} ".join(times.devices)
+        pairs.append((f"estimated time on {devices}", time_change_of(*times.totals(diff))))
+        without = times.untimed(diff)
+        if any(without):
+            pairs.append(("kernels without an estimate:", count_change_of(*without)))
+    return pairs
+
+
+def loop_notes(diff: ModuleDiff) -> list[str]:
+    """That kernels, bytes and time count one turn of each loop, and how often the loops run; none without."""
+    sides = [outermost_loops(side.module) for side in (diff.before, diff.after)]
+    before, after = (loops_line(found) if found else "" for found in sides)
+    if before == after:
+        return [before] if before else []
+    return [f"{word}: {line or 'no loops'}" for word, line in (("before", before), ("after", after))]
+
+
+def figures_line(summary: Summary) -> str:
+    """The second line."""
+    return "   ".join(f"{label} {figure}" for label, figure in figure_pairs(summary))
+
+
+def _word(edit: Edit) -> str:
+    return type(edit).__name__.lower()

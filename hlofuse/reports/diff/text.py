@@ -1,0 +1,184 @@
+"""The report for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.diff.model import FusionKind, Matched
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
+from hlofuse.reports.diff import phrases
+from hlofuse.reports.diff.clusters import Cluster
+from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, Summary
+from hlofuse.reports.diff.phrases import ALL, figures_line, limited, loop_notes, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from rich.console import Console
+
+
+_STYLES = {
+    FusionKind.SPLIT: "red",
+    FusionKind.VANISHED: "red",
+    FusionKind.SHRUNK: "yellow",
+    FusionKind.REGROUPED: "yellow",
+    FusionKind.CHANGED: "yellow",
+    FusionKind.MERGED: "green",
+    FusionKind.NEW: "green",
+    FusionKind.GROWN: "green",
+}
+
+_EDIT_STYLES = {"added": "green", "removed": "red", "replaced": "yellow"}
+
+
+def draw(summary: Summary, console: Console, *, limit: int = 20, only: Collection[str] = ALL) -> None:
+    """Print the report; `limit` bounds each list, 0 is no bound."""
+    _Report(summary, console, limit).draw(only)
+
+
+class _Report:
+    def __init__(self, summary: Summary, console: Console, limit: int) -> None:
+        self.summary = summary
+        self.console = console
+        self.limit = limit
+
+    def draw(self, only: Collection[str]) -> None:
+        s, diff = self.summary, self.summary.diff
+        self._print(verdict(diff), "bold green" if diff.same else "bold")
+        self._print(figures_line(s))
+        for note in loop_notes(diff):
+            self._print(note)
+        if "fusions" in only and s.fusions:
+            self._head("fusions", f"{diff.fusions_unchanged} unchanged")
+            self._list(self._fusion(g) for g in s.fusions)
+            self._duplicated(s.duplicated, s.duplicated_trivial)
+        if "sources" in only and s.sources:
+            self._head("kernels by source line")
+            self._sources()
+        if "instructions" in only:
+            self._instructions()
+        if "header" in only and diff.header:
+            self._head("module header")
+            self._list(("", "", [phrases.detail(d)], "") for d in diff.header)
+        sides = ((diff.before.unreachable, "BEFORE"), (diff.after.unreachable, "AFTER"))
+        parts = [f"{plural(n, 'computation')} of {word}" for n, word in sides if n]
+        if parts and not diff.same:
+            self._print(f"\nnot compared: {' and '.join(parts)}, which nothing calls", "dim")
+
+    # ------------------------------------------------------------ sections
+
+    def _fusion(self, group: FusionGroup) -> tuple[str, str, list[str], str]:
+        change = group.first
+        module = (self.summary.diff.after if change.after else self.summary.diff.before).module
+        lines = [phrases.what_happened(change), *phrases.inside(change)]
+        place = phrases.sources(module, change.members)
+        if place:
+            lines.append(place)
+        return (
+            phrases.times(change.kind, len(group.changes)),
+            _STYLES[change.kind],
+            lines,
+            phrases.saved(change, self.summary.times),
+        )
+
+    def _duplicated(self, duplicated: Iterable[Matched], trivial: int) -> None:
+        found = list(duplicated)
+        if not found and not trivial:
+            return
+        self._head("computed in more places than before")
+        rows = []
+        for m in found:
+            fusions = list(dict.fromkeys(p.fusion for p in m.after if p.fusion))
+            head = f"{m.before[0].instruction.name}  duplicated into {plural(len(fusions), 'fusion')}"
+            rows.append(("", "", [f"{head}: {phrases.names(fusions, 4)}"], ""))
+        if trivial:
+            rows.append(("", "dim", [f"{plural(trivial, 'constant, broadcast or other trivial op')}"], ""))
+        self._list(rows)
+
+    def _sources(self) -> None:
+        rows = []
+        for line in self.summary.sources:
+            moved = phrases.change_of(line.bytes_before, line.bytes_after, "B")
+            launched = phrases.count_change_of(line.kernels_before, line.kernels_after)
+            timed = f"  {phrases.time_change_of(*line.us)}" if line.us is not None else ""
+            rows.append(("", "", [f"{line.source}   kernels {launched}"], moved + timed))
+        self._list(rows)
+
+    def _instructions(self) -> None:
+        s = self.summary
+        if not s.diff.edits:
+            return
+        self._head("instructions", f"{plural(len(s.diff.causes), 'change')}")
+        rows = [self._cluster(group) for group in s.clusters]
+        rows += [self._changed(group) for group in s.changes]
+        for g in s.moved:
+            head = f"from {g.source} to {g.destination}: {phrases.opcodes(g.members)}"
+            rows.append(("moved", "yellow", [head, phrases.names(g.members)], ""))
+        self._list(rows)
+        if s.following:
+            self._print(f"  and {plural(s.following, 'change')} that only follow from these", "dim")
+
+    def _cluster(self, group: tuple[Cluster, ...]) -> tuple[str, str, list[str], str]:
+        first = group[0]
+        diff = self.summary.diff
+        lines = [phrases.what_is_in(first), phrases.who_is_in(first)]
+        if first.note:
+            lines[0] += f"  ({first.note})"
+        module, members = (
+            (diff.after.module, first.added) if first.added else (diff.before.module, first.removed)
+        )
+        place = phrases.sources(module, members)
+        if place:
+            lines.append(place)
+        return phrases.times(first.kind, len(group)), _EDIT_STYLES[first.kind], lines, ""
+
+    def _changed(self, group: ChangeGroup) -> tuple[str, str, list[str], str]:
+        members = [c.after[0].instruction for c in group.changes]
+        lines = [f"{phrases.opcodes(members)}  {phrases.names(members)}"]
+        lines += [phrases.detail(d) for d in group.details]
+        if len(members) == 1:
+            place = phrases.sources(self.summary.diff.after.module, members)
+            if place:
+                lines.append(place)
+        return "changed", "yellow", lines, ""
+
+    # ------------------------------------------------------------ printing
+
+    def _print(self, text: str, style: str = "") -> None:
+        start = "\n" if text.startswith("\n") else ""
+        self.console.print(Text(start + printable(text.lstrip("\n")), style=style))
+
+    def _head(self, title: str, note: str = "") -> None:
+        line = Text("\n" + title, style="bold")
+        if note:
+            line.append(f"   {note}", style="not bold dim")
+        self.console.print(line)
+
+    def _list(self, rows: Iterable[tuple[str, str, list[str], str]]) -> None:
+        """Rows of label, its style, lines (the first leads) and a figure at the right."""
+        shown, rest = limited(list(rows), self.limit)
+        grid = Table.grid(padding=(0, 2, 0, 0), expand=False)
+        labelled = any(label for label, *_ in shown)
+        figures_line = any(figure for *_, figure in shown)
+        grid.add_column(width=1)
+        if labelled:
+            grid.add_column(no_wrap=True, min_width=9)
+        grid.add_column(overflow="fold", ratio=1)
+        if figures_line:
+            grid.add_column(justify="right", no_wrap=True)
+        grid.expand = figures_line
+        for label, style, lines, figure in shown:
+            body = Text(printable(lines[0]))
+            for line in lines[1:]:
+                body.append("\n" + printable(line), style="dim")
+            cells = [Text(""), *([Text(label, style=style)] if labelled else []), body]
+            if figures_line:
+                cells.append(Text(figure))
+            grid.add_row(*cells)
+        self.console.print(grid)
+        if rest:
+            self._print(f"  … and {rest:,} more (--limit 0 shows all)", "dim")

@@ -1,0 +1,28 @@
+"""The difference to XLA as JSON values (docs/json-what-if.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.reports.common.json import place_json, totals_json
+from hlofuse.reports.difference.model import Difference, Edge
+
+if TYPE_CHECKING:
+    pass
+
+
+def difference_json(d: Difference) -> dict[str, Any]:
+    """The difference as JSON values (docs/json-what-if.md)."""
+    return {
+        "changes": list(d.changes),
+        "other_model": d.other_model,
+        "xla": totals_json(d.xla),
+        "ours": totals_json(d.ours),
+        "fused": [edge_json(e) for e in d.fused],
+        "parted": [edge_json(e) for e in d.parted],
+    }
+
+
+def edge_json(e: Edge) -> dict[str, Any]:
+    """Both ends of an edge."""
+    return {"producer": place_json(e.producer), "consumer": place_json(e.consumer)}

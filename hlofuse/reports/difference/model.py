@@ -1,0 +1,85 @@
+"""What a what-if run changes against XLA's own: the result, and which edges are decided otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlofuse.account import Observed
+from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
+from hlofuse.reports.common.model import Place, Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A producer and a consumer of the input."""
+
+    producer: Place
+    consumer: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two replays of one module: XLA's own, and one that is changed."""
+
+    changes: tuple[str, ...]
+    """What was changed, in words."""
+    xla: Totals
+    """What XLA's own passes leave."""
+    ours: Totals
+    """What the changed ones leave."""
+    fused: tuple[Edge, ...]
+    """Edges inside a kernel here and between kernels in XLA's."""
+    parted: tuple[Edge, ...]
+    """The other way round."""
+    other_model: bool = False
+    """The times are by different models: numbers of the device are changed."""
+
+    @property
+    def same_decisions(self) -> bool:
+        """The change makes no difference to this module's kernels."""
+        return not self.fused and not self.parted and self.xla.kernels == self.ours.kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One replay as far as others are compared with it."""
+
+    facts: Facts
+    inside: set[EdgeNames]
+
+    @property
+    def totals(self) -> Totals:
+        """The module as the passes leave it."""
+        return self.facts.totals_after
+
+
+def result_of(observed: Observed) -> Result:
+    """Kernels, bytes and time of a replay, and the edges inside its kernels."""
+    facts = Facts(observed.replay, observed.costs)
+    return Result(facts, edges_inside(facts))
+
+
+def compare_results(xla: Result, ours: Result, changes: tuple[str, ...]) -> Difference:
+    """The difference between XLA's replay of a module and another one."""
+    order = {name: k for k, name in enumerate(xla.facts.before)}
+
+    def edges(names: set[EdgeNames]) -> tuple[Edge, ...]:
+        ranked = sorted(names, key=lambda e: (order[e[1]], order[e[0]]))
+        return tuple(Edge(xla.facts.place(a), xla.facts.place(b)) for a, b in ranked)
+
+    costs = xla.facts.costs, ours.facts.costs
+    return Difference(
+        changes,
+        xla.totals,
+        ours.totals,
+        edges(ours.inside - xla.inside),
+        edges(xla.inside - ours.inside),
+        costs[0] is not None and costs[1] is not None and costs[0].device != costs[1].device,
+    )
+
+
+def difference_of(observed: Observed) -> Difference | None:
+    """The difference to XLA's own replay; None where it is XLA's own."""
+    if observed.xla is None:
+        return None
+    return compare_results(result_of(observed.xla), result_of(observed), observed.changes)

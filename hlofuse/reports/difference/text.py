@@ -1,0 +1,37 @@
+"""The head of a what-if report for the terminal: that it is one, and what it changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from hlofuse.format.escape import shorten
+from hlofuse.format.terminal import plain_table, print_more
+from hlofuse.reports.difference.model import Difference, Edge
+from hlofuse.reports.difference.phrases import FUSED_HEADING, PARTED_HEADING, difference_lines, edge_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_difference(d: Difference, console: Console, *, limit: int = 10) -> None:
+    """The warning, the figures, and up to `limit` edges each way (0: all)."""
+    first, *rest = difference_lines(d)
+    console.print(Text(first, style="bold yellow"))
+    for line in rest:
+        console.print(Text(line))
+    for heading, edges in ((FUSED_HEADING, d.fused), (PARTED_HEADING, d.parted)):
+        if edges:
+            _print_edges(heading, edges, console, limit)
+    console.print()
+
+
+def _print_edges(heading: str, edges: tuple[Edge, ...], console: Console, limit: int) -> None:
+    shown = edges[: limit or None]
+    rows = plain_table((heading, "left"), ("", "left"))
+    for e in shown:
+        rows.add_row(Text(edge_line(e)), Text(shorten(e.consumer.source or "", 48), style="dim"))
+    console.print(Padding(rows, (0, 0, 0, 2)))
+    print_more(console, len(edges) - len(shown), "edge")

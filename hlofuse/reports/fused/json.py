@@ -1,0 +1,19 @@
+"""A module after fusion, as JSON; the schema is in docs/stages.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.reports.fused.model import Fused
+
+if TYPE_CHECKING:
+    pass
+
+
+SCHEMA = "hlofuse.explain-fused/1"
+
+
+def fused_json(f: Fused) -> dict[str, Any]:
+    """Everything; `docs/stages.md` says what the fields mean."""
+    return {"schema": SCHEMA, **asdict(f)}

@@ -1,0 +1,98 @@
+"""A module after fusion as data: its kernels and what passes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.kernels import computed_in, kernels
+from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.reports.common.lineage import through_views
+from hlofuse.reports.common.model import RuleText
+from hlofuse.trace import Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel that is there."""
+
+    name: str
+    opcode: str
+    kind: str | None
+    opcodes: tuple[str, ...]
+    """What is in it; empty for what is no fusion."""
+    bytes: int
+    """What it reads and writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Two kernels, the second of which reads what the first wrote."""
+
+    producer: str
+    consumer: str
+    bytes_between: int
+    rule: str | None = None
+    """The rule that stands in the way; None where that is not known."""
+    reason: str = ""
+    """XLA's words, or why it is not known."""
+    figures: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A module after fusion, explained as it is."""
+
+    module: str
+    target: str
+    device: str | None
+    release: str
+    evidence: str
+    """What shows that it is fused already."""
+    how: str
+    """How the rules were asked, and what that is worth."""
+    kernels: tuple[Kernel, ...]
+    boundaries: tuple[Boundary, ...]
+    """Greatest first."""
+    rules: dict[str, RuleText]
+    """Of those named, by code."""
+    right_file: str | None = None
+    """The dump ahead of fusion, where it lies beside this one."""
+
+    @property
+    def unknown(self) -> Sequence[Boundary]:
+        return [b for b in self.boundaries if b.rule is None]
+
+
+def kernels_of(module: Module) -> tuple[Kernel, ...]:
+    """All kernels, the one that moves most first."""
+    costs = CostAnalysis()
+    found = [
+        Kernel(
+            i.name, i.opcode, i.fusion_kind, tuple(_opcodes_inside(i)), costs.instruction(i).bytes_accessed
+        )
+        for i in kernels(module)
+    ]
+    return tuple(sorted(found, key=lambda k: -k.bytes))
+
+
+def _opcodes_inside(kernel: Instruction) -> Iterator[str]:
+    """Opcodes of what a fusion computes."""
+    if kernel.opcode == "fusion" and kernel.called:
+        for i in computed_in(kernel):
+            if i.opcode not in ("constant", "tuple"):
+                yield i.opcode
+
+
+def edges(module: Module) -> list[tuple[Instruction, Instruction, Instruction, int]]:
+    """(producer, value, consumer, bytes): `value` is the producer or a view of it, as it is read."""
+    launched = set(kernels(module))
+    found = []
+    for consumer in launched:
+        for value in dict.fromkeys(consumer.operands):
+            producer = through_views(value)
+            if producer in launched:
+                found.append((producer, value, consumer, leaves_size(value.shape)))
+    return sorted(found, key=lambda e: (-e[3], e[0].name, e[2].name))

@@ -1,0 +1,66 @@
+"""A module after fusion, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from hlofuse.format.escape import printable
+from hlofuse.format.terminal import plain_table, print_command, print_more
+from hlofuse.format.units import bytes_text, plural
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text
+from hlofuse.reports.fused.model import Boundary, Fused
+from hlofuse.reports.fused.phrases import BETTER, by_rule, bytes_between, contents, head_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence[str] = ()) -> None:
+    """What the module is, its kernels, then the rule at each boundary.
+
+    `better` are the words for `hlofuse explain` of the dump ahead of fusion, where that lies beside.
+    """
+    for line, style in head_lines(f):
+        console.print(Text(printable(line), style=style))
+    if better:
+        console.print(Text(BETTER, style="green"))
+        print_command(console, 2, "explain", *better)
+    console.print()
+    console.print(Text("kernels that are there", style="bold cyan"))
+    rows = plain_table(("kernel", "left"), ("moves", "right"), ("what is in it", "left"))
+    for k in f.kernels[: limit or None]:
+        rows.add_row(Text(printable(k.name)), bytes_text(k.bytes), Text(printable(contents(k))))
+    console.print(Padding(rows, (0, 0, 0, 2)))
+    print_more(console, len(f.kernels) - (limit or len(f.kernels)), "kernel")
+    console.print()
+    if not f.boundaries:
+        console.print(Text("No kernel reads what another one wrote."))
+        return
+    console.print(Text("why these are still two kernels", style="bold cyan"))
+    groups = by_rule(f)
+    for code, held in groups[: limit or None]:
+        _print_group(f, code, held, console, limit)
+    print_more(console, len(groups) - (limit or len(groups)), "reason")
+
+
+def _print_group(f: Fused, code: str, held: list[Boundary], console: Console, limit: int) -> None:
+    known = f.rules.get(code)
+    head = Text(f"{code}  {printable(known.title)}" if known else f"not known: {printable(code)}")
+    head.stylize("yellow" if known else "dim")
+    head.append(
+        f"   {plural(len(held), 'boundary', 'boundaries')}, {bytes_text(bytes_between(held))}", style="bold"
+    )
+    console.print(Padding(head, (0, 0, 0, 2)))
+    for b in held[: min(3, limit) or None]:
+        line = Text(f"{printable(b.producer)} → {printable(b.consumer)}  {bytes_text(b.bytes_between)}")
+        if b.figures:
+            line.append(f"  {figures_text(b.figures)}", style="dim")
+        console.print(Padding(line, (0, 0, 0, 6)))
+    if limit and len(held) > min(3, limit):
+        console.print(Padding(Text(f"and {len(held) - min(3, limit)} more", style="dim"), (0, 0, 0, 6)))
+    if known and can_be_acted_on(known):
+        console.print(Padding(Text(advice_line(known)), (0, 0, 0, 6)))

@@ -1,0 +1,161 @@
+"""What is in a module: instructions by opcode, kernels, fusions, costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.analysis.kernels import iter_kernels, launched_computations
+from hlofuse.analysis.loops import turns
+from hlofuse.format.layers import layer_of
+from hlofuse.inputs.stage import stage_of
+from hlofuse.ir.graph import Computation, Instruction, Module
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStatistics:
+    """One kernel and its cost."""
+
+    name: str
+    opcode: str
+    kind: str | None
+    """kLoop and so on for a fusion."""
+    computation: str
+    holds: int
+    """Operations inside, parameters and constants not counted; 1 for what is no fusion."""
+    cost: Cost
+    """Of one turn."""
+    turns: int
+    """How often its loops run it, as far as the dump says."""
+    source: str | None
+    """The line of the user's program, where the dump has it."""
+    layer: str
+    """Of the model; empty where the names tell none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComputationStatistics:
+    """One computation that runs: the entry, a loop's body, a branch."""
+
+    name: str
+    role: str
+    """`entry`, or how it is called: `while body`, `while condition`, `branch`, `call`…"""
+    turns: int
+    """How often its loops run it, as far as the dump says."""
+    instructions: int
+    kernels: int
+    opcodes: dict[str, int]
+    """Opcode to count, most frequent first."""
+    cost: Cost
+    """With all it calls; a loop counts one turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleStatistics:
+    """A module in figures."""
+
+    name: str
+    filename: str | None
+    stage: str
+    platform: str | None
+    instructions: int
+    """Of all computations, the insides of fusions too."""
+    opcodes: dict[str, int]
+    kernels: int
+    fusions: dict[str, int]
+    """Fusions among the kernels by kind."""
+    cost: Cost
+    computations: tuple[ComputationStatistics, ...]
+    """Those that run, the entry first."""
+    fusion_bodies: int
+    applied_computations: int
+    """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
+    heaviest: tuple[KernelStatistics, ...]
+    """By bytes accessed, then by flops, of all turns."""
+
+
+def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu") -> ModuleStatistics:
+    """The figures of `module`, with that many of its heaviest kernels; None for all."""
+    costs = CostAnalysis()
+    total = costs.computation(module.entry)
+    running = launched_computations(module)
+    bodies = sum(c.fusion is not None for c in module.computations)
+    often = turns(module)
+    kernels = [(k, often[c]) for c in running for k in iter_kernels(c)]
+
+    def weight(kernel: tuple[Instruction, int]) -> tuple[float, float]:
+        cost = costs.instruction(kernel[0])
+        return -cost.bytes_accessed * kernel[1], -cost.flops * kernel[1]
+
+    ranked = sorted(kernels, key=weight)
+    stage = stage_of(module, target)
+    return ModuleStatistics(
+        module.name,
+        module.filename,
+        stage.name,
+        stage.platform,
+        sum(len(c) for c in module.computations),
+        _by_count(i.opcode for i in module.instructions()),
+        len(kernels),
+        _by_count(k.fusion_kind or "" for k, _ in kernels if k.opcode == "fusion"),
+        total,
+        tuple(
+            ComputationStatistics(
+                c.name,
+                _role(c),
+                often[c],
+                len(c),
+                sum(1 for _ in iter_kernels(c)),
+                _by_count(i.opcode for i in c),
+                costs.computation(c),
+            )
+            for c in running
+        ),
+        bodies,
+        len(module.computations) - bodies - len(running),
+        tuple(_kernel(k, costs.instruction(k), n, module) for k, n in ranked[:heaviest]),
+    )
+
+
+def operations_inside(instruction: Instruction) -> int:
+    """Operations a kernel holds, parameters, constants and tuples not counted."""
+    if instruction.opcode != "fusion":
+        return 1
+    silent = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast")
+    return sum(i.opcode not in silent for i in instruction.fused_computation)
+
+
+def _kernel(k: Instruction, cost: Cost, often: int, module: Module) -> KernelStatistics:
+    source = module.source_of(k)
+    home = k.computation.name if k.computation is not None else ""
+    return KernelStatistics(
+        k.name,
+        k.opcode,
+        k.fusion_kind,
+        home,
+        operations_inside(k),
+        cost,
+        often,
+        str(source) if source else None,
+        layer_of(k.op_name),
+    )
+
+
+def _by_count(names: Iterable[str]) -> dict[str, int]:
+    counted = Counter(names)
+    return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+_ROLES = {"body": "while body", "condition": "while condition", "to_apply": "call", "calls": "async"}
+
+
+def _role(computation: Computation) -> str:
+    if computation.is_entry:
+        return "entry"
+    for caller in computation.callers:
+        for attribute, callee in caller.called:
+            if callee is computation:
+                return "branch" if caller.opcode == "conditional" else _ROLES.get(attribute, attribute)
+    return "not called"

@@ -1,0 +1,1 @@
+"""`explain` of the dumps around XLA:TPU's fusion passes."""

@@ -1,0 +1,147 @@
+"""XLA:TPU, whose fusion passes are closed: what they did is read off the dumps before and after.
+
+Why they did it is not known. To compare, the passes of CPU and GPU are replayed on the same module, and asked
+about the same pairs of operations; that says how TPU differs, not what its rules are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.diff import FusionChange, ModuleDiff, diff
+from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file, is_corpus_case
+from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.dump_stages import TPU_PIPELINES
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.replay import replay
+from hlofuse.reports.common.facts import Facts, homes
+from hlofuse.reports.common.lineage import through_views
+from hlofuse.reports.common.model import RuleText
+from hlofuse.reports.common.refusals import told_of_kernels
+
+DEVICE = "h100_sxm"
+"""The GPU that is asked where none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two operations, the second of which uses the first, and whether one kernel holds both."""
+
+    producer: str
+    consumer: str
+    bytes_between: int
+    on_tpu: bool
+    elsewhere: dict[str, bool]
+    """By target."""
+    rules: dict[str, str | None]
+    """By target that keeps them apart: the rule; None where it settled nothing about the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class TpuPair:
+    """What XLA:TPU's fusion passes did to a module."""
+
+    module: str
+    before: str
+    after: str
+    kernels_before: int
+    kernels_after: int
+    kernels_elsewhere: dict[str, int]
+    """That the passes of other targets would leave of the same module."""
+    device: str
+    changes: tuple[FusionChange, ...]
+    edges: tuple[Edge, ...]
+    changed: int
+    """Edges left out: other passes changed an end of them in between."""
+    rules: dict[str, RuleText]
+
+
+def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None:
+    """The dumps before and after XLA:TPU's fusion passes, in a directory or around a file; None without."""
+    if path.is_dir() and is_corpus_case(path):
+        return _of_corpus(path)
+    if path.is_dir():
+        try:
+            return _of_dumps(DumpDirectory(path).pick(module))
+        except HlofuseError:
+            return None
+    if path.name.startswith(("before.hlo", "after.hlo")):
+        return _of_corpus(path.parent)
+    named = read_name(path)
+    if named is None:
+        return None
+    for dumped in DumpDirectory(path.parent).modules:
+        if (dumped.prefix, dumped.module_id, dumped.name) == (named.prefix, named.module_id, named.module):
+            return _of_dumps(dumped)
+    return None
+
+
+def _of_corpus(folder: Path) -> tuple[Path, Path] | None:
+    before, after = corpus_file(folder, "before"), corpus_file(folder, "after")
+    return (before, after) if before is not None and after is not None else None
+
+
+def _of_dumps(module: DumpedModule) -> tuple[Path, Path] | None:
+    mine = [f.path for f in module.between if f.pipeline in TPU_PIPELINES]
+    return (mine[0], mine[-1]) if len(mine) > 1 else None
+
+
+def compare_tpu(before: Module, after: Module, device: str = DEVICE) -> TpuPair:
+    """What was fused on TPU, and what the passes of CPU and of a GPU would have done with the same module."""
+    found = diff(before, after)
+    others = {}
+    for target, on in (("cpu", None), ("gpu", device)):
+        made = replay(before, target, device=on)
+        facts = Facts(made)
+        others[target] = facts, homes(facts), told_of_kernels(made, facts)
+    edges, changed, rules = [], 0, {}
+    for producer, consumer, size in _pairs(before):
+        on_tpu = _together(found, producer, consumer)
+        if on_tpu is None:
+            changed += 1
+            continue
+        fused, codes = {}, {}
+        for target, (facts, where, told) in others.items():
+            ours, theirs = where.get(producer.name, set()), where.get(consumer.name, set())
+            fused[target] = bool(ours & theirs)
+            if not fused[target]:
+                refusal = next((r for a in ours for b in theirs if (r := told.get((a, b)))), None)
+                codes[target] = refusal.rule if refusal is not None else None
+                if refusal is not None and refusal.rule is not None:
+                    rules[refusal.rule] = facts.rule(refusal.rule)
+        edges.append(Edge(producer.name, consumer.name, size, on_tpu, fused, codes))
+    return TpuPair(
+        before.name,
+        before.filename or "",
+        after.filename or "",
+        len(kernels(before)),
+        len(kernels(after)),
+        {target: len(facts.launched_after) for target, (facts, _, _) in others.items()},
+        device,
+        found.fusions,
+        tuple(edges),
+        changed,
+        rules,
+    )
+
+
+def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
+    """Kernels of the input, the second of which reads the first."""
+    launched = set(kernels(module))
+    for consumer in kernels(module):
+        for producer in dict.fromkeys(through_views(o) for o in consumer.operands):
+            if producer in launched:
+                yield producer, consumer, leaves_size(producer.shape)
+
+
+def _together(found: ModuleDiff, producer: Instruction, consumer: Instruction) -> bool | None:
+    """One fusion holds both; None where one of the two is no longer there."""
+    ours, theirs = found.after_of(producer), found.after_of(consumer)
+    if not ours or not theirs:
+        return None
+    return bool({p.fusion for p in ours if p.fusion} & {p.fusion for p in theirs if p.fusion})

@@ -1,0 +1,128 @@
+"""What comes out of a verification: data; renderers are beside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A kernel on one side of a difference."""
+
+    name: str
+    opcode: str
+    kind: str | None
+    shape: str
+    computation: str
+    operands: tuple[str, ...]
+    contents: tuple[str, ...]
+    """Opcodes of the operations inside a fusion, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place where the two sides part."""
+
+    pass_name: str | None
+    """The pass after which it shows; None where only the end was compared."""
+    ours: Side | None
+    """None: XLA has one more."""
+    xla: Side | None
+    """None: we have one more."""
+    decision: str | None = None
+    """Our last decision about that kernel, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassVerdict:
+    """The modules after one pass compared."""
+
+    name: str
+    exact: bool
+    """The same kernels, also in the order of multi-output fusions' results (L1x)."""
+    partition: bool
+    """The same kernels up to that order (L1)."""
+    changed_ours: bool
+    changed_xla: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepDifference:
+    """The first entry of XLA's record that is not ours."""
+
+    kind: str
+    """choice, fusion, priority or refusal."""
+    fusions: int
+    """Fusions made before."""
+    producer: str
+    xla: str | None
+    ours: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordVerdict:
+    """Our decisions against XLA's own record of PriorityFusion."""
+
+    in_order: bool
+    """The same fusions in the same order (L2)."""
+    any_order: bool
+    priorities: int
+    """XLA's priorities that are ours to 1e-3 (L3)."""
+    priorities_total: int
+    refusals: int
+    """XLA's refusals that are ours word for word (L4)."""
+    refusals_total: int
+    difference: StepDifference | None
+    followed: bool = False
+    """XLA's choice among equal priorities was taken from the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One module: our replay against XLA's result."""
+
+    name: str
+    exact: bool
+    partition: bool
+    passes: tuple[PassVerdict, ...]
+    """Passes whose result could be compared."""
+    fusion_names: int
+    """Fusions made by the passes that are named as XLA names them."""
+    fusions: int
+    """Fusions XLA's passes made."""
+    kernels: int
+    difference: Difference | None
+    error: str | None
+    """Why there was no comparison; everything else then says nothing."""
+    seconds: float
+    """Time the replay took."""
+    record: RecordVerdict | None = None
+    """None where XLA left no record of its steps."""
+    remark: str | None = None
+    """What may explain a difference: files of other moments than those that can be compared."""
+    not_dumped: tuple[str, ...] = ()
+    """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All modules."""
+
+    target: str
+    verdicts: tuple[Verdict, ...]
+    skipped: tuple[str, ...]
+    """Modules of a dump directory that lack the dumps to compare, with the reason."""
+
+    @property
+    def compared(self) -> list[Verdict]:
+        """Those without an error."""
+        return [v for v in self.verdicts if v.error is None]
+
+    @property
+    def exact(self) -> int:
+        return sum(v.exact for v in self.compared)
+
+    @property
+    def agrees(self) -> bool:
+        """Every module was compared, and every one is exact."""
+        return all(v.error is None and v.exact and all(p.exact for p in v.passes) for v in self.verdicts)

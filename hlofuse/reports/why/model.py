@@ -1,0 +1,86 @@
+"""The decisions about one instruction, or about a pair of them: plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlofuse.account import PairDetail
+from hlofuse.reports.common.model import Place, RuleText
+from hlofuse.trace import Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision; the same one taken again later is drawn together with it."""
+
+    pass_name: str
+    event: str
+    """`fuse`, `ineligible` or `rewrite`."""
+    steps: tuple[int, ...]
+    producer: str | None
+    """A name at that moment."""
+    consumer: str | None
+    fusion: str | None
+    created: bool
+    duplicated: bool
+    rule: RuleText
+    reason: str | None
+    """XLA's words."""
+    figures: Figures
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that happened to one instruction."""
+
+    subject: Place
+    fate: str
+    """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`, or
+    `inside` (part of `holder` all along)."""
+    kernels: tuple[Place, ...]
+    """The kernels it ended in."""
+    holds: tuple[str, ...]
+    """For a fusion: the instructions of the input inside."""
+    as_producer: tuple[Decision, ...]
+    """Going into its users."""
+    as_consumer: tuple[Decision, ...]
+    """Taking its operands in."""
+    rewrites: tuple[Decision, ...]
+    holder: Place | None = None
+    """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What was decided about a producer and a consumer."""
+
+    producer: Place
+    consumer: Place
+    swapped: bool
+    """They were named the other way round."""
+    outcome: str
+    """`fused`, `refused`, `does not pay` (allowed, but too dear), `not considered` (never asked) or
+    `apart` (no edge between them)."""
+    settled_by: Decision | None
+    decisions: tuple[Decision, ...]
+    shared: tuple[Place, ...]
+    """Kernels that hold both."""
+    producer_kernels: tuple[Place, ...]
+    consumer_kernels: tuple[Place, ...]
+    bytes_between: int
+    """Size of the producer's value, in bytes."""
+    path: tuple[str, ...] = ()
+    """`apart`: how the producer's value reaches the consumer, if it does."""
+    cost: PairDetail | None = None
+    """The estimates: of a fused pair at that step, of others in the final module."""
+    said_of: str | None = None
+    """The user that the verdict was about, where it is another: priority fusion takes all users or none."""
+    inside: tuple[tuple[str, str], ...] = ()
+    """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
+
+    @property
+    def forbidden(self) -> bool:
+        """A rule keeps the two apart, whatever they cost."""
+        return self.outcome == "refused" and not (self.settled_by and "us_fused" in self.settled_by.figures)
