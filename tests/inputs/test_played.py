@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,10 @@ import pytest
 from hlofuse import load
 from hlofuse.inputs.played import played_beside
 
+from ..fixtures import find_case
 from ..running import Run
 
-CASES = Path(__file__).parent.parent / "passes" / "gpu_cases"
+CASES = Path(__file__).parent.parent / "passes" / "cases"
 
 
 @pytest.fixture(params=["dump", "capture"])
@@ -25,9 +25,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             "module_0001.jit_broadcast_turned.0075.fusion.after_pipeline-start.before_variadic-op-splitter.txt",
             "module_0001.jit_broadcast_turned.0076.fusion.after_priority-fusion.before_cse.txt",
         )
-    ahead = CASES / "broadcast_turned.h100_sxm.hlo"
-    for source, name in zip((CASES / "broadcast_turned.hlo", ahead, ahead), names, strict=True):
-        shutil.copy(source, tmp_path / name)
+    case = find_case(CASES / "broadcasts.hlo", "broadcast_turned")
+    at_fusion = case.section("EXPECT", "h100_sxm")
+    for text, name in zip((case.text, at_fusion, at_fusion), names, strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
 

@@ -15,6 +15,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.reader import parse_module
 
+from ...fixtures import Case, read_cases
+
 _STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
 _TEXT = re.compile(r'\b(\w+): "((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r"\b(us_\w+): (\S+)")
@@ -31,7 +33,7 @@ class Priority:
 
 
 @dataclass(frozen=True)
-class Case:
+class Comparison:
     """A record beside what the model says, in XLA's single-precision microseconds."""
 
     record: Priority
@@ -61,7 +63,7 @@ def read_priorities(text: str) -> dict[str, Priority]:
     return first
 
 
-def compare(module: Module, model: KernelModel, priorities: dict[str, Priority]) -> Iterator[Case]:
+def compare(module: Module, model: KernelModel, priorities: dict[str, Priority]) -> Iterator[Comparison]:
     """The first priorities that involve no generic Triton fusion, which is costed by tiles."""
     for computation in module.computations:
         if computation.fusion is not None:
@@ -73,7 +75,7 @@ def compare(module: Module, model: KernelModel, priorities: dict[str, Priority])
             if any(is_generic_triton_fusion(i) for i in (producer, *producer.users)):
                 continue
             fused, unfused = full_sums(model, producer)
-            yield Case(record, producer.opcode, microseconds(fused), microseconds(unfused))
+            yield Comparison(record, producer.opcode, microseconds(fused), microseconds(unfused))
 
 
 def full_sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
@@ -95,17 +97,17 @@ def load_case(folder: Path) -> tuple[Module, dict[str, Priority]]:
     return parse_module(source.read_text(), str(source)), read_priorities(record)
 
 
-def device_of(name: str) -> DeviceDescription:
-    """The device a compact module was compiled for; `b200_129` is a B200 with CUDA 12.9."""
-    device = name.partition("-")[0]
-    if device == "b200_129":
-        return load_device("b200").with_overrides({"toolkit_version": "12.9.1"})
-    return load_device(device)
+COMPACT = read_cases(Path(__file__).parent / "modules")
+"""Modules with records of XLA's: producer, consumers, us_fused, us_unfused."""
 
 
-def load_compact(name: str) -> tuple[Module, dict[str, Priority]]:
-    """A module of `modules/`, named by device and program, with its records."""
-    source = Path(__file__).parent / "modules" / f"{name}.hlo"
-    records = json.loads(source.with_suffix(".json").read_text())
-    priorities = {r[0]: Priority(r[0], tuple(r[1]), fp32(r[2]), fp32(r[3])) for r in records}
-    return parse_module(source.read_text(), source.name), priorities
+def device_of(case: Case) -> DeviceDescription:
+    """The device a compact module was compiled for; keys other than `device` override its numbers."""
+    overrides = {key: value for key, value in case.options.items() if key != "device"}
+    return load_device(case.options["device"]).with_overrides(overrides)
+
+
+def load_compact(case: Case) -> tuple[Module, dict[str, Priority]]:
+    """A compact module with its records."""
+    records = json.loads(case.section("PRIORITIES"))
+    return case.module(), {r[0]: Priority(r[0], tuple(r[1]), fp32(r[2]), fp32(r[3])) for r in records}

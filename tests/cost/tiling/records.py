@@ -29,6 +29,8 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.reader import parse_module
 
+from ...fixtures import Case
+
 KERNEL_LAUNCH = 4000
 _STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
 _TEXT = re.compile(r'\b(\w+): "((?:[^"\\]|\\.)*)"')
@@ -71,17 +73,18 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda m: plain.get(m[1], m[0]), text)
 
 
-def load_compact(path: Path) -> tuple[Module, dict[str, Step]]:
-    """A module kept with the tests: `NAME.hlo`, and in `NAME.json` what XLA recorded first for a producer:
-    us_fused and us_unfused, or the reason of a refusal."""
+def load_compact(case: Case) -> tuple[Module, dict[str, Step]]:
+    """A module kept with the tests. PRIORITIES has what XLA recorded first for a producer: us_fused and
+    us_unfused, or the reason of a refusal.
+    """
     first: dict[str, Step] = {}
-    for producer, said in json.loads(path.with_suffix(".json").read_text()).items():
+    for producer, said in json.loads(case.section("PRIORITIES")).items():
         if isinstance(said, str):
             first[producer] = Step("producer_ineligible", {"reason": [said]}, {})
         else:
             numbers = {"us_fused": fp32(said[0]), "us_unfused": fp32(said[1])}
             first[producer] = Step("update_priority", {}, numbers)
-    return parse_module(path.read_text(), path.name), first
+    return case.module(), first
 
 
 def load(folder: Path) -> tuple[Module, dict[str, Step]]:

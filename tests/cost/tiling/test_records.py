@@ -10,29 +10,29 @@ from pathlib import Path
 import pytest
 
 from hlofuse.cost.gpu import load_device
-from hlofuse.ir.text.reader import parse_module
 
+from ...fixtures import Case, read_cases
 from .records import Checker, load, load_compact
 
 HERE = Path(__file__).parent
-MODULES = sorted((HERE / "modules").glob("*.hlo"))
-FUSED = sorted((HERE / "fused").glob("*.hlo"))
+MODULES = read_cases(HERE / "modules")
+FUSED = read_cases(HERE / "fused.hlo")
 CORPUS = HERE.parents[3] / "shared" / "corpus"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
-def test_first_records_of_compact_modules(path: Path) -> None:
-    checker = Checker(load_device(path.stem.partition("-")[0]))
-    module, steps = load_compact(path)
-    checker.check(path.stem, module, steps)
+@pytest.mark.parametrize("case", MODULES, ids=str)
+def test_first_records_of_compact_modules(case: Case) -> None:
+    checker = Checker(load_device(case.options["device"]))
+    module, steps = load_compact(case)
+    checker.check(case.name, module, steps)
     assert checker.wrong == []
     assert sum(n for what, n in checker.counts.items() if what.endswith(" ok")) == len(steps)
 
 
-@pytest.mark.parametrize("path", FUSED, ids=lambda p: p.stem)
-def test_tile_sizes_of_fusions_that_xla_made(path: Path) -> None:
-    checker = Checker(load_device(path.stem.partition("-")[0]))
-    checker.made(path.stem, None, parse_module(path.read_text(), path.name))
+@pytest.mark.parametrize("case", FUSED, ids=str)
+def test_tile_sizes_of_fusions_that_xla_made(case: Case) -> None:
+    checker = Checker(load_device(case.options["device"]))
+    checker.made(case.name, None, case.module())
     assert checker.wrong == []
     assert checker.counts["tiles ok"] == 1
 

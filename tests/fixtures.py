@@ -1,0 +1,104 @@
+"""Fixture files: several cases in one text file, each with XLA's answer beside its input.
+
+    Text before the first case is a comment.
+
+    // CASE name key=value key=value
+    HloModule input ...
+
+    // EXPECT h100_sxm v100
+    HloModule answer ...
+
+A line `// WORD label ...` with a word in capitals starts a section; the lines up to the next one are its text.
+The text under CASE is the input. Which keys and sections a folder uses is said in the test beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hlofuse.ir.module import Module
+from hlofuse.ir.text.reader import parse_module
+
+_MARKER = re.compile(r"// ([A-Z]+)((?: \S+)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case of a file. `sections` maps a word and each of its labels to text: ("EXPECT", "v100")."""
+
+    path: Path
+    name: str
+    options: dict[str, str]
+    text: str
+    sections: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.path.stem}-{self.name}"
+
+    def module(self) -> Module:
+        """The input, parsed anew."""
+        return parse_module(self.text, f"{self.name}.hlo")
+
+    def section(self, word: str, label: str = "") -> str:
+        """The text of a section; empty if the case has none."""
+        return self.sections.get((word, label), "")
+
+    def expected(self, label: str = "") -> Module:
+        """XLA's answer, parsed anew."""
+        return parse_module(self.sections["EXPECT", label], f"{self.name}.{label}.hlo")
+
+    def values(self, key: str) -> frozenset[str]:
+        """A list in the header: `key=A,B`."""
+        return frozenset(filter(None, self.options.get(key, "").split(",")))
+
+
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a file, or of every `.hlo` file in a folder."""
+    if path.is_dir():
+        return [case for file in sorted(path.glob("*.hlo")) for case in read_cases(file)]
+    cases: dict[str, Case] = {}
+    for word, labels, text in _sections(path.read_text(encoding="utf-8")):
+        if word == "CASE":
+            name, *pairs = labels
+            options = dict(pair.split("=", 1) for pair in pairs)
+            assert name not in cases, f"{path}: {name} is there twice"
+            case = cases[name] = Case(path, name, options, text)
+        else:
+            case.sections.update({(word, label): text for label in labels or [""]})
+    return list(cases.values())
+
+
+def find_case(path: Path, name: str) -> Case:
+    """The case of that name in a file."""
+    return next(case for case in read_cases(path) if case.name == name)
+
+
+def write_section(path: Path, name: str, word: str, text: str) -> None:
+    """Replace a section of a case. For what hlofuse says; XLA's answers come from XLA."""
+    assert word != "EXPECT"
+    lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    first = next(n for n, line in enumerate(lines) if (line + " ").startswith(f"// CASE {name} "))
+    start = next(n for n in range(first, len(lines)) if lines[n] == f"// {word}") + 1
+    stop = next((n for n in range(start, len(lines)) if _MARKER.fullmatch(lines[n])), len(lines))
+    lines[start:stop] = [*text.rstrip("\n").split("\n"), *([""] if stop < len(lines) else [])]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def case_text(header: str, sections: Iterable[tuple[str, str]]) -> str:
+    """A case as it stands in a file: its header line, then (marker, text) of each section, input first."""
+    return "\n".join(f"// {marker}\n{text.strip(chr(10))}\n" for marker, text in [(header, ""), *sections])
+
+
+def _sections(text: str) -> Iterable[tuple[str, list[str], str]]:
+    found: list[tuple[str, list[str], list[str]]] = []
+    for line in text.split("\n"):
+        if marker := _MARKER.fullmatch(line):
+            found.append((marker[1], marker[2].split(), []))
+        elif found:
+            found[-1][2].append(line)
+    for word, labels, lines in found:
+        body = "\n".join(lines).rstrip("\n")
+        yield word, labels, f"{body}\n" if body else ""
