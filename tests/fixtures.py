@@ -8,8 +8,8 @@
     // EXPECT h100_sxm v100
     HloModule answer ...
 
-A line `// WORD label ...` with a word in capitals starts a section; the lines up to the next one are its text.
-The text under CASE is the input. Which keys and sections a folder uses is said in the test beside it.
+A line `// WORD label ...` with one of `WORDS` starts a section, which ends at the next one. The text under
+CASE is the input. The test that reads a folder says which keys and sections its cases have.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ from pathlib import Path
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.reader import parse_module
 
+WORDS = {
+    "CASE": "a name, then options",
+    "EXPECT": "XLA's module after the passes tested",
+    "REFUSED": "XLA's reasons for refusals, one a line",
+    "PRIORITIES": "XLA's figures of PriorityFusion, as JSON",
+    "MESSAGE": "what hlofuse says; --update-golden rewrites it",
+}
 _MARKER = re.compile(r"// ([A-Z]+)((?: \S+)*)")
 
 
@@ -61,6 +68,7 @@ def read_cases(path: Path) -> list[Case]:
         return [case for file in sorted(path.glob("*.hlo")) for case in read_cases(file)]
     cases: dict[str, Case] = {}
     for word, labels, text in _sections(path.read_text(encoding="utf-8")):
+        assert word in WORDS, f"{path}: no section is named {word}"
         if word == "CASE":
             name, *pairs = labels
             options = dict(pair.split("=", 1) for pair in pairs)
@@ -76,20 +84,15 @@ def find_case(path: Path, name: str) -> Case:
     return next(case for case in read_cases(path) if case.name == name)
 
 
-def write_section(path: Path, name: str, word: str, text: str) -> None:
-    """Replace a section of a case. For what hlofuse says; XLA's answers come from XLA."""
-    assert word != "EXPECT"
+def write_message(case: Case, text: str) -> None:
+    """Replace the MESSAGE of a case. XLA's answers are never written by hlofuse."""
+    path = case.path
     lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-    first = next(n for n, line in enumerate(lines) if (line + " ").startswith(f"// CASE {name} "))
-    start = next(n for n in range(first, len(lines)) if lines[n] == f"// {word}") + 1
+    first = next(n for n, line in enumerate(lines) if (line + " ").startswith(f"// CASE {case.name} "))
+    start = next(n for n in range(first, len(lines)) if lines[n] == "// MESSAGE") + 1
     stop = next((n for n in range(start, len(lines)) if _MARKER.fullmatch(lines[n])), len(lines))
     lines[start:stop] = [*text.rstrip("\n").split("\n"), *([""] if stop < len(lines) else [])]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def case_text(header: str, sections: Iterable[tuple[str, str]]) -> str:
-    """A case as it stands in a file: its header line, then (marker, text) of each section, input first."""
-    return "\n".join(f"// {marker}\n{text.strip(chr(10))}\n" for marker, text in [(header, ""), *sections])
 
 
 def _sections(text: str) -> Iterable[tuple[str, list[str], str]]:

@@ -12,7 +12,7 @@ import pytest
 from hlofuse.ir import HloParseError
 from hlofuse.ir.text.grammar import parse_module
 
-from ..fixtures import Case, read_cases, write_section
+from ..fixtures import Case, read_cases, write_message
 
 ERRORS = read_cases(Path(__file__).with_name("errors"))
 
@@ -23,7 +23,7 @@ def test_message(request: pytest.FixtureRequest, case: Case) -> None:
         parse_module(case.text, f"{case.name}.hlo")
     message = f"{caught.value}\n"
     if request.config.getoption("--update-golden"):
-        write_section(case.path, case.name, "MESSAGE", message)
+        write_message(case, message)
     else:
         assert message == case.section("MESSAGE")
 

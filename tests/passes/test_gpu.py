@@ -89,6 +89,11 @@ def test_a_pass_changes_a_module_as_xla_does(device: str) -> None:
         assert any(same_structure(left_by(step, texts["given"]), truth) for step in variants), case
 
 
+def test_labels_of_small_cases_are_devices() -> None:
+    assert {label for case in CASES for _, label in case.sections} == {"cpu", *DEVICES}
+    assert all(case.sections for case in CASES)
+
+
 @pytest.mark.parametrize(("case", "device"), GPU_CASES, ids=str)
 def test_a_small_case_comes_out_as_xla_has_it(case: Case, device: str) -> None:
     out = prepare(case.module(), "gpu", load_device(device))
