@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,10 +59,13 @@ def test_users_are_in_the_order_of_xlas_memory(folder: Path) -> None:
 
 def test_the_text_alone_can_be_asked_for(hlofuse: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the text alone comes to may be the same: that nothing is repeated tells."""
-    repeated = []
-    monkeypatch.setattr(
-        "hlofuse.inputs.played.played_beside", lambda *asked: repeated.append(asked) or played_beside(*asked)
-    )
+    repeated: list[object] = []
+
+    def counted(*asked: Any) -> Any:
+        repeated.append(asked)
+        return played_beside(*asked)
+
+    monkeypatch.setattr("hlofuse.inputs.played.played_beside", counted)
     asked = ("replay", folder, "--target", "gpu", "--device", "h100_sxm", "-o", folder / "out.hlo")
     for more, times in (((), 1), (("--ids", "none"), 0)):
         repeated.clear()

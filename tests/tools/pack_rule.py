@@ -1,6 +1,7 @@
 """Append a case to tests/rules/CODE.hlo, as XLA answered it.
 
-    pack_rule.py CASE CODE NAME --device D [--applied CODE]... [--not-applied CODE]... [--refused REASON]...
+    python -m tests.tools.pack_rule CASE CODE NAME --device D
+        [--applied CODE]... [--not-applied CODE]... [--refused REASON]...
 
 CASE holds before.hlo and after.hlo. XLA's record of the case must hold each `--refused`.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pack_gpu import lean
+from .pack_gpu import lean
 
 RULES = Path(__file__).parent.parent / "rules"
 

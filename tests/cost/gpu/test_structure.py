@@ -71,7 +71,17 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 def _figures(summary: Summary) -> dict[str, object]:
     """Everything two ways to the same structure have to agree on."""
-    apart = ("number", "atom", "operands", "reads", "launch", "estimates", "roots", "granule", "inside")
+    apart: tuple[str, ...] = (
+        "number",
+        "atom",
+        "operands",
+        "reads",
+        "launch",
+        "estimates",
+        "roots",
+        "granule",
+        "inside",
+    )
     apart += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
     known = [name for name, x in vars(Summary).items() if isdatadescriptor(x) and not name.startswith("__")]
     figures = {name: getattr(summary, name) for name in known if name not in apart}
