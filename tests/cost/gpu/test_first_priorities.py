@@ -11,11 +11,12 @@ import pytest
 
 from hlofuse.cost.gpu import KernelModel, load_device
 from hlofuse.ir.module import Module
+from hlofuse.trace.priority_record import PriorityStep
 
 from ...fixtures import Case
-from .first_priorities import COMPACT, Comparison, Priority, compare, device_of, load_case, load_compact
+from ..records import CORPUS, device_of, first_priorities, load_corpus_case
+from .first_priorities import COMPACT, Comparison, compare, load_compact
 
-CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 DEVICES = ("v100", "h100_sxm", "a100_sxm_40", "b200")
 
 
@@ -44,6 +45,6 @@ def test_the_whole_corpus_agrees_to_the_tick(device: str) -> None:
     assert checked > 1900
 
 
-def _with_model(folder: Path, device: str) -> tuple[Module, KernelModel, dict[str, Priority]]:
-    module, priorities = load_case(folder)
-    return module, KernelModel(load_device(device)), priorities
+def _with_model(folder: Path, device: str) -> tuple[Module, KernelModel, dict[str, PriorityStep]]:
+    module, steps = load_corpus_case(folder)
+    return module, KernelModel(load_device(device)), first_priorities(steps)

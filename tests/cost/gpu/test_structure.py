@@ -20,7 +20,8 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused
 
 from ...fixtures import Case
-from .first_priorities import COMPACT, device_of, load_compact
+from ..records import device_of
+from .first_priorities import COMPACT, load_compact
 
 V100 = load_device("v100")
 _FUSED = frozenset({"broadcast", "reduce", "transpose", "slice", "concatenate", "pad", "reverse", "gather"})

@@ -10,7 +10,8 @@ from hlofuse.cost.gpu.terms import operand_reads, pair_operand_reads
 from hlofuse.ir.text.reader import parse_module
 
 from ...fixtures import Case
-from .first_priorities import COMPACT, device_of, load_compact
+from ..records import device_of
+from .first_priorities import COMPACT, load_compact
 
 
 @pytest.mark.parametrize("case", COMPACT, ids=str)

@@ -12,19 +12,19 @@ import pytest
 from hlofuse.cost.gpu import load_device
 
 from ...fixtures import Case, read_cases
-from .records import Checker, load, load_compact
+from ..records import CORPUS, first_steps, load_corpus_case, steps_of
+from .records import Checker
 
 HERE = Path(__file__).parent
 MODULES = read_cases(HERE / "modules")
 FUSED = read_cases(HERE / "fused.hlo")
-CORPUS = HERE.parents[3] / "shared" / "corpus"
 
 
 @pytest.mark.parametrize("case", MODULES, ids=str)
 def test_first_records_of_compact_modules(case: Case) -> None:
     checker = Checker(load_device(case.options["device"]))
-    module, steps = load_compact(case)
-    checker.check(case.name, module, steps)
+    steps = first_steps(steps_of(case))
+    checker.check(case.name, case.module(), steps)
     assert checker.wrong == []
     assert sum(n for what, n in checker.counts.items() if what.endswith(" ok")) == len(steps)
 
@@ -43,7 +43,8 @@ def test_the_whole_corpus(device: str) -> None:
     checker = Checker(load_device(device))
     for folder in sorted((CORPUS / f"gpu-{device}").iterdir()):
         if (folder / "priority_fusion.txtpb").exists():
-            checker.check(folder.name, *load(folder))
+            module, steps = load_corpus_case(folder)
+            checker.check(folder.name, module, first_steps(steps))
             checker.check_made(folder.name, folder)
     assert checker.wrong == []
     assert checker.counts["priority ok"] + checker.counts["twin ok"] > 60
