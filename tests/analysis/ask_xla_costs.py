@@ -1,19 +1,18 @@
 """Have XLA count the modules of `cost_modules.py`; prints the table that the test compares with.
 
-Needs jax and jaxlib 0.11.1 (Python 3.12); what it prints belongs into `xla_costs.json`.
+`python -m tests.analysis.ask_xla_costs` needs jax and jaxlib 0.11.1; what it prints belongs into
+`xla_costs.json`.
 """
 
 import json
 import os
-import sys
-from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-sys.path.insert(0, str(Path(__file__).parent))
 
 import jax
-from cost_modules import MODULES
 from jaxlib import _hlo, _jax
+
+from .cost_modules import MODULES
 
 
 def main() -> None:

@@ -10,10 +10,12 @@ from hlofuse.diff import Added, Changed, FusionKind, Kind, Moved, Removed, diff
 from hlofuse.inputs import load
 from hlofuse.ir import HlofuseError, Instruction, Module, parse_module
 
+from ..running import find
+
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-def module(entry: str, *computations: str, header: str = ""):  # type: ignore[no-untyped-def]
+def module(entry: str, *computations: str, header: str = "") -> Module:
     lines = "\n".join(f"  {line.strip()}" for line in entry.strip().splitlines())
     return parse_module(
         f"HloModule m{header}\n\n" + "\n\n".join(computations) + f"\n\nENTRY e {{\n{lines}\n}}\n"
@@ -124,7 +126,7 @@ def test_what_joined_is_named_as_in_before() -> None:
 
 def test_where_an_instruction_ended_up() -> None:
     found = diff(UNFUSED, PAIRS)
-    place = found.after_of(UNFUSED.find("y"))
+    place = found.after_of(find(UNFUSED, "y"))
     assert [(p.instruction.name, p.fusion and p.fusion.name) for p in place] == [("b", "one")]
 
 

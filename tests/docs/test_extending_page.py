@@ -42,7 +42,7 @@ def test_the_pattern_matches() -> None:
 
 def test_the_entries_are_good() -> None:
     programs = [text for language, text in BLOCKS if language == "python" and "RULES" in text]
-    found = []
+    found: list[str] = []
     for program in programs:
         names: dict[str, Any] = {"PATTERN": PATTERN}
         exec(program, names)

@@ -235,8 +235,8 @@ def test_multi_output_fusions_have_times(samples: Path) -> None:
 def test_two_devices_and_the_number_that_makes_the_difference() -> None:
     module, here = parse_module(TOO_DEAR), load_device("h100_sxm")
     quick = replace(here, clock_rate_ghz=60.0)
-    observed = [observed_replay(module, replay_config("gpu", d)) for d in (here, quick)]
-    found = compare_devices(*observed, "jaxlib 0.11.1")
+    first, second = (observed_replay(module, replay_config("gpu", d)) for d in (here, quick))
+    found = compare_devices(first, second, "jaxlib 0.11.1")
     assert found.flipped
     for edge in found.flipped:
         assert edge.terms == (("clock_rate_ghz", here.clock_rate_ghz, 60.0),)

@@ -51,8 +51,10 @@ def test_a_fused_module_is_taken_as_it_is(hlofuse: Run, samples: Path) -> None:
             for moment in ("before", "after")
         )
         assert (before["replayed"], after["replayed"]) == (True, False)
-        strip = lambda r: sorted((k["run_by"], k["shape"], k["blocks"]) for k in r["kernels"])  # noqa: E731
-        assert strip(before) == strip(after)
+        first, second = (
+            sorted((k["run_by"], k["shape"], k["blocks"]) for k in r["kernels"]) for r in (before, after)
+        )
+        assert first == second
 
 
 def test_in_the_order_of_the_module(hlofuse: Run, samples: Path) -> None:

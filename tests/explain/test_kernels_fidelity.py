@@ -61,7 +61,7 @@ def named_after(kernel: Choice) -> str:
 @pytest.mark.parametrize("device", GPU)
 def test_on_gpu(device: str) -> None:
     count: Counter[str] = Counter()
-    differing = []
+    differing: list[tuple[object, ...]] = []
     for name in sorted(n for n in answered() if n.startswith(device)):
         thunks = answered()[name][1]
         for k in kernels_of(name):

@@ -103,7 +103,7 @@ def test_the_fate_of_each_kind_of_instruction(gpt2: Replay) -> None:
 
 def test_every_name_has_a_story(gpt2: Replay) -> None:
     for instruction in (*gpt2.before.instructions(), *gpt2.after.instructions()):
-        story(gpt2, instruction.name)
+        assert story(gpt2, instruction.name).fate
 
 
 def test_every_edge_has_an_answer(gpt2: Replay) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from hlofuse import load
 from hlofuse.inputs.ordered import replay_input, replayed_beside
-from hlofuse.ir import HlofuseError
+from hlofuse.ir import HlofuseError, parse_module
 
+from ..fixtures import find_case
 from ..running import Run
 
-CASES = Path(__file__).parent.parent / "passes" / "gpu_cases"
+CASE = find_case(Path(__file__).parent.parent / "passes" / "cases" / "broadcasts.hlo", "broadcast_turned")
 
 
 @pytest.fixture(params=["dump", "capture"])
@@ -27,9 +27,9 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             "module_0001.jit_broadcast_turned.0075.fusion.after_pipeline-start.before_variadic-op-splitter.txt",
             "module_0001.jit_broadcast_turned.0076.fusion.after_priority-fusion.before_cse.txt",
         )
-    ahead = CASES / "broadcast_turned.h100_sxm.hlo"
-    for source, name in zip((CASES / "broadcast_turned.hlo", ahead, ahead), names, strict=True):
-        shutil.copy(source, tmp_path / name)
+    at_fusion = CASE.section("EXPECT", "h100_sxm")
+    for text, name in zip((CASE.text, at_fusion, at_fusion), names, strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
 
@@ -79,7 +79,7 @@ def test_an_order_that_cannot_be_had_is_an_error(hlofuse: Run, folder: Path) -> 
     assert result.status == 2
     assert "--order xla asks for XLA's ids" in result.err
     with pytest.raises(HlofuseError, match="--order replayed asks for the module before optimizations"):
-        replay_input(load(CASES / "broadcast_turned.h100_sxm.hlo"), "gpu", None, order="replayed")
+        replay_input(parse_module(CASE.section("EXPECT", "h100_sxm")), "gpu", None, order="replayed")
 
 
 def test_a_broken_module_before_optimizations_is_passed_over(hlofuse: Run, folder: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_gpu_dump_directory(tmp_path: Path) -> None:
 
 def test_a_buffer_that_a_library_asks_for_tells_no_platform() -> None:
     """Eigenvalues on CUDA have it, too."""
-    from hlofuse.inputs.stage import platform_of
+    from hlofuse.inputs.platform import platform_of
 
     text = (
         'HloModule m\n\nENTRY e {\n  b = f32[8]{0} custom-call(), custom_call_target="AllocateBuffer"\n'

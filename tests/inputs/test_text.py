@@ -6,6 +6,7 @@ import gzip
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def write(tmp_path: Path, data: bytes, name: str = "m.hlo") -> Path:
     return path
 
 
-def refusal(path: object, **kwargs: int) -> str:
+def refusal(path: object, **kwargs: Any) -> str:
     with pytest.raises(HlofuseError) as e:
         read_text(str(path), **kwargs)
     return str(e.value)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from hypothesis import strategies as st
 
 from hlofuse.ir import Computation, Instruction, Module, Shape
@@ -27,7 +30,7 @@ def modules(draw: st.DrawFn, instructions: int = 14) -> Module:
     return module
 
 
-def edit(module: Module, draw: st.DrawFn) -> None:
+def edit(module: Module, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
     """One change of the kinds passes make, at a random place."""
     computation = module.entry
     known = computation.instructions

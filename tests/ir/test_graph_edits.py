@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +12,7 @@ from hlofuse.ir.fusing import fuse_in_place_of, turn_into_fusion
 from hlofuse.ir.replacing import set_attribute
 from hlofuse.ir.verifier import verify_module
 
-sys.path.insert(0, str(Path(__file__).parent))
-from random_graphs import F32, edit, modules
+from .random_graphs import F32, edit, modules
 
 
 @settings(max_examples=150, deadline=None)

@@ -36,7 +36,7 @@ def foreign_user(m: Module) -> None:
 
 
 def foreign_operand(m: Module) -> None:
-    m.find("n").operands[0] = m.find("a")  # type: ignore[union-attr,index]
+    m.find("n").operands[0] = m.find("a")  # type: ignore[union-attr,assignment]
 
 
 def double_user(m: Module) -> None:

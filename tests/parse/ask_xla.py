@@ -1,7 +1,7 @@
 """Ask XLA's parser about every case and write its verdicts down. Needs jaxlib (0.11.1, Python 3.12).
 
-python tests/parse/ask_xla.py          # fill in what is marked ?, report what has changed
-python tests/parse/ask_xla.py --write  # take over what has changed
+python -m tests.parse.ask_xla          # fill in what is marked ?, report what has changed
+python -m tests.parse.ask_xla --write  # take over what has changed
 """
 
 from __future__ import annotations
@@ -9,11 +9,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+from .cases import VERDICTS, Case, cases
 
-from cases import VERDICTS, Case, cases  # type: ignore[import-not-found]
+_ANSWER = """
+import json, sys
+from jaxlib import _hlo
+for text in json.load(sys.stdin):
+    try:
+        _hlo.hlo_module_from_text(text)
+        print("accept", flush=True)
+    except Exception:
+        print("reject", flush=True)
+"""
 
 
 def ask(texts: list[str]) -> list[str]:
@@ -25,7 +33,7 @@ def ask(texts: list[str]) -> list[str]:
     verdicts: list[str] = []
     while len(verdicts) < len(texts):
         child = subprocess.run(
-            [sys.executable, __file__, "--answer"],
+            [sys.executable, "-c", _ANSWER],
             input=json.dumps(texts[len(verdicts) :]),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -36,18 +44,6 @@ def ask(texts: list[str]) -> list[str]:
         if len(verdicts) < len(texts):
             verdicts.append("crash")
     return verdicts
-
-
-def answer() -> None:
-    """The other process: a verdict a line."""
-    from jaxlib import _hlo  # type: ignore[attr-defined]
-
-    for text in json.load(sys.stdin):
-        try:
-            _hlo.hlo_module_from_text(text)
-            print("accept", flush=True)
-        except Exception:
-            print("reject", flush=True)
 
 
 def main() -> None:
@@ -69,4 +65,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    answer() if "--answer" in sys.argv else main()
+    main()

@@ -1,4 +1,4 @@
-"""Messages for common mistakes: `errors/NAME.hlo` is the text, `errors/NAME.txt` what we say to it.
+"""Messages for common mistakes: each case of `errors/*.hlo` has the text, then our MESSAGE for it.
 
 `pytest --update-golden tests/parse/test_errors.py` writes the messages anew; read them before you commit.
 """
@@ -12,16 +12,20 @@ import pytest
 from hlofuse.ir import HloParseError
 from hlofuse.ir.text.build import parse_by_grammar as parse_module
 
-from ..running import Golden
+from ..fixtures import Case, read_cases, write_message
 
-ERRORS = sorted(Path(__file__).with_name("errors").glob("*.hlo"))
+ERRORS = read_cases(Path(__file__).with_name("errors"))
 
 
-@pytest.mark.parametrize("path", ERRORS, ids=lambda p: p.stem)
-def test_message(golden: Golden, path: Path) -> None:
+@pytest.mark.parametrize("case", ERRORS, ids=str)
+def test_message(request: pytest.FixtureRequest, case: Case) -> None:
     with pytest.raises(HloParseError) as caught:
-        parse_module(path.read_text(encoding="utf-8"), path.name)
-    golden(path.with_suffix(".txt"), f"{caught.value}\n")
+        parse_module(case.text, f"{case.name}.hlo")
+    message = f"{caught.value}\n"
+    if request.config.getoption("--update-golden"):
+        write_message(case, message)
+    else:
+        assert message == case.section("MESSAGE")
 
 
 def test_place_is_counted_from_one() -> None:

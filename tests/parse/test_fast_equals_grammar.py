@@ -13,9 +13,8 @@ import pytest
 from hlofuse.ir import HloParseError, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
 
-sys.path.insert(0, str(Path(__file__).parent))
-from cases import cases
-from same import differences
+from .cases import cases
+from .same import differences
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 CORPUS = os.environ.get("HLOFUSE_CORPUS")

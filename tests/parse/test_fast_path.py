@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from hlofuse.ir import HloParseError, parse_module
@@ -13,8 +10,7 @@ from hlofuse.ir.text.fallback import GrammarPieces
 from hlofuse.ir.text.fast import STRETCH, read_fast
 from hlofuse.ir.text.fast_path_miss import Declined
 
-sys.path.insert(0, str(Path(__file__).parent))
-from same import differences
+from .same import differences
 
 
 def long_module(odd: str, lines: int = 20_000, at: int | None = None) -> str:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hlofuse.ir import HloParseError, Module, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
 
-sys.path.insert(0, str(Path(__file__).parent))
-from cases import cases
+from .cases import cases
 
 TEXTS = [c.text for c in cases() if c.ours == "accept"]
 PIECES = st.one_of(
@@ -40,7 +39,7 @@ def damaged(draw: st.DrawFn) -> str:
         elif kind == 2:
             text = text[:stop] + text[start:stop] * draw(st.integers(1, 3)) + text[stop:]
         else:
-            other = draw(st.sampled_from(TEXTS))
+            other: str = draw(st.sampled_from(TEXTS))
             at = draw(st.integers(0, len(other)))
             text = text[:start] + other[at : at + 40] + text[stop:]
     return text

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
-
-from hlofuse.ir.attributes.parsers import parse_value
-from hlofuse.ir.text.build import parse_by_grammar as parse_module
-from hlofuse.ir.text.grammar import parse_attribute
-
-sys.path.insert(0, str(Path(__file__).parent))
-from cases import cases
 
 from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.groups import IotaGroups, MeshGroups, ReplicaGroups
 from hlofuse.ir.attributes.metadata import OpMetadata, ResultAccuracy, Statistics
+from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.attributes.sharding import NamedSharding, TileSharding, TupleSharding
 from hlofuse.ir.attributes.sparsity import SparsityConfig
 from hlofuse.ir.attributes.window import PaddingConfig, SliceRanges, Window
+from hlofuse.ir.text.build import parse_by_grammar as parse_module
+from hlofuse.ir.text.grammar import parse_attribute
+
+from .cases import cases
 
 PRINTED = (
     Window,

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
-from pathlib import Path
 
 import pytest
 
 from hlofuse.ir import HloParseError
 from hlofuse.ir.text.build import parse_by_grammar as parse_module
 
-sys.path.insert(0, str(Path(__file__).parent))
-from ask_xla import ask
-from cases import cases
+from .ask_xla import ask
+from .cases import cases
 
 ALL = list(cases())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,14 +33,14 @@ LARGEST = 20_000
 def every_pass() -> list[Pass]:
     """Each with all the options it has before fusion, and all fusion passes of all targets."""
     found: list[Pass] = []
-    for target, device in (("cpu", None), ("gpu", "h100_sxm"), ("gpu", "v100")):
-        tops = before_fusion(target, load_device(device) if device is not None else None)
+    for backend, device in (("cpu", None), ("gpu", "h100_sxm"), ("gpu", "v100")):
+        tops = before_fusion(backend, load_device(device) if device is not None else None)
         found += [p for top in tops for p in top.flattened()]
     single = [p for p in found if not isinstance(p, Pipeline | FixedPoint | UnimplementedPass)]
     for name, target in TARGETS.items():
         lists = [target.passes, *target.options.values(), *(a.passes for a in target.additions)]
         texts = dict.fromkeys(text for passes in lists for text in single_passes(passes))
-        context = {
+        context: dict[str, Any] = {
             "device": load_device("h100_sxm") if target.needs_device else None,
             "release": RELEASES[target.release],
         }

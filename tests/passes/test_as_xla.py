@@ -17,10 +17,12 @@ from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 
+from ..fixtures import Case, find_case, read_cases
 from ..tools.compare_simplifications import same_structure
 from .packed import archive
 
-CASES = sorted((Path(__file__).parent / "cases").glob("*.expected.hlo"))
+CASES = read_cases(Path(__file__).parent / "cases")
+CPU_CASES = [case for case in CASES if ("EXPECT", "cpu") in case.sections]
 PARTS = 8
 DIFFERENT = {
     "random_1003",  # a constant that is left out of the dump counts upwards
@@ -72,17 +74,16 @@ def test_a_pass_changes_a_module_as_xla_does(name: str) -> None:
         assert same_structure(module, parse_module(texts["left"]))
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.split(".")[0])
-def test_a_small_case_comes_out_as_xla_has_it(path: Path) -> None:
-    module = parse_module(path.with_name(path.name.replace(".expected", "")).read_text(encoding="utf-8"))
-    out = lower_to_fusion_input(module, "cpu")
+@pytest.mark.parametrize("case", CPU_CASES, ids=str)
+def test_a_small_case_comes_out_as_xla_has_it(case: Case) -> None:
+    out = lower_to_fusion_input(case.module(), "cpu")
     assert not out.left_alone
-    assert same_structure(out.module, parse_module(path.read_text(encoding="utf-8")))
+    assert same_structure(out.module, case.expected("cpu"))
 
 
 def test_a_broadcast_is_put_in_order_after_layout_assignment() -> None:
-    path = Path(__file__).parent / "gpu_cases" / "broadcast_out_of_order.hlo"
-    out = lower_to_fusion_input(parse_module(path.read_text(encoding="utf-8")), "cpu").module
+    case = find_case(Path(__file__).parent / "cases" / "broadcasts.hlo", "broadcast_out_of_order")
+    out = lower_to_fusion_input(case.module(), "cpu").module
     (broadcast,) = (i for i in out.instructions() if i.opcode == "broadcast")
     assert list(broadcast.dimensions) == [1, 2]
     (transpose,) = broadcast.operands

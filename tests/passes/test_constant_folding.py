@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.trace import Recorder
 
-from .test_gpu import FOLDER
+from ..fixtures import find_case
+
+FOLDING = Path(__file__).parent / "cases" / "constant_folding.hlo"
 
 
 def folded(text: str) -> Module:
@@ -20,7 +24,7 @@ def folded(text: str) -> Module:
 
 def test_an_element_of_a_choice_between_constants() -> None:
     """A choice that is known and made of what only the program says is worked out, another is not."""
-    module = folded((FOLDER / "constant_choice.hlo").read_text())
+    module = folded(find_case(FOLDING, "constant_choice").text)
     (left,) = [x for x in module.entry if x.opcode == "conditional"]
     assert left.operands[0].literal.canonical_text == "0"
 

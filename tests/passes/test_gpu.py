@@ -1,9 +1,9 @@
 """Ahead of fusion as XLA:GPU: whole programs, single passes and small cases, settled by XLA's own dumps.
 
 `tests/data/gpu-DEVICE-unoptimized.tar.xz` are made by `tests/tools/pack_simplifications.py`: the 63 programs
-of the corpus, random ones and the small ones, and of every pass a few modules that it changed. `gpu_cases`
-holds for each rewrite a small module as it is given to XLA and as it enters XLA's fusion passes; where that
-is the same for both devices, it is kept once.
+of the corpus, random ones and the small ones, and of every pass a few modules that it changed. `cases` holds
+for each rewrite a small module as it is given to XLA, and under EXPECT as it enters XLA's fusion passes: on
+`cpu` (`test_as_xla.py`) and on the devices that the label lists.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 
+from ..fixtures import Case, read_cases
 from ..tools.compare_simplifications import same_structure
 from .packed import archive
 
-FOLDER = Path(__file__).parent / "gpu_cases"
 DEVICES = ("h100_sxm", "v100")
-CASES = sorted(path.name.removesuffix(".hlo") for path in FOLDER.glob("*.hlo") if path.name.count(".") == 1)
-ONLY_H100 = {"groups_of_batches"}
-"""On V100 an unread convolution is laid out otherwise."""
+CASES = read_cases(Path(__file__).parent / "cases")
+GPU_CASES = [(case, label) for case in CASES for _, label in case.sections if label in DEVICES]
 PARTS = 4
 DIFFERENT = {
     "h100_sxm": {
@@ -91,18 +90,17 @@ def test_a_pass_changes_a_module_as_xla_does(device: str) -> None:
         assert any(same_structure(left_by(step, texts["given"]), truth) for step in variants), case
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", CASES)
-def test_a_small_case_comes_out_as_xla_has_it(name: str, device: str) -> None:
-    if device == "v100" and name in ONLY_H100:
-        pytest.skip("other passes change it there")
-    module = parse_module((FOLDER / f"{name}.hlo").read_text(encoding="utf-8"))
-    path = FOLDER / f"{name}.{device}.hlo"
-    expected = path if path.exists() else FOLDER / f"{name}.h100_sxm.hlo"
-    out = lower_to_fusion_input(module, "gpu", load_device(device))
+def test_labels_of_small_cases_are_devices() -> None:
+    assert {label for case in CASES for _, label in case.sections} == {"cpu", *DEVICES}
+    assert all(case.sections for case in CASES)
+
+
+@pytest.mark.parametrize(("case", "device"), GPU_CASES, ids=str)
+def test_a_small_case_comes_out_as_xla_has_it(case: Case, device: str) -> None:
+    out = lower_to_fusion_input(case.module(), "gpu", load_device(device))
     assert not out.left_alone
     assert same_structure(out.module, parse_module(print_module(out.module)))
-    assert same_structure(out.module, parse_module(_scratch_unknown(expected.read_text(encoding="utf-8"))))
+    assert same_structure(out.module, parse_module(_scratch_unknown(case.section("EXPECT", device))))
 
 
 def _scratch_unknown(text: str) -> str:

@@ -19,10 +19,12 @@ from hlofuse.replay import ReplayInput
 from hlofuse.replay.replay import replay
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord, PriorityStep
 
+from ..fixtures import find_case
 from ..pipelines.gpu_cases import cases
 from .packed import archive
 
-FOLDER = Path(__file__).parent / "gpu_cases"
+CASES = Path(__file__).parent / "cases"
+TURNED = find_case(CASES / "broadcasts.hlo", "broadcast_turned")
 H100 = load_device("h100_sxm")
 PROGRAMS = ("gpt2_train_step", "cartpole_unrolled_10", "attention_grad", "mlp_grad_bf16", "lstm_scan")
 """Of the first two the text ahead of fusion does not tell the order: merged duplicates left no trace."""
@@ -65,22 +67,20 @@ def test_users_of_a_broadcast_that_a_bitcast_turns() -> None:
     """XLA leaves the bitcast of a broadcast alone where the dimensions would change places; its record has
     the second product in front.
     """
-    unoptimized = parse_module((FOLDER / "broadcast_turned.hlo").read_text())
-    module = parse_module((FOLDER / "broadcast_turned.h100_sxm.hlo").read_text())
     wanted = {
         "broadcast.1.0": ["multiply.3.0", "multiply.1.0"],
         "broadcast.2": ["multiply.2.0", "multiply.4"],
         "slice.1.0": ["multiply.2.0", "multiply.1.0"],
         "slice.2": ["multiply.3.0", "multiply.4"],
     }
-    played = with_played_order(module, unoptimized, "gpu", H100)
+    played = with_played_order(TURNED.expected("h100_sxm"), TURNED.module(), "gpu", H100)
     assert played is not None
     assert users_in(played, wanted) == wanted
 
 
 def test_no_order_is_taken_from_another_program() -> None:
-    module = parse_module((FOLDER / "slices_sunk.h100_sxm.hlo").read_text())
-    other = parse_module((FOLDER / "slices_sunk.hlo").read_text().replace("power", "subtract"))
+    sunk = find_case(CASES / "slices_and_pads.hlo", "slices_sunk")
+    module, other = sunk.expected("h100_sxm"), parse_module(sunk.text.replace("power", "subtract"))
     assert with_played_order(module, other, "gpu", H100) is None
     assert with_played_order(module, other, "gpu-legacy", None) is None
 
@@ -116,9 +116,7 @@ api_version=API_VERSION_TYPED_FFI, backend_config={descending = false, batch_siz
 
 
 def test_a_replay_of_what_was_played_keeps_its_order() -> None:
-    played = lower_to_fusion_input(
-        parse_module((FOLDER / "broadcast_turned.hlo").read_text()), "gpu", H100
-    ).module
+    played = lower_to_fusion_input(TURNED.module(), "gpu", H100).module
     assert played.order_source == "replayed"
     # Nothing the replay does by itself comes between: with another order the first fusions are others.
     before = {i.name: [u.name for u in i.users] for i in played.entry}

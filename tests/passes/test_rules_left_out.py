@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hlofuse.analysis.release import JAXLIB_0_11_1
@@ -72,7 +74,7 @@ def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting:
         for producer in dict.fromkeys(consumer.operands):
             question = PriorityPair(producer, consumer, state)
 
-            def verdict(rules, question=question):  # type: ignore[no-untyped-def]
+            def verdict(rules: Any, question: PriorityPair = question) -> Any:
                 return first_verdict(rules, question, settings)
 
             alone = [verdict(OF_PRODUCER), verdict(OF_CONSUMER)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -185,9 +186,8 @@ def test_the_time_is_the_packages() -> None:
     kernel = found.replay.custom_kernels["add_exp"][1]
 
     def us(**work: int) -> float:
-        entry = replace(
-            SOFTPLUS, cost=lambda kernel, device: KernelCost(**{"bytes_read": 0, "bytes_written": 0} | work)
-        )
+        figures: dict[str, Any] = {"bytes_read": 0, "bytes_written": 0} | work
+        entry = replace(SOFTPLUS, cost=lambda kernel, device: KernelCost(**figures))
         return custom_kernel_time(entry, kernel, device).us
 
     assert us(flops=2 * 10**9) == pytest.approx(2 * us(flops=10**9), rel=1e-3)
@@ -323,7 +323,12 @@ def test_no_rule_allows_what_would_make_the_program_wrong() -> None:
 
 def test_a_match_shows_what_it_found() -> None:
     seen: list[Match] = []
-    replayed(module_of(PROGRAM), replace(SOFTPLUS, where=lambda match: seen.append(match) or True))
+
+    def where(match: Match) -> bool:
+        seen.append(match)
+        return True
+
+    replayed(module_of(PROGRAM), replace(SOFTPLUS, where=where))
     match = seen[0]
     assert {name: x.name for name, x in match.operands.items()} == {"x": "a", "y": "b"}
     assert {name: x.name for name, x in match.instructions.items()} == {

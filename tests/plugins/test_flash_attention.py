@@ -62,8 +62,9 @@ def run(environment: dict[str, str], *words: str) -> str:
     return done.stdout
 
 
-def explained(environment: dict[str, str], *words: str) -> dict:  # type: ignore[type-arg]
-    return json.loads(run(environment, "explain", *words, "--format", "json"))
+def explained(environment: dict[str, str], *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(environment, "explain", *words, "--format", "json"))
+    return found
 
 
 @pytest.mark.parametrize("target", GPT2)

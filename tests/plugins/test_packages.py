@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,8 +146,8 @@ BAD |= {
 
 @pytest.mark.parametrize("text", BAD)
 def test_a_bad_package_is_named_and_harms_nobody_else(
-    install, text: str, hlofuse: Run, samples: Path
-) -> None:  # type: ignore[no-untyped-def]
+    install: Any, text: str, hlofuse: Run, samples: Path
+) -> None:
     install("acme", text)
     before = samples / "cpu" / "softmax" / "before.hlo"
     result = hlofuse("explain", before, "--rules", "acme")

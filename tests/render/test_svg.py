@@ -195,8 +195,8 @@ def test_what_graphviz_dies_of_is_drawn_with_straight_edges(
 
 
 def test_without_graphviz_there_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.shutil, "which", lambda _: None)
-    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     drawing: Drawing = render(parse_module(FUSED))
     assert drawing.to_bytes("dot").startswith(b"digraph")
     with pytest.raises(HlofuseError, match=r"hlofuse\[render\]") as caught:

@@ -1,103 +1,58 @@
-"""One file isolates one rule: the module, what the rule says about it, and XLA's answer beside it.
+"""A file of cases isolates one rule: modules, what the rule says about them, and XLA's answers (EXPECT).
 
-The first lines of NAME.hlo are comments: the command, then `CODE settles` (some decision rests on the
-rule) or `CODE passes over` (none does), and `says REASON` where XLA's record of its steps gives that reason
-for a refusal. NAME.expected.hlo is what XLA made of the module.
+Keys of a case: `target`, `option`, `device`; `applied=CODE,…` (some decision rests on the rule) and
+`not_applied=CODE,…` (none does). REFUSED lists reasons that XLA's record of its steps gives for refusals.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from hlofuse.ir import parse_module
 from hlofuse.ir.verifier import verify_module as check_graph
-from hlofuse.replay import replay
+from hlofuse.replay import Replay, replay
 from hlofuse.reports.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
-from hlofuse.rules.settings import Settings
+from hlofuse.rules.settings import AS_XLA, Settings
 
-FOLDER = Path(__file__).parent
-FILES = sorted(
-    p.name.removesuffix(".hlo") for p in FOLDER.glob("*.hlo") if not p.name.endswith(".expected.hlo")
-)
-_COMMAND = re.compile(r"// replay --target ([\w-]+)(?: --option ([\w-]+))?(?: --device (\w+))?")
-_CLAIM = re.compile(r"// ([A-Z]+\d+) (settles|passes over)")
-_SAYS = re.compile(r"// says (.+)")
+from ..fixtures import Case, read_cases
+
+CASES = read_cases(Path(__file__).parent)
+KEYS = {"target", "option", "device", "applied", "not_applied"}
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    text: str
-    target: str
-    option: str | None
-    device: str | None
-    settles: frozenset[str]
-    passes_over: frozenset[str]
-    says: frozenset[str]
+def replayed(case: Case, settings: Settings = AS_XLA) -> Replay:
+    """The replay that the header asks for."""
+    option, device = case.options.get("option"), case.options.get("device")
+    return replay(case.module(), case.options["target"], option=option, device=device, settings=settings)
 
 
-def read(name: str) -> Question:
-    text = (FOLDER / f"{name}.hlo").read_text(encoding="utf-8")
-    head = [line for line in text.splitlines() if line.startswith("//")]
-    command = _COMMAND.fullmatch(head[0])
-    words = [m[1] for line in head[1:] if (m := _SAYS.fullmatch(line))]
-    claims = [_CLAIM.fullmatch(line) for line in head[1 : len(head) - len(words)]]
-    assert command, f"{name}: the first line is not a command"
-    assert claims, f"{name}: nothing is said about a rule"
-    assert all(claims), f"{name}: a comment is not a claim about a rule"
-    said = [(m[1], m[2]) for m in claims if m]
-    return Question(
-        text,
-        command[1],
-        command[2],
-        command[3],
-        frozenset(code for code, verb in said if verb == "settles"),
-        frozenset(code for code, verb in said if verb == "passes over"),
-        frozenset(words),
-    )
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_as_xla_answered(name: str) -> None:
-    question = read(name)
-    expected = parse_module((FOLDER / f"{name}.expected.hlo").read_text(encoding="utf-8"))
-    v = verify_module(
-        parse_module(question.text),
-        expected,
-        target=question.target,
-        option=question.option,
-        device=question.device,
-    )
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_as_xla_answered(case: Case) -> None:
+    assert case.options.keys() <= KEYS
+    target, option, device = case.options["target"], case.options.get("option"), case.options.get("device")
+    v = verify_module(case.module(), case.expected(), target=target, option=option, device=device)
     assert v.exact, str(v.difference)
     # On GPU ties go by unique ids, which a text does not carry, and names show which came first.
-    assert v.fusion_names == v.fusions or question.target == "gpu"
+    assert v.fusion_names == v.fusions or target == "gpu"
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_the_rule_speaks_or_does_not(name: str) -> None:
-    question = read(name)
-    module = parse_module(question.text)
-    events = replay(module, question.target, option=question.option, device=question.device).events
-    spoke = {e.rule for e in events}
-    assert question.settles <= spoke
-    assert not question.passes_over & spoke
-    assert question.says <= {e.reason for e in events}
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_rule_is_applied_or_not(case: Case) -> None:
+    events = replayed(case).events
+    applied = {e.rule for e in events}
+    assert case.values("applied") | case.values("not_applied")
+    assert case.values("applied") <= applied
+    assert not case.values("not_applied") & applied
+    assert set(case.section("REFUSED").splitlines()) <= {e.reason for e in events}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_rule_switched_off_says_nothing(name: str) -> None:
-    question = read(name)
-    module = parse_module(question.text)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_disabled_rule_is_never_applied(case: Case) -> None:
     rules = catalogue()
-    for code in sorted(c for c in question.settles if not rules[c].fixed):
-        settings = Settings(disabled=frozenset({code}))
-        result = replay(
-            module, question.target, option=question.option, device=question.device, settings=settings
-        )
+    for code in sorted(c for c in case.values("applied") if not rules[c].fixed):
+        result = replayed(case, Settings(disabled=frozenset({code})))
         assert code not in {e.rule for e in result.events}
         assert check_graph(result.after) == []
 
@@ -113,12 +68,16 @@ _ASKED_DIRECTLY = {
 }  # fmt: skip
 
 
-def test_every_rule_has_its_modules() -> None:
-    questions = [read(name) for name in FILES]
-    settled = frozenset().union(*(q.settles for q in questions))
-    passed_over = frozenset().union(*(q.passes_over for q in questions))
+def test_every_rule_has_its_cases() -> None:
+    applied = frozenset().union(*(case.values("applied") for case in CASES))
+    not_applied = frozenset().union(*(case.values("not_applied") for case in CASES))
     # Who runs a kernel is asked after fusion: tests/explain/test_kernel_rules.py.
     rules = {code for code, rule in catalogue().items() if not rule.runs}
-    assert settled | passed_over <= rules
-    assert rules - settled - _ASKED_DIRECTLY == set()
-    assert rules - passed_over - _ASKED_DIRECTLY == set()
+    assert applied | not_applied <= rules
+    assert rules - applied - _ASKED_DIRECTLY == set()
+    assert rules - not_applied - _ASKED_DIRECTLY == set()
+
+
+def test_a_file_holds_cases_of_its_rule() -> None:
+    for case in CASES:
+        assert case.path.stem in case.values("applied") | case.values("not_applied"), str(case)

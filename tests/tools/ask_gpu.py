@@ -111,6 +111,7 @@ class Compiler:
     def _call(self, offset: int, request: _Head) -> None:
         request.struct_size = ctypes.sizeof(request)
         address = c_void_p.from_address(self._api + offset).value
+        assert address is not None
         function = ctypes.CFUNCTYPE(c_void_p, c_void_p)(address)
         error = function(ctypes.addressof(request))
         if error and offset != _ERROR_MESSAGE:

@@ -1,7 +1,7 @@
 """Ask XLA:CPU what its fusion passes do; the answers are the truth that tests compare with.
 
-    ask_xla.py random FIRST LAST -o DIR [--option multi-output]
-    ask_xla.py hlo FILE.hlo... -o DIR [--option multi-output]
+    python -m tests.tools.ask_xla random FIRST LAST -o DIR [--option multi-output]
+    python -m tests.tools.ask_xla hlo FILE.hlo... -o DIR [--option multi-output]
 
 Each program or HLO module becomes a folder with before.hlo, NN-PASS.hlo for each fusion pass that changed
 something, and after.hlo. Needs jax and jaxlib; hlofuse itself is not used. XLA aborts on a few programs
@@ -34,7 +34,8 @@ _DUMP = re.compile(
 def compile_random(seeds: list[int]) -> None:
     """Child: compile random programs, leaving XLA's dumps."""
     import jax
-    from random_programs import random_program
+
+    from .random_programs import random_program
 
     for seed in seeds:
         function, shapes = random_program(seed)
@@ -100,7 +101,7 @@ def ask(kind: str, items: list[str], out: Path, flags: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         dump = f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text {flags}"
         environment = dict(os.environ, XLA_FLAGS=dump, JAX_PLATFORMS="cpu")
-        command = [sys.executable, __file__, "--child", kind, json.dumps(items)]
+        command = [sys.executable, "-m", "tests.tools.ask_xla", "--child", kind, json.dumps(items)]
         status = subprocess.run(command, env=environment).returncode
         if status == 0 or len(items) == 1:
             return collect(Path(folder), out, MULTI_OUTPUT_PASSES if MULTI_OUTPUT in flags else PASSES)

@@ -34,7 +34,7 @@ from hlofuse.trace import Recorder
 Runs = Iterator[tuple[Pass, DumpFile, DumpFile | None]]
 
 
-def runs(dumped: DumpedModule, pipelines: Sequence[Pipeline]) -> Runs:
+def runs(dumped: DumpedModule, pipelines: Sequence[Pass]) -> Runs:
     """Each run of a pass: the dump it was given, and the one it left if it changed anything."""
     known = {p.name for top in pipelines for p in top.flattened() if isinstance(p, Pipeline)}
     files = deque(f for f in dumped.between if f.pipeline in known)

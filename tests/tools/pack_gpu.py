@@ -1,6 +1,6 @@
 """Pack XLA:GPU's answers into tests/data/gpu.tar.xz, gpu-unusual.tar.xz and gpu-triton-multi-output.tar.xz.
 
-    pack_gpu.py OUT.tar.xz DEVICE=FOLDER... [--limit BYTES]
+    python -m tests.tools.pack_gpu OUT.tar.xz DEVICE=FOLDER... [--limit BYTES]
 
 Each FOLDER holds cases as XLA left them: before.hlo, NN-PASS.hlo, before.hlo.pb and priority_fusion.txtpb.
 What the passes do not look at (source tables, shardings) is left out, and of the proto
@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from packing import pack
-from wire import message, varint
-
 from hlofuse.inputs.unique_ids import read_unique_ids
 from hlofuse.ir.unique_ids import UniqueIds
+
+from .packing import pack
+from .wire import message, varint
 
 LIMIT = 1_450_000
 _TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(?:.+\n)*\n?", re.MULTILINE)
@@ -39,7 +39,7 @@ def lean_proto(ids: UniqueIds) -> bytes:
     """A proto that says no more than the ids."""
     computations = b""
     for name, computation in ids.computations.items():
-        elements = {n: (o, i) for (o, i), (_, n) in computation.elements.items()}
+        elements = {element.name: key for key, element in computation.elements.items()}
         body = message(1, name.encode())
         for instruction, number in computation.by_name.items():
             one = message(1, instruction.encode()) + varint(35 << 3) + varint(number)

@@ -1,6 +1,6 @@
 """Pack what XLA made of optimised modules into tests/data/kernels.tar.xz.
 
-    pack_kernels.py OUT.tar.xz DEVICE=FOLDER...
+    python -m tests.tools.pack_kernels OUT.tar.xz DEVICE=FOLDER...
 
 Each FOLDER is a dump directory of XLA's (`--xla_dump_to=FOLDER --xla_dump_hlo_as_text`), each DEVICE a name
 that `hlofuse devices` lists, or `cpu`. A case is the module after optimizations and what runs its
@@ -14,10 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from functools import partial
 from pathlib import Path
 
-from pack_gpu import lean
-from packing import write_archive
+from .pack_gpu import lean
+from .packing import write_archive
 
 LIMIT = 330_000
 _ANNOTATION = re.compile(r'profile_annotation: "([^"]*)"\s*thunk_id: (\d+)')
@@ -77,7 +78,7 @@ def main() -> None:
                     ("answer.json", json.dumps(answer, sort_keys=True).encode()),
                 ]
                 cases.append((len(text), f"{device}/{name}", files))
-    write_archive(a.out, [(name, lambda files=files: files) for _, name, files in sorted(cases)], LIMIT)
+    write_archive(a.out, [(name, partial(list, files)) for _, name, files in sorted(cases)], LIMIT)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Pack XLA:GPU 0.4.35's answers, priority fusion off, into tests/data/gpu-legacy.tar.xz.
 
-    pack_legacy.py OUT.tar.xz DEVICE=FOLDER...
+    python -m tests.tools.pack_legacy OUT.tar.xz DEVICE=FOLDER...
 
 Each FOLDER holds cases as XLA left them: before.hlo, NN-PIPELINE.PASS.hlo and decisions.log. What the
 passes do not look at is left out; the log is taken apart into decisions and terms of the cost model. Cases
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from decision_log import xla_decisions
-from pack_gpu import lean
-from packing import pack
+from .decision_log import xla_decisions
+from .pack_gpu import lean
+from .packing import pack
 
 LIMIT = 700_000
 _COSTS = ("Runtime data", "Read time unfused", "Compute time by", "Input access time by")

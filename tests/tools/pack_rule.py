@@ -1,8 +1,9 @@
-"""Make a file of tests/rules from a case as XLA answered it.
+"""Append a case to tests/rules/CODE.hlo, as XLA answered it.
 
-    pack_rule.py CASE NAME --device D [--settles CODE]... [--passes-over CODE]... [--says REASON]...
+    python -m tests.tools.pack_rule CASE CODE NAME --device D
+        [--applied CODE]... [--not-applied CODE]... [--refused REASON]...
 
-CASE holds before.hlo and after.hlo. `--says` is a refusal that XLA's record of the case must hold.
+CASE holds before.hlo and after.hlo. XLA's record of the case must hold each `--refused`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pack_gpu import lean
+from .pack_gpu import lean
 
 RULES = Path(__file__).parent.parent / "rules"
 
@@ -20,25 +21,31 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("case", type=Path)
+    parser.add_argument("code")
     parser.add_argument("name")
     parser.add_argument("--device", required=True)
-    parser.add_argument("--settles", action="append", default=[])
-    parser.add_argument("--passes-over", action="append", default=[])
-    parser.add_argument("--says", action="append", default=[])
+    parser.add_argument("--applied", action="append", default=[])
+    parser.add_argument("--not-applied", action="append", default=[])
+    parser.add_argument("--refused", action="append", default=[])
     a = parser.parse_args()
     record = (a.case / "priority_fusion.txtpb").read_text(encoding="utf-8")
-    for reason in a.says:
+    for reason in a.refused:
         if f'reason: "{reason}"' not in record:
             parser.error(f"XLA's record of {a.case} does not say {reason!r}")
-    head = [f"// replay --target gpu --device {a.device}"]
-    head += [f"// {code} settles" for code in a.settles]
-    head += [f"// {code} passes over" for code in a.passes_over]
-    head += [f"// says {reason}" for reason in a.says]
     before, after = (
         lean((a.case / f"{f}.hlo").read_text(encoding="utf-8"), metadata=False) for f in ("before", "after")
     )
-    (RULES / f"{a.name}.hlo").write_text("\n".join(head) + "\n" + before, encoding="utf-8")
-    (RULES / f"{a.name}.expected.hlo").write_text(after, encoding="utf-8")
+    header = f"// CASE {a.name} target=gpu device={a.device}"
+    header += "".join(
+        f" {key}={','.join(codes)}"
+        for key, codes in (("applied", a.applied), ("not_applied", a.not_applied))
+        if codes
+    )
+    refused = ["// REFUSED", *a.refused, ""] if a.refused else []
+    lines = [header, before.rstrip("\n"), "", *refused, "// EXPECT", after.rstrip("\n")]
+    file = RULES / f"{a.code}.hlo"
+    earlier = [file.read_text(encoding="utf-8")] if file.exists() else []
+    file.write_text("\n".join([*earlier, *lines]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

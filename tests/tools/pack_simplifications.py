@@ -1,6 +1,7 @@
 """What XLA did ahead of fusion, packed for tests/passes.
 
-    pack_simplifications.py OUT.tar.xz DUMP_DIR... [--target cpu] [--device h100_sxm] [--of-each 6]
+    python -m tests.tools.pack_simplifications OUT.tar.xz DUMP_DIR...
+        [--target cpu] [--device h100_sxm] [--of-each 6]
 
 DUMP_DIR is written by `--xla_dump_to` with `--xla_dump_hlo_pass_re=.*`. Of every program the module before
 optimizations and the one ahead of fusion; of every pass the smallest modules that it changed, each from
@@ -14,17 +15,17 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from compare_simplifications import runs, same_structure
-from measure_unoptimized import last_fused
-from pack_gpu import lean
-from packing import write_archive
-
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.base import Pass, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
+
+from .compare_simplifications import runs, same_structure
+from .measure_unoptimized import last_fused
+from .pack_gpu import lean
+from .packing import write_archive
 
 Case = tuple[str, Callable[[], list[tuple[str, bytes]]]]
 
@@ -44,7 +45,7 @@ def programs(modules: list[DumpedModule], target: str) -> Iterator[Case]:
         yield case(place, before=text_of(before), ahead=text_of(ahead))
 
 
-def passes(modules: list[DumpedModule], pipelines: Sequence[Pipeline], of_each: int) -> Iterator[Case]:
+def passes(modules: list[DumpedModule], pipelines: Sequence[Pass], of_each: int) -> Iterator[Case]:
     changed: dict[str, list[tuple[int, str, Path, Path, Pass]]] = {}
     for dumped in modules:
         seen: set[str] = set()

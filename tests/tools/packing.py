@@ -7,6 +7,7 @@ import io
 import lzma
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 
@@ -32,9 +33,7 @@ def pack(
         for before in Path(path).glob("*/before.hlo"):
             if answered(before.parent):
                 cases.append((before.stat().st_size, f"{device}/{before.parent.name}", before.parent))
-    write_archive(
-        a.out, [(name, lambda case=case: files_of(case)) for _, name, case in sorted(cases)], a.limit
-    )
+    write_archive(a.out, [(name, partial(files_of, case)) for _, name, case in sorted(cases)], a.limit)
 
 
 def write_archive(

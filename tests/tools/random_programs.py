@@ -42,7 +42,7 @@ class Choices:
     """Random picks among the values made so far."""
 
     def __init__(self, seed: float, values: list[Value]) -> None:
-        self.q = random.Random(seed)
+        self.q: Any = random.Random(seed)  # a list of JAX functions has no type of its own
         self.values = values
 
     def pick(self, wanted: Callable[[Value], bool] = lambda v: True) -> Value:
@@ -58,7 +58,8 @@ class Choices:
         return self.pick(lambda v: v.shape == a.shape and v.dtype == a.dtype)
 
     def axis(self, a: Value) -> int:
-        return self.q.randrange(a.ndim)
+        found: int = self.q.randrange(a.ndim)
+        return found
 
     def matrix(self) -> Value:
         return self.pick(lambda v: v.ndim == 2 and jnp.issubdtype(v.dtype, jnp.floating))

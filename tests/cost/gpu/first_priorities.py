@@ -1,67 +1,39 @@
-"""XLA's own record of PriorityFusion, read for what it computed before anything was fused."""
+"""What the model says of pairs before anything is fused, beside XLA's first record of each producer."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
-from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.text.reader import parse_module
+from hlofuse.trace.priority_record import PriorityStep
 
-_STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
-_TEXT = re.compile(r'\b(\w+): "((?:[^"\\]|\\.)*)"')
-_NUMBER = re.compile(r"\b(us_\w+): (\S+)")
+from ...fixtures import Case, read_cases
+from ..records import first_priorities, steps_of
 
-
-@dataclass(frozen=True)
-class Priority:
-    """One `update_priority` step."""
-
-    producer: str
-    consumers: tuple[str, ...]
-    us_fused: float
-    us_unfused: float
+COMPACT = read_cases(Path(__file__).parent / "modules")
 
 
 @dataclass(frozen=True)
-class Case:
+class Comparison:
     """A record beside what the model says, in XLA's single-precision microseconds."""
 
-    record: Priority
+    record: PriorityStep
     opcode: str
     us_fused: float
     us_unfused: float
 
     @property
     def agrees(self) -> bool:
-        return (self.us_fused, self.us_unfused) == (self.record.us_fused, self.record.us_unfused)
+        recorded = fp32(self.record.us_fused), fp32(self.record.us_unfused)
+        return (self.us_fused, self.us_unfused) == recorded
 
 
-def read_priorities(text: str) -> dict[str, Priority]:
-    """The first priority of every producer."""
-    first: dict[str, Priority] = {}
-    for kind, body in _STEP.findall(text):
-        if kind != "update_priority":
-            continue
-        names: dict[str, list[str]] = {}
-        for field, value in _TEXT.findall(body):
-            names.setdefault(field, []).append(value)
-        numbers = {field: fp32(float(value)) for field, value in _NUMBER.findall(body)}
-        producer = names["producer_name"][0]
-        consumers = tuple(names.get("consumer_names", ()))
-        record = Priority(producer, consumers, numbers.get("us_fused", 0.0), numbers.get("us_unfused", 0.0))
-        first.setdefault(producer, record)
-    return first
-
-
-def compare(module: Module, model: KernelModel, priorities: dict[str, Priority]) -> Iterator[Case]:
+def compare(module: Module, model: KernelModel, priorities: dict[str, PriorityStep]) -> Iterator[Comparison]:
     """The first priorities that involve no generic Triton fusion, which is costed by tiles."""
     for computation in module.computations:
         if computation.fusion is not None:
@@ -73,7 +45,7 @@ def compare(module: Module, model: KernelModel, priorities: dict[str, Priority])
             if any(is_generic_triton_fusion(i) for i in (producer, *producer.users)):
                 continue
             fused, unfused = full_sums(model, producer)
-            yield Case(record, producer.opcode, microseconds(fused), microseconds(unfused))
+            yield Comparison(record, producer.opcode, microseconds(fused), microseconds(unfused))
 
 
 def full_sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
@@ -87,25 +59,6 @@ def full_sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
     return fused, unfused
 
 
-def load_case(folder: Path) -> tuple[Module, dict[str, Priority]]:
-    """A corpus case: the module as it enters PriorityFusion, and the pass's record."""
-    dumps = sorted(f for f in folder.iterdir() if "sort-iota" in f.name)
-    source = dumps[0] if dumps else folder / "before.hlo"
-    record = (folder / "priority_fusion.txtpb").read_text()
-    return parse_module(source.read_text(), str(source)), read_priorities(record)
-
-
-def device_of(name: str) -> DeviceDescription:
-    """The device a compact module was compiled for; `b200_129` is a B200 with CUDA 12.9."""
-    device = name.partition("-")[0]
-    if device == "b200_129":
-        return load_device("b200").with_overrides({"toolkit_version": "12.9.1"})
-    return load_device(device)
-
-
-def load_compact(name: str) -> tuple[Module, dict[str, Priority]]:
-    """A module of `modules/`, named by device and program, with its records."""
-    source = Path(__file__).parent / "modules" / f"{name}.hlo"
-    records = json.loads(source.with_suffix(".json").read_text())
-    priorities = {r[0]: Priority(r[0], tuple(r[1]), fp32(r[2]), fp32(r[3])) for r in records}
-    return parse_module(source.read_text(), source.name), priorities
+def load_compact(case: Case) -> tuple[Module, dict[str, PriorityStep]]:
+    """A compact module with the priorities XLA recorded for it."""
+    return case.module(), first_priorities(steps_of(case))

@@ -11,23 +11,24 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.ir.graph import Module
+from hlofuse.trace.priority_record import PriorityStep
 
-from .first_priorities import Case, compare, device_of, load_case, load_compact
+from ...fixtures import Case
+from ..records import CORPUS, device_of, first_priorities, load_corpus_case
+from .first_priorities import COMPACT, Comparison, compare, load_compact
 
-HERE = Path(__file__).parent
-COMPACT = sorted(f.stem for f in (HERE / "modules").glob("*.hlo"))
-CORPUS = HERE.parents[3] / "shared" / "corpus"
 DEVICES = ("v100", "h100_sxm", "a100_sxm_40", "b200")
 
 
-def _told(cases: list[Case]) -> list[str]:
+def _told(cases: list[Comparison]) -> list[str]:
     return [f"{c.opcode} {c.record}: we say {c.us_fused}, {c.us_unfused}" for c in cases if not c.agrees]
 
 
-@pytest.mark.parametrize("name", COMPACT)
-def test_compact_modules_agree_to_the_tick(name: str) -> None:
-    module, priorities = load_compact(name)
-    cases = list(compare(module, KernelModel(device_of(name)), priorities))
+@pytest.mark.parametrize("case", COMPACT, ids=str)
+def test_compact_modules_agree_to_the_tick(case: Case) -> None:
+    module, priorities = load_compact(case)
+    cases = list(compare(module, KernelModel(device_of(case)), priorities))
     assert cases, "the module has records that concern no Triton fusion"
     assert _told(cases) == []
 
@@ -45,6 +46,6 @@ def test_the_whole_corpus_agrees_to_the_tick(device: str) -> None:
     assert checked > 1900
 
 
-def _with_model(folder: Path, device: str):  # type: ignore[no-untyped-def]
-    module, priorities = load_case(folder)
-    return module, KernelModel(load_device(device)), priorities
+def _with_model(folder: Path, device: str) -> tuple[Module, KernelModel, dict[str, PriorityStep]]:
+    module, steps = load_corpus_case(folder)
+    return module, KernelModel(load_device(device)), first_priorities(steps)

@@ -32,7 +32,9 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
     evaluated = []
     for _ in range(2):
         replay(module, "gpu", device=device, cache=known)
-        evaluated.append(known.of("CombinedModel", device, JAXLIB_0_11_1).tiling.evaluations)
+        tiling = known.of("CombinedModel", device, JAXLIB_0_11_1).tiling
+        assert tiling is not None
+        evaluated.append(tiling.evaluations)
     assert evaluated[0] == evaluated[1] > 0
 
 
@@ -41,6 +43,7 @@ def test_a_tiling_that_was_found_best_costs_what_it_would_cost_anew() -> None:
     device, known = load_device("h100_sxm"), KnownStructures()
     after = replay(module, "gpu", device=device, cache=known).after
     tiling = known.of("CombinedModel", device, JAXLIB_0_11_1).tiling
+    assert tiling is not None
     fusions = [x for x in after.entry if is_generic_triton_fusion(x)]
     assert fusions
     for fusion in fusions:

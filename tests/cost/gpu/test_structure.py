@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from inspect import isdatadescriptor
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,11 @@ from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused
 
-from .first_priorities import device_of, load_compact
+from ...fixtures import Case
+from ..records import device_of
+from .first_priorities import COMPACT, load_compact
 
 V100 = load_device("v100")
-COMPACT = sorted(f.stem for f in (Path(__file__).parent / "modules").glob("*.hlo"))
 _FUSED = frozenset({"broadcast", "reduce", "transpose", "slice", "concatenate", "pad", "reverse", "gather"})
 
 LAYERS = """HloModule layers
@@ -72,7 +72,17 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 def _figures(summary: Summary) -> dict[str, object]:
     """Everything two ways to the same structure have to agree on."""
-    apart = ("number", "atom", "operands", "reads", "launch", "estimates", "roots", "granule", "inside")
+    apart: tuple[str, ...] = (
+        "number",
+        "atom",
+        "operands",
+        "reads",
+        "launch",
+        "estimates",
+        "roots",
+        "granule",
+        "inside",
+    )
     apart += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
     known = [name for name, x in vars(Summary).items() if isdatadescriptor(x) and not name.startswith("__")]
     figures = {name: getattr(summary, name) for name in known if name not in apart}
@@ -122,11 +132,11 @@ def test_ticks_of_reading_go_over_from_a_pair_that_was_timed() -> None:
         assert model.summary(fusion).reads[how] == ticks
 
 
-@pytest.mark.parametrize("name", COMPACT)
-def test_composed_figures_are_walked_figures(name: str) -> None:
+@pytest.mark.parametrize("case", COMPACT, ids=str)
+def test_composed_figures_are_walked_figures(case: Case) -> None:
     """Fuse whatever XLA rated, as long as it is there, and look at every fusion both ways."""
-    module, priorities = load_compact(name)
-    model = KernelModel(device_of(name))
+    module, priorities = load_compact(case)
+    model = KernelModel(device_of(case))
     fused = 0
     for record in priorities.values():
         producer = module.find(record.producer)
@@ -144,9 +154,9 @@ def test_composed_figures_are_walked_figures(name: str) -> None:
 def test_what_a_consumer_keeps_of_its_launch_is_what_the_roots_of_both_say() -> None:
     """A model that does not know the consumer's own launch has to look at the roots."""
     kept: set[str] = set()
-    for name in COMPACT:
-        module, priorities = load_compact(name)
-        device = device_of(name)
+    for case in COMPACT:
+        module, priorities = load_compact(case)
+        device = device_of(case)
         model = KernelModel(device)
         for record in priorities.values():
             producer = module.find(record.producer)
@@ -194,9 +204,9 @@ def test_the_reduce_decides_the_emitter() -> None:
 def test_a_small_constant_leaves_every_emitter_as_it_is() -> None:
     """Why the last step of PriorityFusion need not ask for the launch of what it makes."""
     kinds: dict[tuple[str, str], int] = {}
-    for name in COMPACT:
-        module, _ = load_compact(name)
-        model = KernelModel(device_of(name))
+    for case in COMPACT:
+        module, _ = load_compact(case)
+        model = KernelModel(device_of(case))
         for constant in filter(is_small_constant, list(module.instructions())):
             for user in filter(may_be_fused, constant.users):
                 found = model.launch(user).kind, model.pair_launch(constant, user).kind

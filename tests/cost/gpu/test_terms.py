@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
@@ -12,15 +10,15 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.terms import operand_reads, pair_operand_reads
 from hlofuse.ir.text.reader import parse_module
 
-from .first_priorities import device_of, load_compact
+from ...fixtures import Case
+from ..records import device_of
+from .first_priorities import COMPACT, load_compact
 
-COMPACT = sorted(f.stem for f in (Path(__file__).parent / "modules").glob("*.hlo"))
 
-
-@pytest.mark.parametrize("name", COMPACT)
-def test_reads_add_up(name: str) -> None:
-    module, priorities = load_compact(name)
-    model = KernelModel(device_of(name))
+@pytest.mark.parametrize("case", COMPACT, ids=str)
+def test_reads_add_up(case: Case) -> None:
+    module, priorities = load_compact(case)
+    model = KernelModel(device_of(case))
     pairs = 0
     for record in priorities.values():
         producer = module.find(record.producer)

@@ -73,7 +73,7 @@ def test_two_slices_are_emitted_twice_and_read_apart() -> None:
         "  ROOT %r = f32[10]{0} add(%s, %t)",
         "f32[10]{0}",
     )
-    assert summary.utilization == [pytest.approx(0.2)]
+    assert list(summary.utilization) == pytest.approx([0.2])
     assert summary.operand_bytes == [80]
     # add and the slices once each, negate and the parameter for each of the two slices
     assert (summary.ir_size, list(summary.parameter_ir_size)) == (7.0, [2])

@@ -5,8 +5,6 @@ Only the first record of a producer is looked at: it was computed before anythin
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,11 +24,11 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.trace.priority_record import IneligibleStep, PriorityStep
+
+from ..records import FirstStep, load_corpus_case
 
 KERNEL_LAUNCH = 4000
-_STEP = re.compile(r"fusion_steps \{\n  (\w+) \{\n(.*?)\n  \}\n\}", re.DOTALL)
-_TEXT = re.compile(r'\b(\w+): "((?:[^"\\]|\\.)*)"')
-_NUMBER = re.compile(r"\b(us_\w+): (\S+)")
 _TRITON_REASONS = (
     "Fusion can not be tiled",
     "Unsupported ",
@@ -45,52 +43,6 @@ _TRITON_REASONS = (
     "F8E4M3FN",
     "S4 is",
 )
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of the record: what it is, and its fields."""
-
-    kind: str
-    texts: dict[str, list[str]]
-    numbers: dict[str, float]
-
-
-def read_steps(text: str) -> Iterator[Step]:
-    for kind, body in _STEP.findall(text):
-        texts: dict[str, list[str]] = {}
-        for name, value in _TEXT.findall(body):
-            texts.setdefault(name, []).append(_unescape(value))
-        yield Step(kind, texts, {name: fp32(float(value)) for name, value in _NUMBER.findall(body)})
-
-
-def _unescape(text: str) -> str:
-    plain = {"n": "\n", '"': '"', "\\": "\\", "'": "'", "t": "\t"}
-    return re.sub(r"\\(.)", lambda m: plain.get(m[1], m[0]), text)
-
-
-def load_compact(path: Path) -> tuple[Module, dict[str, Step]]:
-    """A module kept with the tests: `NAME.hlo`, and in `NAME.json` what XLA recorded first for a producer:
-    us_fused and us_unfused, or the reason of a refusal."""
-    first: dict[str, Step] = {}
-    for producer, said in json.loads(path.with_suffix(".json").read_text()).items():
-        if isinstance(said, str):
-            first[producer] = Step("producer_ineligible", {"reason": [said]}, {})
-        else:
-            numbers = {"us_fused": fp32(said[0]), "us_unfused": fp32(said[1])}
-            first[producer] = Step("update_priority", {}, numbers)
-    return parse_module(path.read_text(), path.name), first
-
-
-def load(folder: Path) -> tuple[Module, dict[str, Step]]:
-    """A corpus case: the module as it enters PriorityFusion, and the first step of each producer."""
-    dumps = sorted(f for f in folder.iterdir() if "sort-iota" in f.name)
-    source = dumps[0] if dumps else folder / "before.hlo"
-    first: dict[str, Step] = {}
-    for step in read_steps((folder / "priority_fusion.txtpb").read_text()):
-        if step.kind in ("update_priority", "producer_ineligible"):
-            first.setdefault(step.texts["producer_name"][0], step)
-    return parse_module(source.read_text(), str(source)), first
 
 
 @dataclass
@@ -118,11 +70,11 @@ class Checker:
                 return Refusal((reason,))
         return self.tiling.best_tiling(producer, consumer)
 
-    def check(self, name: str, module: Module, steps: dict[str, Step]) -> None:
+    def check(self, name: str, module: Module, steps: dict[str, FirstStep]) -> None:
         """The first records that involve Triton fusions."""
         kernels = KernelModel(self.device, self._estimate)
         twins: dict[object, list[Tiling]] = {}
-        triton: list[tuple[Instruction, Step]] = []
+        triton: list[tuple[Instruction, FirstStep]] = []
         for computation in module.computations:
             if computation.fusion is not None:
                 continue
@@ -136,7 +88,7 @@ class Checker:
                 if involved and step is not None:
                     triton.append((producer, step))
         for producer, step in triton:
-            if step.kind == "update_priority":
+            if isinstance(step, PriorityStep):
                 self._priority(name, kernels, producer, step, twins)
             else:
                 self._refusal(name, producer, step)
@@ -168,7 +120,7 @@ class Checker:
         name: str,
         kernels: KernelModel,
         producer: Instruction,
-        step: Step,
+        step: PriorityStep,
         twins: dict[object, list[Tiling]],
     ) -> None:
         count = len(producer.users)
@@ -186,15 +138,15 @@ class Checker:
             else:
                 choices.append([kernels.pair_time(producer, user).ticks])
         sums = [KERNEL_LAUNCH * count + sum(ticks) for ticks in product(*choices)]
-        want = step.numbers.get("us_fused", 0.0), step.numbers.get("us_unfused", 0.0)
+        want = fp32(step.us_fused), fp32(step.us_unfused)
         got = [(microseconds(s), microseconds(unfused)) for s in sums]
         good = want in got
         self.note(
             "priority" if want == got[0] or not good else "twin", good, f"{name} {producer.name} {want} {got}"
         )
 
-    def _refusal(self, name: str, producer: Instruction, step: Step) -> None:
-        reason = step.texts.get("reason", [""])[0]
+    def _refusal(self, name: str, producer: Instruction, step: IneligibleStep) -> None:
+        reason = step.reason
         ours = [
             outcome.text
             for user in producer.users
@@ -212,7 +164,7 @@ class Checker:
         dumps = sorted(folder.glob("*-priority-fusion.hlo"))
         if not dumps:
             return
-        before, _ = load(folder)
+        before, _ = load_corpus_case(folder)
         self.made(name, before, parse_module(dumps[0].read_text(), str(dumps[0])))
 
     def made(self, name: str, before: Module | None, after: Module) -> None:

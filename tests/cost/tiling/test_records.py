@@ -10,29 +10,29 @@ from pathlib import Path
 import pytest
 
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.ir.text.reader import parse_module
 
-from .records import Checker, load, load_compact
+from ...fixtures import Case, read_cases
+from ..records import CORPUS, first_steps, load_corpus_case, steps_of
+from .records import Checker
 
 HERE = Path(__file__).parent
-MODULES = sorted((HERE / "modules").glob("*.hlo"))
-FUSED = sorted((HERE / "fused").glob("*.hlo"))
-CORPUS = HERE.parents[3] / "shared" / "corpus"
+MODULES = read_cases(HERE / "modules")
+FUSED = read_cases(HERE / "fused.hlo")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
-def test_first_records_of_compact_modules(path: Path) -> None:
-    checker = Checker(load_device(path.stem.partition("-")[0]))
-    module, steps = load_compact(path)
-    checker.check(path.stem, module, steps)
+@pytest.mark.parametrize("case", MODULES, ids=str)
+def test_first_records_of_compact_modules(case: Case) -> None:
+    checker = Checker(load_device(case.options["device"]))
+    steps = first_steps(steps_of(case))
+    checker.check(case.name, case.module(), steps)
     assert checker.wrong == []
     assert sum(n for what, n in checker.counts.items() if what.endswith(" ok")) == len(steps)
 
 
-@pytest.mark.parametrize("path", FUSED, ids=lambda p: p.stem)
-def test_tile_sizes_of_fusions_that_xla_made(path: Path) -> None:
-    checker = Checker(load_device(path.stem.partition("-")[0]))
-    checker.made(path.stem, None, parse_module(path.read_text(), path.name))
+@pytest.mark.parametrize("case", FUSED, ids=str)
+def test_tile_sizes_of_fusions_that_xla_made(case: Case) -> None:
+    checker = Checker(load_device(case.options["device"]))
+    checker.made(case.name, None, case.module())
     assert checker.wrong == []
     assert checker.counts["tiles ok"] == 1
 
@@ -43,7 +43,8 @@ def test_the_whole_corpus(device: str) -> None:
     checker = Checker(load_device(device))
     for folder in sorted((CORPUS / f"gpu-{device}").iterdir()):
         if (folder / "priority_fusion.txtpb").exists():
-            checker.check(folder.name, *load(folder))
+            module, steps = load_corpus_case(folder)
+            checker.check(folder.name, module, first_steps(steps))
             checker.check_made(folder.name, folder)
     assert checker.wrong == []
     assert checker.counts["priority ok"] + checker.counts["twin ok"] > 60

@@ -9,7 +9,9 @@ import pytest
 from hlofuse.ir import parse_module
 from hlofuse.replay import replay
 
-TEXT = (Path(__file__).parent / "modules" / "h100_sxm-sm_cat_red.hlo").read_text()
+from ...fixtures import find_case
+
+TEXT = find_case(Path(__file__).parent / "modules" / "h100_sxm.hlo", "sm_cat_red").text
 FOLDED = (
     TEXT.replace("xs_0_.1: f32[512,384], xs_1_.1: f32[512,128]", "xs: (f32[512,384], f32[512,128])")
     .replace('  %xs_0_.1 = f32[512,384]{1,0} parameter(0), metadata={op_name="xs[0]"}\n', "")

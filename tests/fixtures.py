@@ -1,0 +1,107 @@
+"""Fixture files: several cases in one text file, each with XLA's answer beside its input.
+
+    Text before the first case is a comment.
+
+    // CASE name key=value key=value
+    HloModule input ...
+
+    // EXPECT h100_sxm v100
+    HloModule answer ...
+
+A line `// WORD label ...` with one of `WORDS` starts a section, which ends at the next one. The text under
+CASE is the input. The test that reads a folder says which keys and sections its cases have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hlofuse.ir.graph import Module
+from hlofuse.ir.text.reader import parse_module
+
+WORDS = {
+    "CASE": "a name, then options",
+    "EXPECT": "XLA's module after the passes tested",
+    "REFUSED": "XLA's reasons for refusals, one a line",
+    "PRIORITIES": "XLA's figures of PriorityFusion, as JSON",
+    "MESSAGE": "what hlofuse says; --update-golden rewrites it",
+}
+_MARKER = re.compile(r"// ([A-Z]+)((?: \S+)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case of a file. `sections` maps a word and each of its labels to text: ("EXPECT", "v100")."""
+
+    path: Path
+    name: str
+    options: dict[str, str]
+    text: str
+    sections: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.path.stem}-{self.name}"
+
+    def module(self) -> Module:
+        """The input, parsed anew."""
+        return parse_module(self.text, f"{self.name}.hlo")
+
+    def section(self, word: str, label: str = "") -> str:
+        """The text of a section; empty if the case has none."""
+        return self.sections.get((word, label), "")
+
+    def expected(self, label: str = "") -> Module:
+        """XLA's answer, parsed anew."""
+        return parse_module(self.sections["EXPECT", label], f"{self.name}.{label}.hlo")
+
+    def values(self, key: str) -> frozenset[str]:
+        """A list in the header: `key=A,B`."""
+        return frozenset(filter(None, self.options.get(key, "").split(",")))
+
+
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a file, or of every `.hlo` file in a folder."""
+    if path.is_dir():
+        return [case for file in sorted(path.glob("*.hlo")) for case in read_cases(file)]
+    cases: dict[str, Case] = {}
+    for word, labels, text in _sections(path.read_text(encoding="utf-8")):
+        assert word in WORDS, f"{path}: no section is named {word}"
+        if word == "CASE":
+            name, *pairs = labels
+            options = dict(pair.split("=", 1) for pair in pairs)
+            assert name not in cases, f"{path}: {name} is there twice"
+            case = cases[name] = Case(path, name, options, text)
+        else:
+            case.sections.update({(word, label): text for label in labels or [""]})
+    return list(cases.values())
+
+
+def find_case(path: Path, name: str) -> Case:
+    """The case of that name in a file."""
+    return next(case for case in read_cases(path) if case.name == name)
+
+
+def write_message(case: Case, text: str) -> None:
+    """Replace the MESSAGE of a case. XLA's answers are never written by hlofuse."""
+    path = case.path
+    lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    first = next(n for n, line in enumerate(lines) if (line + " ").startswith(f"// CASE {case.name} "))
+    start = next(n for n in range(first, len(lines)) if lines[n] == "// MESSAGE") + 1
+    stop = next((n for n in range(start, len(lines)) if _MARKER.fullmatch(lines[n])), len(lines))
+    lines[start:stop] = [*text.rstrip("\n").split("\n"), *([""] if stop < len(lines) else [])]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _sections(text: str) -> Iterable[tuple[str, list[str], str]]:
+    found: list[tuple[str, list[str], list[str]]] = []
+    for line in text.split("\n"):
+        if marker := _MARKER.fullmatch(line):
+            found.append((marker[1], marker[2].split(), []))
+        elif found:
+            found[-1][2].append(line)
+    for word, labels, lines in found:
+        body = "\n".join(lines).rstrip("\n")
+        yield word, labels, f"{body}\n" if body else ""
