@@ -26,7 +26,7 @@ from hlofuse.ir import HloParseError, Module, parse_module, print_module
 from hlofuse.ir.text.build import parse_by_grammar
 from hlofuse.ir.text.fallback import GrammarPieces
 from hlofuse.ir.text.fast import read_fast
-from hlofuse.ir.text.fast_path_miss import Declined
+from hlofuse.ir.text.patterns import Declined
 from hlofuse.ir.verifier import verify_module
 
 SAMPLES = Path(__file__).parents[1] / "samples"

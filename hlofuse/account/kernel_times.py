@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from hlofuse.account.figures import KernelTime, kernel_time
+from hlofuse.account.figures import KernelTime, kernel_time, us
 from hlofuse.account.models import model_of
 from hlofuse.account.tiles import tiling_of
 from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import INFINITE, nanoseconds
+from hlofuse.cost.gpu.timing import Timing
+from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
 from hlofuse.pipelines import TARGETS
+from hlofuse.plugins.entries import CustomFusion, Kernel, KernelCost
+from hlofuse.plugins.rewrite import call_outside
 from hlofuse.replay import Replay
 from hlofuse.rules.gpu_fusible import may_be_fused
 
@@ -20,7 +26,7 @@ def time_by(model: KernelModel, instruction: Instruction, replay: Replay | None 
     `replay` made the module, and knows which kernels others brought.
     """
     if replay is not None and replay.is_custom_kernel(instruction):
-        from hlofuse.account.custom import custom_kernel_time
+        from hlofuse.account.kernel_times import custom_kernel_time
 
         return custom_kernel_time(*replay.custom_kernels[instruction.name], model.device)
     if not may_be_fused(instruction):
@@ -45,3 +51,31 @@ class KernelTimes:
         """Microseconds, the launch included."""
         estimate = self.kernel(instruction)
         return None if estimate is None else estimate.us + self.device.launch_overhead_us
+
+
+# ------------------------------------------------------------ custom
+#
+# The time of a custom kernel, by what its package says that it does.
+
+
+def custom_kernel_time(fusion: CustomFusion, kernel: Kernel, device: DeviceDescription) -> KernelTime:
+    """Compute and memory at the device's full rates, overlapping as in XLA's model; or as it says."""
+    cost = call_outside(fusion.code, "the cost", fusion.cost, kernel, device)
+    if not isinstance(cost, KernelCost):
+        raise HlofuseError(
+            f"the cost of rule {fusion.code}, which is not XLA's, is {type(cost).__name__}, not KernelCost"
+        )
+    timing = Timing(device)
+    read = kernel.bytes_read if cost.bytes_read is None else cost.bytes_read
+    written = kernel.bytes_written if cost.bytes_written is None else cost.bytes_written
+    if min(read, written, cost.flops, cost.matrix_flops, cost.us or 0) < 0:
+        raise HlofuseError(f"the cost of rule {fusion.code}, which is not XLA's, is negative")
+    compute = timing.compute(int(cost.flops), device.core_count, device.fpus_per_core)
+    peak = peak_matrix_ops(device, cost.matrix_type)
+    compute += nanoseconds(cost.matrix_flops / peak) if peak else INFINITE
+    memory = timing.read(kernel.bytes_read, int(read), 0, timing.saturating_blocks)
+    memory += timing.write(int(written))
+    time = us(timing.combine(compute, memory)) if cost.us is None else float(cost.us)
+    flops = int(cost.flops + cost.matrix_flops)
+    emitter = f"custom kernel {fusion.kernel}"
+    return KernelTime(time, us(memory), us(compute), int(read), int(written), flops, emitter, 0, 0, True)

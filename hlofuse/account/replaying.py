@@ -13,11 +13,11 @@ from hlofuse.account.figures import (
     StepCost,
     us,
 )
+from hlofuse.account.flips import pair_estimate, sums
 from hlofuse.account.kernel_times import time_by
 from hlofuse.account.models import model_of
 from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
 from hlofuse.account.pairs import pair_detail
-from hlofuse.account.sums import pair_estimate, sums
 from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE

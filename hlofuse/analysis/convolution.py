@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+import re
+
 from hlofuse.ir.attributes.parsers import parse_value
+from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
 
@@ -16,3 +18,53 @@ def dimension_numbers(convolution: Instruction) -> ConvolutionDimensionNumbers |
     except HlofuseError:
         return None
     return found if isinstance(found, ConvolutionDimensionNumbers) else None
+
+
+# ------------------------------------------------------------ eigen convolution
+#
+# Convolutions XLA:CPU gives to Eigen (`CanUseEigenConvolution`, `xla/service/cpu/ir_emission_utils.cc`).
+
+
+def why_not_eigen(convolution: Instruction) -> str | None:
+    """What Eigen cannot do about this convolution; None if it can do it.
+
+    XLA also asks that the buffers be 16-byte aligned, which its own allocations always are.
+    """
+    source, kernel = convolution.operands[0].shape, convolution.operands[1].shape
+    if not source.element_count or not kernel.element_count:
+        return "the input or the kernel is empty"
+    if source.element_type not in ("f16", "f32"):
+        return f"the element type is {source.element_type}, not f16 or f32"
+    window = str(convolution.attributes.raw("window") or "")
+    if re.search(r"rhs_reversal=[\dx]*1", window):
+        return "the window is reversed"
+    numbers = dimension_numbers(convolution)
+    if numbers is None:
+        return "the dimension labels are not understood"
+    spatial = "".join(str(k) for k in range(len(numbers.lhs) - 2))
+    if not 1 <= len(spatial) <= 3:
+        return f"there are {len(spatial)} spatial dimensions, not 1 to 3"
+    wanted = ConvolutionDimensionNumbers(f"b{spatial}f", f"{spatial}io", f"b{spatial}f")
+    if numbers != wanted:
+        return f"the dimensions are {numbers}, not {wanted}"
+    for shape in (source, kernel, convolution.shape):
+        if not shape.is_row_major:
+            return f"a layout is not row-major: {shape}"
+    return None
+
+
+# ------------------------------------------------------------ window
+#
+# The dimensions of a window, for whoever counts with them.
+
+
+def window_dimensions(text: str | None) -> tuple[WindowDimension, ...]:
+    """`{size=3x3 pad=1_1x1_1 stride=2x2}` as dimensions; empty for no window, or one that is not readable."""
+    if text is None:
+        return ()
+    try:
+        window = parse_value("window", text)
+    except HlofuseError:
+        return ()
+    assert isinstance(window, Window)
+    return window.dimensions

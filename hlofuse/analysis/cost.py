@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis import flops as count
-from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.analysis.bitcasts import leaves_size, shape_size, transpose_is_bitcast
+from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.fusion_bytes import fusion_bytes
-from hlofuse.analysis.shape_size import leaves_size, shape_size
-from hlofuse.analysis.window import window_dimensions
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Computation, Instruction

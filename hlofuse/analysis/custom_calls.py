@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 
 
 def custom_call_target(instruction: Instruction) -> str:
@@ -25,3 +25,75 @@ def is_library_matmul(instruction: Instruction) -> bool:
 def is_radix_sort(instruction: Instruction) -> bool:
     """A sort by CUB; the last element of its tuple is memory to work in."""
     return custom_call_target(instruction).startswith("xla.gpu.ext.cub_sort_")
+
+
+# ------------------------------------------------------------ inlined calls
+#
+# Which calls are gone before fusion (`CallInliner::ShouldInline` in `xla/service/call_inliner.cc`).
+
+_LATER = frozenset({"false", "xla_late"})
+
+
+def is_inlined(instruction: Instruction) -> bool:
+    """A call that the program does not ask to keep, and that is no task of the CPU's threads."""
+    if instruction.opcode != "call" or "backend_config" in instruction.attributes:
+        return False
+    said = instruction.attributes.get("frontend_attributes") or {}
+    return said.get("inlineable") not in _LATER
+
+
+# ------------------------------------------------------------ side effects
+#
+# Does an instruction do more than compute its result? (`HloInstruction::HasSideEffect`).
+
+_ALWAYS = frozenset(
+    """
+    send send-done recv recv-done rng rng-get-and-update-state infeed outfeed all-reduce-start
+    all-reduce-done all-gather-start all-gather-done collective-broadcast collective-permute-start
+    collective-permute-done
+    """.split()
+)
+_CONSTRAINED = frozenset({"all-to-all", "all-gather", "all-reduce", "reduce-scatter"})
+_COLLECTIVE = _CONSTRAINED | {"collective-permute"}
+
+
+def has_side_effect(instruction: Instruction) -> bool:
+    """True if the instruction, or anything it calls, has a side effect."""
+    opcode = instruction.opcode
+    if opcode in _ALWAYS:
+        return True
+    if opcode in _COLLECTIVE:
+        attributes = instruction.attributes
+        if opcode in _CONSTRAINED and attributes.raw("constrain_layout") == "true":
+            return True
+        # A channel id means something only without SPMD partitioning; a module for several
+        # partitions went through the partitioner, and the text does not say more.
+        if attributes.raw("channel_id") is not None and not _is_partitioned(instruction):
+            return True
+    if opcode == "custom-call" and instruction.attributes.raw("custom_call_has_side_effect") == "true":
+        return True
+    return any(has_side_effect(inner) for _, callee in instruction.called for inner in callee)
+
+
+def _is_partitioned(instruction: Instruction) -> bool:
+    computation = instruction.computation
+    module = computation.module if computation is not None else None
+    return module is not None and int(module.attributes.raw("num_partitions") or 1) > 1
+
+
+# ------------------------------------------------------------ embedded
+#
+# Computations that run inside one operation (`GetInstructionCallContext`, `IsEmbeddedComputation`).
+
+_EMBEDDING = frozenset(
+    """
+    all-reduce all-reduce-start custom-call fusion map reduce reduce-scatter reduce-window scan scatter
+    select-and-scatter sort
+    """.split()
+)
+
+
+def is_embedded(computation: Computation) -> bool:
+    """True if the first caller applies the computation element by element; the others are not asked."""
+    first = computation.first_caller
+    return first is not None and first.opcode in _EMBEDDING

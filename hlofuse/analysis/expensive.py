@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES
 
@@ -43,3 +45,42 @@ def is_expensive_division(instruction: Instruction, constant_operand: int) -> bo
 def is_constant_effective_scalar(instruction: Instruction) -> bool:
     """A constant of one element (`m::ConstantEffectiveScalar`)."""
     return instruction.opcode == "constant" and instruction.shape.is_effective_scalar
+
+
+# ------------------------------------------------------------ fusible
+#
+# May an instruction be in a fusion at all? (`HloInstruction::IsFusible`).
+
+_NEVER = frozenset({"domain", "parameter", "while", "conditional", "call"})
+ALWAYS_FUSIBLE = ELEMENTWISE_OPCODES | {
+    "fusion", "map", "reduce", "reduce-window",
+    "bitcast", "broadcast", "concatenate", "constant", "dot", "dynamic-slice", "dynamic-update-slice",
+    "gather", "get-tuple-element", "iota", "pad", "reshape", "slice", "transpose", "tuple",
+}  # fmt: skip
+
+
+def is_fusible(instruction: Instruction) -> bool:
+    """False for parameters, control flow and whatever has a side effect."""
+    opcode = instruction.opcode
+    if opcode in _NEVER:
+        return False
+    if opcode in ALWAYS_FUSIBLE:
+        return True
+    if opcode == "rng":
+        return len(instruction.users) <= 1
+    return not has_side_effect(instruction)
+
+
+# ------------------------------------------------------------ constants
+#
+# Values that are one constant everywhere.
+
+
+def is_broadcast_of_constant(x: Instruction) -> bool:
+    """Is every element of it the same constant?"""
+    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
+
+
+def is_constant(x: Instruction) -> bool:
+    """Is it, or every element of it, written in the program?"""
+    return x.opcode == "constant" or is_broadcast_of_constant(x)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from hlofuse.analysis.convolution import dimension_numbers
-from hlofuse.analysis.window import window_dimensions
+from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
 from hlofuse.ir.attributes.window import WindowDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape

@@ -6,7 +6,7 @@ read, its results, and constants too large to be immediates.
 
 from __future__ import annotations
 
-from hlofuse.analysis.shape_size import shape_size
+from hlofuse.analysis.bitcasts import shape_size
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.operand_use import Index, follow_tuples, follow_tuples_and_bitcasts
 from hlofuse.analysis.release import Release
-from hlofuse.analysis.tuples import Index, follow_tuples, follow_tuples_and_bitcasts
 from hlofuse.ir.graph import Instruction
 
 _NEVER = ELEMENTWISE_OPCODES | {"broadcast", "concatenate", "constant", "reduce", "slice", "transpose"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -70,3 +72,35 @@ def computed_in(fusion: Instruction) -> Iterator[Instruction]:
             yield from computed_in(i)
         elif i.opcode != "parameter":
             yield i
+
+
+# ------------------------------------------------------------ source lines
+#
+# A line of the user's program, as a user names it.
+
+_PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """`model.py:42`; the file with as much of its path as the user gives."""
+
+    file: str
+    line: int
+
+    def made(self, instruction: Instruction, module: Module) -> bool:
+        """The dump says that the operation comes from this line."""
+        place = module.source_of(instruction)
+        if place is None or place.line != self.line:
+            return False
+        return (
+            place.file == self.file
+            or place.file.endswith("/" + self.file)
+            or self.file.endswith("/" + place.file)
+        )
+
+
+def source_line(text: str) -> SourceLine | None:
+    """The line that `FILE:LINE` names; None for what is not of that form."""
+    place = _PLACE.fullmatch(text)
+    return SourceLine(place["file"], int(place["line"])) if place is not None else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hlofuse.analysis.kernels import CONTROL_FLOW, is_kernel, launched_computations
-from hlofuse.analysis.known_trips import known_trips
 from hlofuse.ir.graph import Computation, Instruction, Module
 
 
@@ -64,3 +64,16 @@ def _launched_by(instruction: Instruction) -> int:
     if instruction.opcode in CONTROL_FLOW:
         return sum(_kernels(c) for _, c in instruction.called)
     return int(is_kernel(instruction))
+
+
+# ------------------------------------------------------------ known trips
+#
+# How often a loop runs, where XLA has found it out (`known_trip_count` of its backend configuration).
+
+_TRIPS = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d+)')
+
+
+def known_trips(loop: Instruction) -> int | None:
+    """None where the dump does not say."""
+    found = _TRIPS.search(loop.attributes.raw("backend_config") or "")
+    return int(found[1]) if found else None

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hlofuse.capture.model import Capture, CapturedModule
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
-from hlofuse.inputs.dump_stages import TPU_PIPELINES
+from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")

@@ -13,7 +13,7 @@ from typing import Any
 
 from hlofuse.capture.compiling import compile_request, flags_for
 from hlofuse.capture.model import CaptureError, Destination
-from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.inputs.dump_names import FUSION_STAGES
 
 _MOST_JOBS = 4
 """Unless said: a compiling process needs a gigabyte or so."""

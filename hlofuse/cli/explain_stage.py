@@ -53,7 +53,7 @@ def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, A
 
 
 def _explain_tpu(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
-    from hlofuse.inputs.dump_stages import TPU_PIPELINES
+    from hlofuse.inputs.dump_names import TPU_PIPELINES
     from hlofuse.inputs.stage import StageError
     from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
 

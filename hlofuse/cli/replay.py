@@ -39,7 +39,7 @@ def command(
     from hlofuse.format.escape import printable
     from hlofuse.ir.text.printer import print_module
     from hlofuse.replay import ModuleTexts
-    from hlofuse.trace.jsonl import to_jsonl
+    from hlofuse.trace.events import to_jsonl
 
     loaded = ReplayOptions(input=input, **request).read()
     if loaded.changes:

@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction
 

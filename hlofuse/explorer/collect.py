@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlofuse.account import KernelTime, Observed
+from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.analysis.loops import turns
-from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.explorer.boxes import Boxes
 from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, RulePage, Run
 from hlofuse.explorer.passes import Passes

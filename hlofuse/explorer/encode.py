@@ -12,9 +12,8 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from hlofuse.explorer.encode_passes import passes_json
+from hlofuse.explorer.encode_passes import Strings, differences, passes_json
 from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, Run
-from hlofuse.explorer.strings import Strings, differences
 
 SCHEMA = 2
 KINDS = ("fuse", "ineligible", "priority", "rewrite")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hlofuse.explorer.passes import Passes
-from hlofuse.explorer.strings import Strings, differences
 from hlofuse.format.escape import printable
 from hlofuse.reports.timeline import phrases as words
 from hlofuse.reports.timeline.step_details import Closeup, Group
@@ -92,3 +92,31 @@ def _group(g: Group, s: Any) -> list[Any]:
         [s(x) for x in g.after],
         g.hidden,
     ]
+
+
+# ------------------------------------------------------------ strings
+#
+# What makes columns of the page's data small.
+
+
+class Strings:
+    """Every distinct string once; number 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {"": 0}
+
+    def __call__(self, text: str) -> int:
+        return self._number.setdefault(text, len(self._number))
+
+    def all(self) -> list[str]:
+        """In the order of their numbers."""
+        return list(self._number)
+
+
+def differences(numbers: Iterable[int]) -> list[int]:
+    """Each less the one before it."""
+    out, last = [], 0
+    for n in numbers:
+        out.append(n - last)
+        last = n
+    return out

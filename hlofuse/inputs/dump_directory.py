@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.inputs.dump_names import DumpFile, read_name
-from hlofuse.inputs.dump_stages import FUSION_STAGES, FusionStage
+from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, FusionStage, read_name
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.beside import before_optimizations_beside
-from hlofuse.inputs.elided_literals import restore_literals
 from hlofuse.inputs.load import load
 from hlofuse.inputs.named_order import in_order_made
 from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.inputs.unread_elements import restore_literals
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.order.replayed import with_played_order

@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file
-from hlofuse.inputs.dump_names import DumpFile, read_name
-from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
 from hlofuse.inputs.platform import platform_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module

@@ -12,8 +12,12 @@ from collections.abc import Callable, Iterable
 
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import remove_parameter
-from hlofuse.ir.replacing import renew_control_dependencies, replace_instruction, set_attribute
+from hlofuse.ir.removing import (
+    remove_parameter,
+    renew_control_dependencies,
+    replace_instruction,
+    set_attribute,
+)
 from hlofuse.ir.shape import Shape
 
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import get_tuple_element
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.removing import remove_parameter
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.removing import remove_parameter, replace_instruction
 from hlofuse.ir.shape import Layout, Shape
 
 _PREFIX = "horizontally_fused_computation"

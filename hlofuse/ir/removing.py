@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Instruction
 
 
@@ -82,3 +83,88 @@ def _remove_fused_parameter(
     if is_dead(operand) and is_safely_removable(operand) and not has_side_effect(operand):
         return remove_with_unused_operands(operand, has_side_effect)
     return []
+
+
+# ------------------------------------------------------------ replacing
+#
+# Putting one instruction in the place of another (`HloComputation::ReplaceInstruction`).
+
+# What stands behind an instruction's own attributes, in XLA's order
+# (`HloInstruction::PrintExtraAttributes`, then the metadata).
+_COMMON = ("sharding", "frontend_attributes", "control-predecessors", "metadata")
+
+
+def set_attribute(instruction: Instruction, name: str, text: str) -> None:
+    """Write one attribute where XLA prints it: own attributes first, the common ones behind."""
+    raw = instruction.attributes.raw_items
+    if name in raw or name not in _COMMON:
+        instruction.attributes = instruction.attributes.updated(**{name: text})
+        return
+    later = (*_COMMON[_COMMON.index(name) + 1 :], "backend_config")
+    out: dict[str, str] = {}
+    for key, value in raw.items():
+        if key in later and name not in out:
+            out[name] = text
+        out[key] = value
+    out.setdefault(name, text)
+    instruction.attributes = Attributes(raw=out)
+
+
+def move_control_dependencies(old: Instruction, new: Instruction) -> None:
+    """`new` takes over what must run before and after `old` (`CopyAllControlDepsFrom`)."""
+    if old._control is None:
+        return
+    predecessors, successors = list(old.control_predecessors), list(old.control_successors)
+    if not predecessors and not successors:
+        return
+    for predecessor in predecessors:
+        predecessor.add_control_dependency_to(new)
+    for successor in successors:
+        new.add_control_dependency_to(successor)
+    old.drop_all_control_dependencies()
+
+
+def renew_control_dependencies(instruction: Instruction) -> None:
+    """What must run before and after it is told so once more, as of something new."""
+    predecessors, successors = instruction.control_predecessors, instruction.control_successors
+    instruction.drop_all_control_dependencies()
+    for predecessor in predecessors:
+        predecessor.add_control_dependency_to(instruction)
+    for successor in successors:
+        instruction.add_control_dependency_to(successor)
+
+
+def replace_instruction(
+    old: Instruction,
+    new: Instruction,
+    has_side_effect: Callable[[Instruction], bool],
+    *,
+    relay_control_dependencies: bool = False,
+    preserve_sharding: bool = False,
+) -> bool:
+    """`new` takes over `old`'s uses, root role, metadata and sharding; `old` and what only it used go.
+
+    False where XLA refuses: `old` has control dependencies that are not to be relayed, or with
+    `preserve_sharding` the two have different shardings.
+    """
+    old_raw, new_raw = old.attributes.raw_items, new.attributes.raw_items
+    old_sharding, new_sharding = old_raw.get("sharding"), new_raw.get("sharding")
+    if preserve_sharding and old_sharding and new_sharding and old_sharding != new_sharding:
+        return False
+    if relay_control_dependencies:
+        move_control_dependencies(old, new)
+    elif old.control_predecessors or old.control_successors:
+        return False
+    metadata = old_raw.get("metadata")
+    if metadata and metadata != new_raw.get("metadata") and old.op_name and not new.op_name:
+        set_attribute(new, "metadata", metadata)
+    if old_sharding and new_sharding is None:
+        set_attribute(new, "sharding", old_sharding)
+    computation = old.computation
+    assert computation is not None
+    old.replace_all_uses_with(new)
+    if old.opcode == new.opcode and computation.module is not None:
+        # XLA gives the old name on without making it unique again: the old one is about to go.
+        new.name = old.name
+    remove_with_unused_operands(old, has_side_effect)
+    return True

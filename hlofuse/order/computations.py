@@ -14,8 +14,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from hlofuse.analysis.constants import is_broadcast_of_constant, is_constant
-from hlofuse.analysis.processing_order import with_changed_behind
+from hlofuse.analysis.call_order import with_changed_behind
+from hlofuse.analysis.expensive import is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.names import calls_within, is_body_of_scan, stack_frame
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module

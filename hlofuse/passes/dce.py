@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands, replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.rules.clean_up import DEAD_COMPUTATION, DEAD_INSTRUCTION, DEAD_PARAMETER, UNUSED_OUTPUT

@@ -13,9 +13,9 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of
-from hlofuse.render.metrics import text_width
 from hlofuse.render.pair import ModulePair
 from hlofuse.render.palette import ALERT, FAINT, PALE
+from hlofuse.render.scene import text_width
 from hlofuse.replay import Replay
 
 _WIDTH, _GAP, _FIGURE = 200.0, 34.0, 62.0

@@ -11,8 +11,8 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.render import engine, svg
 from hlofuse.render.dot import FONT
 from hlofuse.render.drawing import FORMATS, undated
+from hlofuse.render.labels import entities
 from hlofuse.render.palette import INK
-from hlofuse.render.text import entities
 
 Point = tuple[float, float]
 """Points of 1/72 inch, to the right and up."""

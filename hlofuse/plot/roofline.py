@@ -13,8 +13,8 @@ from hlofuse.format.units import plural, quantity, us_text
 from hlofuse.ir.graph import Module
 from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of
 from hlofuse.plot.figure import Point as Place
-from hlofuse.render.metrics import text_width
 from hlofuse.render.palette import ALERT, FAINT, LINE, PALE
+from hlofuse.render.scene import text_width
 
 _WIDTH, _HEIGHT = 460.0, 300.0
 _LABELLED = 5

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.plugins.calling import call_outside
 from hlofuse.plugins.entries import Candidate, CustomFusion, FusionRule, Package, make_package
-from hlofuse.plugins.rewrite import custom_kernel_name
+from hlofuse.plugins.rewrite import call_outside, custom_kernel_name
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.plugins.pattern.find import Match
@@ -105,3 +108,22 @@ def _remove(match: Match) -> list[str]:
         if body.module is not None and not body.callers:
             body.module.remove_computation(body)
     return removed
+
+
+# ------------------------------------------------------------ calling
+#
+# Calling a package's own functions: what goes wrong in them is said as the package's.
+
+R = TypeVar("R")
+
+
+def call_outside(code: str, what: str, function: Callable[..., R], *arguments: Any) -> R:
+    """`function(*arguments)`; HlofuseError that names the rule and the function for any exception."""
+    try:
+        return function(*arguments)
+    except HlofuseError:
+        raise
+    except Exception as error:
+        raise HlofuseError(
+            f"{what} of rule {code}, which is not XLA's, failed: {type(error).__name__}: {error}"
+        ) from error

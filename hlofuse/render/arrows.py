@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Instruction
-from hlofuse.render.labels import name_of
-from hlofuse.render.planning.panel_plan import PanelPlan
+from hlofuse.render.labels import leaf_bytes, name_of, sources
+from hlofuse.render.planning.plan import PanelPlan
 from hlofuse.render.scene import Arrow, Box, Frame, Panel
-from hlofuse.render.values import leaf_bytes, sources
 
 
 @dataclass(slots=True)

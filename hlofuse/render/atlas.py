@@ -12,11 +12,10 @@ from hlofuse.render.build import Builder
 from hlofuse.render.compose import compose, finished
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import Drawing
+from hlofuse.render.labels import cut
 from hlofuse.render.options import Options
-from hlofuse.render.planning.panel_plan import PanelPlan
-from hlofuse.render.planning.plan import part_panel, plan
+from hlofuse.render.planning.plan import PanelPlan, part_panel, plan
 from hlofuse.render.scene import Scene
-from hlofuse.render.text import cut
 from hlofuse.replay import Replay
 
 INDEX = "index.svg"

@@ -12,11 +12,13 @@ from hlofuse.ir import Instruction, Module
 from hlofuse.render.arrows import Arrows, Drawn
 from hlofuse.render.labels import (
     constant_text,
+    cut,
     detail,
     name_of,
     op_count,
     role,
     shape_of,
+    sources,
     summary,
     tooltip,
     traffic,
@@ -24,11 +26,8 @@ from hlofuse.render.labels import (
 )
 from hlofuse.render.palette import category
 from hlofuse.render.planning.boxed import units
-from hlofuse.render.planning.panel_plan import PanelPlan
-from hlofuse.render.planning.parts import Part
+from hlofuse.render.planning.plan import PanelPlan, Part
 from hlofuse.render.scene import Box, Frame, Panel
-from hlofuse.render.text import cut
-from hlofuse.render.values import sources
 
 MANY_RESULTS = 24
 

@@ -9,17 +9,14 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.render.arranging.acyclic import convex
+from hlofuse.render.arranging.acyclic import convex, thin
 from hlofuse.render.arranging.fold import fold, is_too_tall
-from hlofuse.render.arranging.islands import split
-from hlofuse.render.arranging.proportions import columns, is_tall
-from hlofuse.render.arranging.reduction import thin
+from hlofuse.render.arranging.islands import columns, is_tall, split
 from hlofuse.render.build import Builder, kernel_numbers
 from hlofuse.render.labels import role
 from hlofuse.render.options import VIEWS, Options
 from hlofuse.render.pair import ModulePair, pair_of
-from hlofuse.render.planning.panel_plan import PanelPlan
-from hlofuse.render.planning.plan import plan
+from hlofuse.render.planning.plan import PanelPlan, plan
 from hlofuse.render.scene import Panel, Scene
 from hlofuse.render.sides import for_side
 from hlofuse.replay import Replay

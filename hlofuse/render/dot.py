@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterator
 
 from hlofuse.format.units import bytes_text
-from hlofuse.render.legend import legend
-from hlofuse.render.metrics import text_width
-from hlofuse.render.palette import ALERT, CARD, FAINT, FUSIONS, INK, LINE, OTHER_FUSION, PALE, STYLES
-from hlofuse.render.scene import Arrow, Box, Frame, Panel, Scene
-from hlofuse.render.text import entities, multiline
+from hlofuse.render.labels import entities, multiline
+from hlofuse.render.palette import ALERT, CARD, FAINT, FUSIONS, INK, LINE, OTHER_FUSION, PALE, STYLES, legend
+from hlofuse.render.scene import Arrow, Box, Frame, Panel, Scene, text_width
 
 FONT = "Helvetica,Arial,sans-serif"
 LABELLED = 150

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from contextlib import suppress
 
 from hlofuse.analysis.cost import Cost, CostAnalysis
-from hlofuse.analysis.known_trips import known_trips
-from hlofuse.format.escape import shorten
+from hlofuse.analysis.loops import known_trips
+from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.ir import Instruction, Module
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.ir.text.printer import print_instruction
-from hlofuse.render.text import cut
 
 NAME_LIMIT = 30
 SHAPE_LIMIT = 28
@@ -134,3 +134,123 @@ def tooltip(module: Module, instruction: Instruction, costs: CostAnalysis | None
         if cost.bytes_accessed:
             lines.append(f"{traffic(cost)}, {cost.flops:,} flops")
     return lines
+
+
+# ------------------------------------------------------------ names
+#
+# From what a person typed to what they meant.
+
+
+def lookup(module: Module, name: str) -> Instruction | Computation:
+    """The instruction, or else the computation, of that name.
+
+    Raises HlofuseError with the nearest names where there is none.
+    """
+    name = name.lstrip("%")
+    found = module.find(name) or module.find_computation(name)
+    if found is None:
+        known = [i.name for i in module.instructions()] + [c.name for c in module.computations]
+        raise HlofuseError(
+            f"no instruction or computation is named {shorten(name, 80)} in {shorten(module.name, 80)}"
+            + did_you_mean(name, known)
+        )
+    return found
+
+
+def part_number(name: str) -> int | None:
+    """The number of a part of an overview, written `part7`, `part 7` or `7`; None for any other name."""
+    digits = name.lower().removeprefix("part").strip(" .-")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
+
+
+# ------------------------------------------------------------ values
+#
+# Where a value comes from, past everything that only hands it on.
+#
+# A fusion drawn open has no box of its own: its results come out of boxes inside, its parameters are
+# the operands outside. Tuples and get-tuple-elements only thread values through; arrows skip them.
+
+Leaf = tuple[Instruction, tuple[int, ...]]
+"""An instruction and which element of its result."""
+
+
+def sources(
+    value: Instruction, open_fusions: Container[Instruction], keep: Container[Instruction]
+) -> list[Leaf]:
+    """The instructions that compute `value`, with the element each contributes.
+
+    `keep` are those that have a box although they only thread values (the parameters' elements of a
+    loop body, a tuple drawn as the result).
+    """
+    found: dict[Leaf, None] = {}
+    seen: set[Leaf] = set()
+    stack: list[Leaf] = [(value, ())]
+    while stack:
+        leaf = stack.pop()
+        if leaf in seen:
+            continue
+        seen.add(leaf)
+        i, path = leaf
+        if i in keep:
+            found[leaf] = None
+        elif i.opcode == "get-tuple-element" and i.operands:
+            stack.append((i.operands[0], (i.tuple_index, *path)))
+        elif i.opcode == "tuple" and path and path[0] < len(i.operands):
+            stack.append((i.operands[path[0]], path[1:]))
+        elif i.opcode == "tuple" and not path:
+            stack.extend((o, ()) for o in reversed(i.operands))
+        elif i in open_fusions:
+            stack.append((i.fused_root, path))
+        elif i.opcode == "parameter" and (fusion := fusion_around(i)) is not None and fusion in open_fusions:
+            if i.parameter_number < len(fusion.operands):
+                stack.append((fusion.operands[i.parameter_number], path))
+        else:
+            found[leaf] = None
+    return list(found)
+
+
+def fusion_around(i: Instruction) -> Instruction | None:
+    """The fusion whose inside `i` is part of."""
+    return i.computation.fusion if i.computation is not None else None
+
+
+def leaf_bytes(leaf: Leaf) -> int:
+    """The size of the element a leaf names."""
+    shape = leaf[0].shape
+    for n in leaf[1]:
+        if n >= len(shape.tuple_shapes):
+            break
+        shape = shape.tuple_shapes[n]
+    return shape.byte_size
+
+
+# ------------------------------------------------------------ text
+#
+# Text from a dump is data: what makes it harmless wherever a picture shows it.
+
+LONGEST_TOOLTIP = 2_000
+
+
+def cut(text: str, limit: int = LONGEST_TOOLTIP) -> str:
+    """`text` made safe, at most `limit` characters: the end goes."""
+    text = printable(text[: 2 * limit])
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+_ENTITIES = str.maketrans(
+    # Graphviz expands \\N, \\G, \\L… in labels, HTML-like ones included; an entity it leaves alone.
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\\": "&#92;"}
+)
+
+
+def entities(text: str) -> str:
+    """`text` for an HTML-like label, or any quoted DOT string that is shown: nothing in it is markup.
+
+    Never empty: Graphviz 2.43 (Debian 12) refuses an element with nothing in it.
+    """
+    return printable(text).translate(_ENTITIES) or " "
+
+
+def multiline(lines: list[str]) -> str:
+    """Lines of a tooltip as the content of a quoted DOT string."""
+    return "&#10;".join(entities(line) for line in lines)

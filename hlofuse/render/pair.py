@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hlofuse.ir import Instruction, Module
-from hlofuse.render.provenance import members
+from hlofuse.render.scene import members
 from hlofuse.replay import Replay
 
 

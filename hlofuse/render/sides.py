@@ -9,11 +9,10 @@ from dataclasses import replace
 
 from hlofuse.format.escape import shorten
 from hlofuse.ir import HlofuseError, Instruction, Module
-from hlofuse.render.names import lookup, part_number
+from hlofuse.render.labels import fusion_around, lookup, part_number
 from hlofuse.render.options import Options
 from hlofuse.render.pair import ModulePair
 from hlofuse.render.planning.boxed import has_box
-from hlofuse.render.values import fusion_around
 
 
 def for_side(options: Options, pair: ModulePair, module: Module) -> Options:

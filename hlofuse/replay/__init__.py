@@ -3,9 +3,8 @@
 from hlofuse.pipelines.build import XlaBuild
 from hlofuse.replay.config import ReplayConfig, replay_config
 from hlofuse.replay.input import ReplayInput
-from hlofuse.replay.observers import ModuleTexts, ReplayObserver
 from hlofuse.replay.replay import replay
-from hlofuse.replay.result import Checkpoint, PassResult, Replay
+from hlofuse.replay.result import Checkpoint, ModuleTexts, PassResult, Replay, ReplayObserver
 
 __all__ = [
     "Checkpoint",

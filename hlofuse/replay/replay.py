@@ -15,9 +15,8 @@ from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.replay.config import ReplayConfig, replay_config
 from hlofuse.replay.input import ReplayInput
-from hlofuse.replay.observers import ReplayObserver
 from hlofuse.replay.plugins import custom_kernels, with_plugins
-from hlofuse.replay.result import Checkpoint, PassResult, Replay
+from hlofuse.replay.result import Checkpoint, PassResult, Replay, ReplayObserver
 from hlofuse.trace import Recorder
 
 if TYPE_CHECKING:

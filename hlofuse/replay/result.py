@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Instruction, Module, OrderSource
+from hlofuse.ir.text.printer import print_module
+from hlofuse.passes.fusion.priority_fusion.observers import Observer
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Event
 
@@ -122,3 +124,22 @@ def _copied(replay: Replay) -> Replay:
         passes=list(replay.passes),
         custom_kernels=dict(replay.custom_kernels),
     )
+
+
+# ------------------------------------------------------------ observers
+#
+# What may watch a replay.
+
+
+class ReplayObserver(Observer):
+    """Sees every decision of priority fusion, and the module after each pass."""
+
+    def after_pass(self, done: PassResult, module: Module) -> None:
+        """A pass has run; `module` is what it left, to be read only."""
+
+
+class ModuleTexts(ReplayObserver):
+    """Keeps the text of the module after each pass (`PassResult.module_text`)."""
+
+    def after_pass(self, done: PassResult, module: Module) -> None:
+        done.module_text = print_module(module)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_tiled_emitter import is_tiling_type
-from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import asks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
-from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.expensive import is_fusible
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel

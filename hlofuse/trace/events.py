@@ -1,10 +1,11 @@
 """One decision of a pass, as it goes into the trace.
 
-The JSON form (one object a line) is a public contract, see `docs/trace.md`.
-"""
+The JSON form (one object a line) is a public contract, see `docs/trace.md`."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 Figures = dict[str, Any]
@@ -82,3 +83,15 @@ class Event(NamedTuple):
         if self.figures:
             out["figures"] = self.figures
         return out
+
+
+# ------------------------------------------------------------ jsonl
+#
+# A trace as text: one JSON object a line (`docs/trace.md`).
+
+
+def to_jsonl(events: Iterable[Event]) -> str:
+    """The events in the order they were taken, each line ending in a newline."""
+    return "".join(
+        json.dumps(e.to_json(), ensure_ascii=False, separators=(", ", ": ")) + "\n" for e in events
+    )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.flops import valid_positions
 from hlofuse.analysis.kernels import kernels
-from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir import parse_module
 from hlofuse.ir.attributes.window import WindowDimension
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Instruction, Module, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import fuse_in_place_of, turn_into_fusion
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.verifier import verify_module
 
 from .random_graphs import F32, edit, modules

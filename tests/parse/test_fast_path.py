@@ -8,7 +8,7 @@ from hlofuse.ir import HloParseError, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
 from hlofuse.ir.text.fallback import GrammarPieces
 from hlofuse.ir.text.fast import STRETCH, read_fast
-from hlofuse.ir.text.fast_path_miss import Declined
+from hlofuse.ir.text.patterns import Declined
 
 from .same import differences
 

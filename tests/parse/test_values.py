@@ -6,13 +6,17 @@ import re
 
 import pytest
 
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.groups import IotaGroups, MeshGroups, ReplicaGroups
 from hlofuse.ir.attributes.metadata import OpMetadata, ResultAccuracy, Statistics
 from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.attributes.sharding import NamedSharding, TileSharding, TupleSharding
-from hlofuse.ir.attributes.sparsity import SparsityConfig
-from hlofuse.ir.attributes.window import PaddingConfig, SliceRanges, Window
+from hlofuse.ir.attributes.window import (
+    ConvolutionDimensionNumbers,
+    PaddingConfig,
+    SliceRanges,
+    SparsityConfig,
+    Window,
+)
 from hlofuse.ir.text.build import parse_by_grammar as parse_module
 from hlofuse.ir.text.grammar import parse_attribute
 

@@ -170,7 +170,7 @@ def test_what_runs_before_or_has_an_effect_is_left_alone() -> None:
 
 def test_the_time_is_the_packages() -> None:
     from hlofuse.account import observed_replay
-    from hlofuse.account.custom import custom_kernel_time
+    from hlofuse.account.kernel_times import custom_kernel_time
     from hlofuse.cost.gpu.device import load_device
 
     device = load_device("a100_sxm_40")

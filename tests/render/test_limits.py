@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from hlofuse.ir import parse_module
 from hlofuse.render import render
-from hlofuse.render.arranging.acyclic import convex, levels
-from hlofuse.render.arranging.reduction import thin
+from hlofuse.render.arranging.acyclic import convex, levels, thin
 from hlofuse.render.scene import Arrow, Box, Panel
 from hlofuse.replay import replay
 

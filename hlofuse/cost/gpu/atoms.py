@@ -10,10 +10,10 @@ import math
 from collections.abc import Hashable
 
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
 from hlofuse.analysis.release import Release
-from hlofuse.analysis.window import window_dimensions
 from hlofuse.cost.gpu import llvm_emitters
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import op_cost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlofuse.cost.gpu.atoms import LARGE, Atom
-from hlofuse.cost.gpu.coalescing import chain_end
+from hlofuse.cost.gpu.estimate import chain_end
 from hlofuse.cost.gpu.heroes import roots_of_fusion
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, complete

@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
-from hlofuse.cost.gpu.coalescing import is_broadcast
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.estimate import Estimate
+from hlofuse.cost.gpu.estimate import Estimate, is_broadcast
 from hlofuse.cost.gpu.kept import KeptTable, Timed
 from hlofuse.cost.gpu.kernel_time import in_step, ticks_of_pair, time_of, time_of_pair
 from hlofuse.cost.gpu.known import KnownStructures, Tables

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis import flops as count
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
+from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.analysis.window import window_dimensions
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS
 from hlofuse.cost.gpu.shapes import ShapeFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from hlofuse.analysis.shape_size import shape_size
+from hlofuse.analysis.bitcasts import shape_size
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 

@@ -8,7 +8,7 @@ concatenate is a region: analysed on its own, because a block computes only one 
 from __future__ import annotations
 
 from hlofuse.cost.tiling import constraints
-from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition
+from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition, NotTiled, Operation
 from hlofuse.cost.tiling.contractions import (
     dot_contraction,
     has_small_contraction,
@@ -17,8 +17,7 @@ from hlofuse.cost.tiling.contractions import (
 from hlofuse.cost.tiling.expressions import variable
 from hlofuse.cost.tiling.fusion_view import FusionView
 from hlofuse.cost.tiling.indexing_map import IndexingMap, compose_simplified, from_sizes
-from hlofuse.cost.tiling.refusals import NotTiled, Operation
-from hlofuse.cost.tiling.symbolic_tile import SymbolicTile, symbolic_tile
+from hlofuse.cost.tiling.size_and_stride import SymbolicTile, symbolic_tile
 
 
 class TiledNode:

@@ -1,10 +1,12 @@
 """Conditions on tile sizes (`xla/codegen/tiling/constraint_expression.h`).
 
 A condition is a disjunction of conjunctions of `expression in interval`, where the variables of an
-expression are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEVER` none.
-"""
+expression are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEVER` none."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hlofuse.cost.tiling.expressions import CONSTANT, Expr, to_text
 from hlofuse.cost.tiling.simplifier import Interval, intersect
@@ -77,3 +79,45 @@ def condition_text(condition: Condition, names: list[str]) -> str:
         for conjunction in condition
     ]
     return " || ".join(sorted(parts)) + "\n"
+
+
+# ------------------------------------------------------------ refusals
+#
+# Why a fusion cannot be tiled, in XLA's words.
+
+PREFIX = "Fusion can not be tiled with SymbolicTileAnalysis: "
+STATUS_PREFIX = "TiledRunTimeDataOrError return status: "
+"""Stands before what XLA reports as an error rather than as a decision."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refusal:
+    """A refusal of `PriorityFusionQueue::CanFuseTriton`; the text is put together when asked for."""
+
+    parts: tuple[object, ...]
+
+    @property
+    def text(self) -> str:
+        """XLA's reason."""
+        return "".join(map(str, self.parts))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """In a template: here comes the text of the operation with this number in the fusion."""
+
+    number: int
+
+
+class NotTiled(Exception):
+    """Ends an analysis. `parts` are texts, things that print themselves, and `Operation`s.
+
+    The parts name operations by number, so that they hold for every fusion of the same structure.
+    """
+
+    def __init__(self, *parts: object, is_status: bool = False) -> None:
+        super().__init__("not tiled")
+        self.parts: Sequence[object] = (STATUS_PREFIX, *parts) if is_status else parts

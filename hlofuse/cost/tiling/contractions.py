@@ -8,7 +8,7 @@ from hlofuse.cost.tiling.expressions import VARIABLE, Expr, substitute, variable
 from hlofuse.cost.tiling.indexing_map import IndexingMap, make_map
 
 if TYPE_CHECKING:
-    from hlofuse.cost.tiling.dot_dimensions import DotDimensions
+    from hlofuse.cost.tiling.dot_support import DotDimensions
     from hlofuse.cost.tiling.op_kinds import OpKind
 
 

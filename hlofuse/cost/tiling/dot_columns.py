@@ -11,7 +11,7 @@ import numpy as np
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling.analysis import TiledNode
 from hlofuse.cost.tiling.dot_cost import Dot, DotTime, dot_of, dot_time
-from hlofuse.cost.tiling.dot_dimensions import DotDimensions
+from hlofuse.cost.tiling.dot_support import DotDimensions
 from hlofuse.cost.tiling.fusion_view import FusionView
 from hlofuse.cost.tiling.tick_columns import Ticks
 from hlofuse.cost.tiling.tilings import Column, Columns

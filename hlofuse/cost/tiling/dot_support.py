@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
-from hlofuse.cost.tiling.dot_dimensions import dot_dimensions
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import BIT_WIDTH, FLOATING_TYPES
 from hlofuse.ir.text.text import words
@@ -106,3 +106,18 @@ def scaled_dot_refusal(dot: Instruction) -> str | None:
         if element_type != "bf16" and scale not in ("f8e4m3fn", "f8e5m2", "f8e8m0fnu", "s8"):
             return f"Unsupported {side} scale type: {scale.upper()}"
     return None
+
+
+# ------------------------------------------------------------ dot dimensions
+#
+# Which dimensions of a dot's operands are what.
+
+DotDimensions: TypeAlias = tuple[tuple[int, ...], ...]
+"""Left batch, right batch, left contracting, right contracting."""
+
+_NAMES = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
+
+
+def dot_dimensions(dot: Instruction) -> DotDimensions:
+    """The `DotDimensionNumbers` of a dot."""
+    return tuple(tuple(dot.attributes.get(n, ())) for n in _NAMES)

@@ -4,14 +4,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
+from math import prod
 from typing import cast
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.cost.tiling.dot_dimensions import DotDimensions, dot_dimensions
-from hlofuse.cost.tiling.expressions import Expr, add, constant, mul, negate, subtract, variable
-from hlofuse.cost.tiling.indexing_map import IndexingMap, from_sizes, identity, make_map
-from hlofuse.cost.tiling.reshape_indexing import bitcast_map, reshape_map
+from hlofuse.cost.tiling.dot_support import DotDimensions, dot_dimensions
+from hlofuse.cost.tiling.expressions import (
+    ZERO,
+    Expr,
+    add,
+    constant,
+    floordiv,
+    mod,
+    mul,
+    negate,
+    substitute,
+    subtract,
+    variable,
+)
+from hlofuse.cost.tiling.indexing_map import (
+    IndexingMap,
+    from_sizes,
+    identity,
+    make_map,
+    simplify_keeping_points,
+)
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
@@ -125,3 +144,129 @@ def _dot(
         results.append(exprs)
     sizes = [lhs[d] for d in lhs_sum]
     return tuple(from_sizes(r, dims, sizes) for r in results)
+
+
+# ------------------------------------------------------------ reshape indexing
+#
+# Index maps of reshapes and bitcasts (`xla/hlo/analysis/indexing_analysis.cc`, `GetBitcastMap`).
+
+
+@cache
+def reshape_map(source: tuple[int, ...], result: tuple[int, ...]) -> IndexingMap:
+    """Result index to source index of a reshape between row-major arrays."""
+    return simplify_keeping_points(from_sizes(_reshape(source, result), result))
+
+
+@cache
+def bitcast_map(source: Shape, result: Shape) -> IndexingMap | None:
+    """Result index to source index of a bitcast; None where XLA has none (`GetBitcastMap`)."""
+    if source.element_count != result.element_count:
+        return None
+    permutation = _bitcast_permutation(result, source) if result.rank else None
+    if permutation is not None:
+        results = [variable(i) for i in permutation]
+    elif _reshape_moves_nothing(result, source):
+        results = _reshape(source.dimensions, result.dimensions)
+    else:
+        # A transpose to memory order, a reshape there, a transpose to the source's order.
+        to_memory = result.minor_to_major[::-1]
+        physical_result = tuple(result.dimensions[d] for d in to_memory)
+        from_memory = source.minor_to_major[::-1]
+        physical_source = tuple(source.dimensions[d] for d in from_memory)
+        physical = _reshape(physical_source, physical_result)
+        logical = [variable(d) for d in to_memory]
+        results = [ZERO] * source.rank
+        for position, d in enumerate(from_memory):
+            results[d] = substitute(physical[position], logical)
+    return simplify_keeping_points(from_sizes(results, result.dimensions))
+
+
+def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
+    """For a bitcast from `a` to `b` that is a transpose: the dimension of `a` for each of `b`
+    (`DeduceTransposeDimensionsForBitcast`)."""
+    if a.rank != b.rank:
+        return None
+    permutation = [0] * b.rank
+    for d_a, d_b in zip(a.minor_to_major, b.minor_to_major, strict=True):
+        permutation[d_b] = d_a
+    same = all(b.dimensions[d] == a.dimensions[p] for d, p in enumerate(permutation))
+    return permutation if same else None
+
+
+def _strides(dims: Sequence[int], order: Sequence[int]) -> list[int]:
+    """Elements between neighbours along each dimension; `order` is minor to major."""
+    strides, step = [0] * len(dims), 1
+    for d in order:
+        strides[d] = step
+        step *= dims[d]
+    return strides
+
+
+def _reshape_moves_nothing(a: Shape, b: Shape) -> bool:
+    """`ShapeUtil::ReshapeIsBitcast`, element types ignored."""
+    if a.element_count == 0:
+        return True
+    return _unit_steps_agree(a, b) and _unit_steps_agree(b, a)
+
+
+def _unit_steps_agree(a: Shape, b: Shape) -> bool:
+    """A step along each dimension of `a` moves as far in memory as the same step does in `b`."""
+    logical = _strides(a.dimensions, range(a.rank - 1, -1, -1))
+    physical_a, physical_b = (
+        _strides(a.dimensions, a.minor_to_major),
+        _strides(b.dimensions, b.minor_to_major),
+    )
+    logical_b = _strides(b.dimensions, range(b.rank - 1, -1, -1))
+    for d, size in enumerate(a.dimensions):
+        if size <= 1:
+            continue
+        place = sum(
+            logical[d] // step % n * p for step, n, p in zip(logical_b, b.dimensions, physical_b, strict=True)
+        )
+        if place != physical_a[d]:
+            return False
+    return True
+
+
+def _reshape(source: Sequence[int], result: Sequence[int]) -> list[Expr]:
+    """An expression for each source dimension; neighbouring groups of equal size are kept apart."""
+    if prod(source) == 0:
+        return [ZERO] * len(source)
+    exprs: list[Expr] = []
+    i = j = 0
+    while i < len(source) or j < len(result):
+        first_i, first_j = i, j
+        in_count = out_count = 1
+        while True:
+            if i < len(source) and (i == first_i or in_count < out_count):
+                in_count *= source[i]
+                i += 1
+            elif j < len(result) and (j == first_j or out_count < in_count):
+                out_count *= result[j]
+                j += 1
+            else:
+                break
+        exprs += _minimal_reshape(
+            source[first_i:i], result[first_j:j], [variable(k) for k in range(first_j, j)]
+        )
+    return exprs
+
+
+def _minimal_reshape(source: Sequence[int], result: Sequence[int], index: list[Expr]) -> list[Expr]:
+    """A group that cannot be split: kept, expanded, collapsed, or both by way of a linear index."""
+    if len(source) == 1 and len(result) == 1:
+        return index
+    if len(result) == 1:
+        return _delinearize(source, index[0])
+    linear = ZERO
+    for expr, step in zip(index, _strides(result, range(len(result) - 1, -1, -1)), strict=True):
+        linear = add(linear, mul(expr, step))
+    return [linear] if len(source) == 1 else _delinearize(source, linear)
+
+
+def _delinearize(dims: Sequence[int], linear: Expr) -> list[Expr]:
+    rest, result = linear, []
+    for step in _strides(dims, range(len(dims) - 1, -1, -1)):
+        result.append(floordiv(rest, step))
+        rest = mod(rest, step)
+    return result

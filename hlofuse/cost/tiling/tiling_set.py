@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlofuse.cost.tiling.op_kinds import OpKind
-from hlofuse.cost.tiling.symbolic_tile import SymbolicTile
+from hlofuse.cost.tiling.size_and_stride import SymbolicTile
 from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, all_tilings, block_count
 
 

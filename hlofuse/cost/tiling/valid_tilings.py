@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
 from hlofuse.cost.tiling.constraints import ALWAYS
-from hlofuse.cost.tiling.symbolic_tile import symbolic_tile
+from hlofuse.cost.tiling.size_and_stride import symbolic_tile
 from hlofuse.cost.tiling.tiling_set import TilingSet
 from hlofuse.cost.tiling.tilings import Columns, Mask, power_of_two_ceil
 

@@ -9,12 +9,11 @@ import math
 import re
 from typing import Any
 
-from hlofuse.ir.attributes.aliasing import InputAlias, OutputAlias
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.groups import IotaGroups, ReplicaGroups
-from hlofuse.ir.attributes.metadata import OpMetadata
+from hlofuse.ir.attributes.metadata import InputAlias, OpMetadata, OutputAlias
 from hlofuse.ir.attributes.sharding import TileSharding
 from hlofuse.ir.attributes.window import (
+    ConvolutionDimensionNumbers,
     PaddingConfig,
     PaddingDimension,
     SliceRange,

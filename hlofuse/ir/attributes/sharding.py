@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlofuse.ir.attributes.mesh import Axis, Mesh
+from hlofuse.ir.attributes.groups import Axis, Mesh
 from hlofuse.ir.attributes.metadata import OpMetadata
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +128,107 @@ class SliceRanges(tuple[SliceRange, ...]):
         if any(r.stride != 1 for r in self):
             return "{" + ", ".join(f"[{r.start}:{r.limit}:{r.stride}]" for r in self) + "}"
         return "{" + ", ".join(map(str, self)) + "}"
+
+
+# ------------------------------------------------------------ sparsity
+#
+# Structured sparsity of an operand.
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSparsity:
+    """Non-zeros in blocks along one dimension (`SparsityConfig.TensorSparsityConfig`)."""
+
+    num_non_zero: int = 0
+    block_size: int = 0
+    dimension: int = 0
+    stride: int = 0
+
+    def __str__(self) -> str:
+        ratio = f"{self.num_non_zero}x{self.block_size}"
+        return f"{{sparsity={ratio} dimension={self.dimension} stride={self.stride}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class SparsityConfig:
+    """Sparsity of both operands (`SparsityConfig`)."""
+
+    lhs: TensorSparsity | None = None
+    rhs: TensorSparsity | None = None
+
+    def __str__(self) -> str:
+        sides = (("lhs", self.lhs), ("rhs", self.rhs))
+        return "{" + " ".join(f"{k}={v}" for k, v in sides if v is not None) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class SparsityDescriptor:
+    """A sparse operand of a dot, `L.1@2:4`, as XLA wrote it until 2025 (`SparsityDescriptor`)."""
+
+    operand: int
+    dimension: int
+    n: int
+    m: int
+
+    def __str__(self) -> str:
+        return f"{'LR'[self.operand]}.{self.dimension}@{self.n}:{self.m}"
+
+
+# ------------------------------------------------------------ convolution
+#
+# Which dimension of a convolution's arrays is which.
+
+
+@dataclass(frozen=True)
+class ConvolutionDimensionNumbers:
+    """Dimension labels (`ConvolutionDimensionNumbers`), as three strings of one letter a dimension.
+
+    `b` batch, `f` feature, `i` and `o` input and output feature, digits the spatial dimensions, `?` none
+    of these.
+    """
+
+    lhs: str
+    rhs: str
+    output: str
+
+    def _spatial(self, labels: str) -> tuple[int, ...]:
+        return tuple(labels.index(str(n)) for n in range(sum(c.isdigit() for c in labels)))
+
+    @property
+    def input_batch_dimension(self) -> int:
+        return self.lhs.find("b")
+
+    @property
+    def input_feature_dimension(self) -> int:
+        return self.lhs.find("f")
+
+    @cached_property
+    def input_spatial_dimensions(self) -> tuple[int, ...]:
+        return self._spatial(self.lhs)
+
+    @property
+    def kernel_input_feature_dimension(self) -> int:
+        return self.rhs.find("i")
+
+    @property
+    def kernel_output_feature_dimension(self) -> int:
+        return self.rhs.find("o")
+
+    @cached_property
+    def kernel_spatial_dimensions(self) -> tuple[int, ...]:
+        return self._spatial(self.rhs)
+
+    @property
+    def output_batch_dimension(self) -> int:
+        return self.output.find("b")
+
+    @property
+    def output_feature_dimension(self) -> int:
+        return self.output.find("f")
+
+    @cached_property
+    def output_spatial_dimensions(self) -> tuple[int, ...]:
+        return self._spatial(self.output)
+
+    def __str__(self) -> str:
+        return f"{self.lhs}_{self.rhs}->{self.output}"

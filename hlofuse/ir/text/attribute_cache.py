@@ -11,9 +11,8 @@ from hlofuse.ir.attributes.attributes import UNREAD, Attributes
 from hlofuse.ir.graph import Computation
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.fast_path_miss import Declined
 from hlofuse.ir.text.opcode_specs import CALLING, Form
-from hlofuse.ir.text.patterns import CALLED_NAME, OWN, TAIL, VALUES
+from hlofuse.ir.text.patterns import CALLED_NAME, OWN, TAIL, VALUES, Declined
 from hlofuse.ir.text.shapes import ShapeMemo, split_tuple
 
 Called = tuple[tuple[str, Computation], ...]

@@ -8,11 +8,9 @@ from typing import Protocol
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.attribute_cache import TailMemo
-from hlofuse.ir.text.constants import is_ordinary
-from hlofuse.ir.text.elements import implied_element
-from hlofuse.ir.text.fast_path_miss import Declined
+from hlofuse.ir.text.literals import implied_element, is_ordinary
 from hlofuse.ir.text.opcode_specs import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, Check, form
-from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND
+from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND, Declined
 from hlofuse.ir.text.shapes import ShapeMemo
 
 Row = tuple[str, str, str, str, str, str]

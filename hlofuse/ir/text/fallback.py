@@ -9,8 +9,8 @@ from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.computation_reader import Body
 from hlofuse.ir.text.errors import Rejected
-from hlofuse.ir.text.fast_path_miss import Declined
 from hlofuse.ir.text.grammar import parse_attributes, parse_rule, parse_shape
+from hlofuse.ir.text.patterns import Declined
 from hlofuse.ir.text.signatures import COMMON
 from hlofuse.ir.text.text import bare
 

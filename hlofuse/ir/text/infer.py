@@ -12,9 +12,18 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.errors import Rejected, counted_dimensions
-from hlofuse.ir.text.infer_given import Given, Unfit
-from hlofuse.ir.text.infer_indexing import dot, gather, ragged_dot, scan, scatter
-from hlofuse.ir.text.infer_windows import convolution, reduce_window, select_and_scatter
+from hlofuse.ir.text.infer_windows import (
+    Given,
+    Unfit,
+    convolution,
+    dot,
+    gather,
+    ragged_dot,
+    reduce_window,
+    scan,
+    scatter,
+    select_and_scatter,
+)
 from hlofuse.ir.text.text import words
 
 if TYPE_CHECKING:

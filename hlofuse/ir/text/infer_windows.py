@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.shape import BIT_WIDTH, Shape
-from hlofuse.ir.text.infer_given import Given
+
+if TYPE_CHECKING:
+    from hlofuse.ir.graph import Computation, Instruction
+    from hlofuse.ir.text.tree.nodes import InstructionNode
 
 
 def output_size(size: int, dimension: WindowDimension) -> int:
@@ -56,3 +62,124 @@ def convolution(given: Given) -> Shape:
     for place, size, dimension in places:
         sizes[place] = output_size(size, dimension)
     return Shape(max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__), tuple(sizes))
+
+
+# ------------------------------------------------------------ infer indexing
+#
+# Shapes of dots, gathers, scatters and scans.
+
+
+def dot(given: Given) -> Shape:
+    """Batch dimensions, then what is left of either side."""
+    left, right = given.shapes[0], given.shapes[2 if given.opcode == "scaled-dot" else 1]
+    lc, rc = given.get("lhs_contracting_dims"), given.get("rhs_contracting_dims")
+    lb, rb = given.get("lhs_batch_dims"), given.get("rhs_batch_dims")
+    if len(lc) != len(rc) or len(lb) != len(rb):
+        raise Unfit("contracts (or batches) a different number of dimensions on each side")
+    meeting = zip((*lc, *lb), (*rc, *rb), strict=True)
+    if given.opcode == "dot" and any(left.dimensions[a] != right.dimensions[b] for a, b in meeting):
+        raise Unfit(f"of {left} and {right}: dimensions that meet differ in size")
+    sizes = [left.dimensions[d] for d in lb]
+    sizes += [d for n, d in enumerate(left.dimensions) if n not in lc and n not in lb]
+    sizes += [d for n, d in enumerate(right.dimensions) if n not in rc and n not in rb]
+    element_type = max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__)
+    return Shape(element_type, tuple(sizes))
+
+
+def ragged_dot(given: Given) -> Shape:
+    """As dot; a ragged contraction has a result for each group."""
+    left, right, groups = given.shapes
+    lc, rc, lb, rb = (
+        given.get(f"{k}_dims") for k in ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
+    )
+    ragged, group = given["lhs_ragged_dims"][0], given.get("rhs_group_dims")
+    sizes = [left.dimensions[d] for d in lb]
+    if ragged in lc:
+        sizes.insert(0, groups.dimensions[-1])
+    sizes += [d for n, d in enumerate(left.dimensions) if n not in lc and n not in lb]
+    sizes += [d for n, d in enumerate(right.dimensions) if n not in rc and n not in rb and n not in group]
+    element_type = max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__)
+    return Shape(element_type, tuple(sizes))
+
+
+def gather(given: Given) -> Shape:
+    """Batch dimensions of the indices and those of the slices, interleaved."""
+    shape, indices = given.shapes
+    offsets, sizes = given["offset_dims"], given["slice_sizes"]
+    dropped = {*given["collapsed_slice_dims"], *given.get("operand_batching_dims")}
+    window = [d for n, d in enumerate(sizes) if n not in dropped]
+    batch = [d for n, d in enumerate(indices.dimensions) if n != given["index_vector_dim"]]
+    if any(not 0 <= size <= d for size, d in zip(sizes, shape.dimensions, strict=True)):
+        raise Unfit(f"takes slices {list(sizes)} of {shape}")
+    if len(window) != len(offsets):
+        raise Unfit(f"has {len(offsets)} offset_dims for {len(window)} slice sizes")
+    out = [window.pop(0) if n in offsets else batch.pop(0) for n in range(len(window) + len(batch))]
+    return Shape(shape.element_type, tuple(out))
+
+
+def scatter(given: Given) -> Shape:
+    """The operands, once the updates have the rank that the numbers ask for."""
+    count = len(given.shapes) // 2
+    indices = given.shapes[count]
+    rank = len(given["update_window_dims"]) + len(indices.dimensions)
+    rank -= given["index_vector_dim"] < len(indices.dimensions)
+    if any(len(s.dimensions) != rank for s in given.shapes[count + 1 :]):
+        raise Unfit(f"takes updates of rank {rank}")
+    return Shape.maybe_tuple_of(given.shapes[:count])
+
+
+def scan(given: Given) -> Shape:
+    """What is carried, and what is put out with the scanned dimension in front."""
+    carries, dimension = given["num_carries"], given["dimensions"][0]
+    if carries >= len(given.shapes):
+        raise Unfit("has no inputs")
+    size = given.shapes[0].dimensions[dimension]
+    root = given.result("to_apply")
+    if not root.is_tuple:
+        return root if carries else _inserted(root, dimension, size)
+    outputs = len(root.tuple_shapes) - carries
+    return Shape.tuple_of(
+        [_inserted(s, dimension, size) if n < outputs else s for n, s in enumerate(root.tuple_shapes)]
+    )
+
+
+def _inserted(shape: Shape, dimension: int, size: int) -> Shape:
+    sizes = shape.dimensions
+    return Shape(shape.element_type, (*sizes[:dimension], size, *sizes[dimension:]))
+
+
+# ------------------------------------------------------------ infer given
+#
+# What the rules of shape inference are given.
+
+
+class Unfit(Exception):
+    """The operands do not go together."""
+
+
+class Given:
+    """An instruction's operand shapes, attribute values and the results of what it calls."""
+
+    def __init__(
+        self, node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
+    ) -> None:
+        self.opcode = str(node.call.opcode)
+        self.shapes = [o.shape for o in operands]
+        self._values: dict[str, Any] = {a.name: a.value for a in node.attributes}
+        self._called = called
+
+    def __getitem__(self, attribute: str) -> Any:
+        return self._values[attribute]
+
+    def get(self, attribute: str, default: Any = ()) -> Any:
+        return self._values.get(attribute, default)
+
+    def check_arity(self, attribute: str) -> None:
+        """A called computation takes as many parameters as there are operands."""
+        wanted = len(self._called[attribute].parameters)
+        if wanted != len(self.shapes):
+            raise Unfit(f"calls a computation of {wanted} parameters with {len(self.shapes)} operands")
+
+    def result(self, attribute: str) -> Shape:
+        """The root's shape of a called computation."""
+        return self._called[attribute].root.shape

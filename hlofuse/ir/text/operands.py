@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.checks import compatible
-from hlofuse.ir.text.elements import implied_element
 from hlofuse.ir.text.errors import Rejected, suggestion
+from hlofuse.ir.text.literals import implied_element
 from hlofuse.ir.text.signatures import signature
 from hlofuse.ir.text.text import bare
 from hlofuse.ir.text.tree.nodes import CallNode, InstructionNode, OperandNode

@@ -1,8 +1,7 @@
 """Patterns of the fast path: each matches part of what the grammar matches, with the same meaning.
 
 All repetition is possessive or over disjoint alternatives, so no text makes a match backtrack for long.
-Only ASCII is looked at as letters and digits, as in XLA's lexer.
-"""
+Only ASCII is looked at as letters and digits, as in XLA's lexer."""
 
 from __future__ import annotations
 
@@ -174,3 +173,12 @@ TABLES = re.compile(
 )
 NUMBERED_STRING = re.compile(rf"(\d++) ({STRING})", re.ASCII)
 RECORD = re.compile(r"(\d++) \{([^}]*+)\}", re.ASCII)
+
+
+# ------------------------------------------------------------ fast path miss
+#
+# How the fast path says that a piece of text is the grammar's to read.
+
+
+class Declined(Exception):
+    """The text is out of the ordinary; it may be right or wrong."""

@@ -7,7 +7,7 @@ import gc
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.fallback import GrammarPieces
 from hlofuse.ir.text.fast import read_fast
-from hlofuse.ir.text.fast_path_miss import Declined
+from hlofuse.ir.text.patterns import Declined
 
 
 def parse_module(text: str, filename: str | None = None) -> Module:

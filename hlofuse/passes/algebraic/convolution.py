@@ -5,8 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
+from hlofuse.ir.attributes.window import (
+    ConvolutionDimensionNumbers,
+    PaddingConfig,
+    PaddingDimension,
+    Window,
+    WindowDimension,
+)
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_all

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.expensive import is_constant_effective_scalar
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context

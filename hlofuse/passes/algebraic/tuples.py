@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context

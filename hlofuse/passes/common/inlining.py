@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.replacing import move_control_dependencies
+from hlofuse.ir.removing import move_control_dependencies
 from hlofuse.passes.common.call_metadata import hand_on_metadata
 
 

@@ -12,7 +12,7 @@ from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.attributes.window import PaddingConfig, SliceRange, SliceRanges
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.common import literals
 from hlofuse.passes.common.literals import Value

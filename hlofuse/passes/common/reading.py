@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
-from hlofuse.ir.attributes.window import SliceRanges, Window
+from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 from hlofuse.ir.graph import Instruction
 
 

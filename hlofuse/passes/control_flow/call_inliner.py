@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.ir.graph import Module
 from hlofuse.ir.unfusing import check_growth, most_instructions
 from hlofuse.passes.base import Pass

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.analysis.inlined_calls import is_inlined
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.eigen_convolution import why_not_eigen
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions

@@ -6,11 +6,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.replacing import replace_instruction, set_attribute
+from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.cpu.ynn_support import is_preferred, is_supported

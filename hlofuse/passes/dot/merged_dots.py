@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.common.make import added, derived, numbers
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dot.dot_operand import (

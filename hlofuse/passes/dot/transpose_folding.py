@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.replacing import replace_instruction, set_attribute
+from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot

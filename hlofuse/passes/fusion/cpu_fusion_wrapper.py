@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from hlofuse.ir.fusing import create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.replacing import move_control_dependencies
+from hlofuse.ir.removing import move_control_dependencies
 from hlofuse.passes.base import Pass
 from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.fusion_wrapper import RULES

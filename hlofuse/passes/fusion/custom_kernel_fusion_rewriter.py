@@ -15,10 +15,9 @@ from hlofuse.analysis.kernels import launched_computations
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.plugins.active import ActiveRules
-from hlofuse.plugins.calling import call_outside
 from hlofuse.plugins.entries import CustomFusion, Kernel
 from hlofuse.plugins.pattern import Match, Matcher, find_matches, parse_pattern
-from hlofuse.plugins.rewrite import replace_match
+from hlofuse.plugins.rewrite import call_outside, replace_match
 from hlofuse.trace import Recorder
 
 

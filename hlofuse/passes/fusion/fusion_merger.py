@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.expensive import is_expensive
-from hlofuse.analysis.processing_order import non_fusion_computations
 from hlofuse.analysis.release import JAXLIB_0_4_35
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.errors import HlofuseError

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hlofuse.analysis.expensive import is_constant_effective_scalar
-from hlofuse.analysis.fusible import is_fusible
-from hlofuse.analysis.reachability import Reachability
+from hlofuse.analysis.components import Reachability
+from hlofuse.analysis.expensive import is_constant_effective_scalar, is_fusible
 from hlofuse.ir.graph import Computation, Instruction
 
 MayFuse = Callable[[Instruction, int], bool]

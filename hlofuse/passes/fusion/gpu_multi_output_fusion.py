@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.merged_order import MergedOrder
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.merging import kernel_model

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlofuse.analysis.processing_order import non_fusion_computations
+from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.release import JAXLIB_0_4_35, Release
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel

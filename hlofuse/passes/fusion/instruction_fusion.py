@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hlofuse.analysis.embedded import is_embedded
-from hlofuse.analysis.expensive import is_expensive
-from hlofuse.analysis.fusible import is_fusible
-from hlofuse.analysis.processing_order import non_fusion_computations
-from hlofuse.analysis.reachability import Reachability
+from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.components import Reachability
+from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
+from hlofuse.analysis.expensive import is_expensive, is_fusible
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.embedded import is_embedded
-from hlofuse.analysis.processing_order import non_fusion_computations
-from hlofuse.analysis.reachability import Reachability
+from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.components import Reachability
+from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.processing_order import with_changed_behind
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.call_order import with_changed_behind
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import append_producer, create_fusion
 from hlofuse.ir.graph import Module
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
-from hlofuse.rules.gpu_rewrites import IOTA_INTO_SORT
+from hlofuse.rules.clean_up import IOTA_INTO_SORT
 from hlofuse.trace import Recorder
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
-from hlofuse.rules.gpu_rewrites import MANY_OPERANDS, MAX_CONCATENATE_OPERANDS
+from hlofuse.rules.clean_up import MANY_OPERANDS, MAX_CONCATENATE_OPERANDS
 from hlofuse.trace import Recorder
 
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from hlofuse.analysis.reachability import depends_on
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.components import depends_on
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.slice_copies import has_byte_strides, has_known_offset, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.layout.asking import output_aliases

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
+from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

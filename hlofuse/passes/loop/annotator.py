@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.loop.parts import all_loops

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape

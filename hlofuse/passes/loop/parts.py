@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.common import make
 
 _KEPT = ("backend_config", "frontend_attributes", "metadata")

@@ -5,10 +5,10 @@ Mirrors `DecomposeTopKWithSorting` (`xla/service/topk_rewriter.cc`).
 
 from __future__ import annotations
 
-from hlofuse.analysis.side_effects import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.replacing import replace_instruction
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array

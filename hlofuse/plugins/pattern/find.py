@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.plugins.pattern.match import Found, Matcher
 from hlofuse.plugins.pattern.values import Value

@@ -1,14 +1,15 @@
 """Groups that can be drawn as one: contracted to a point each, they leave no cycle.
 
 A box around two ops with a third between them that lies outside makes the arrows run in a circle:
-Graphviz then fails or draws nonsense, and a reader sees a kernel that waits for itself.
-"""
+Graphviz then fails or draws nonsense, and a reader sees a kernel that waits for itself."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
 from hlofuse.analysis.components import components
+from hlofuse.format.units import bytes_text
+from hlofuse.render.scene import Arrow, Box, Panel
 
 
 def levels(
@@ -59,3 +60,81 @@ def _on_cycles(
             if group[o] != own:
                 edges[group[o]] = None
     return {member for cycle in components(successors) for member in cycle}
+
+
+# ------------------------------------------------------------ reduction
+#
+# Too many arrows to follow: those that others imply are said in words instead.
+#
+# An arrow from A to B is implied where another way leads from A to B; without it every reader still sees
+# that B comes after A. What a training step keeps for its backward pass would otherwise run the length of
+# the picture, once for every layer.
+
+MANY = 60
+PER_BOX = 1.8
+"""A panel is thinned when it has more than `MANY` arrows and more than this many to a box."""
+
+
+def thin(panel: Panel) -> int:
+    """Take implied arrows out of a crowded panel and write them into their heads; how many went."""
+    boxes = {b.key: b for b in panel.all_boxes()}
+    outside = [a for a in panel.arrows if not a.inside]
+    if len(outside) <= MANY or len(outside) <= PER_BOX * len(boxes):
+        return 0
+    implied = _implied(boxes, panel.arrows)
+    gone = {id(a) for a in implied}
+    panel.arrows = [a for a in panel.arrows if id(a) not in gone]
+    for head, arrows in _by_head(implied).items():
+        box = boxes[head]
+        names = [_short_name(boxes[a.tail]) for a in arrows]
+        more = f" +{len(names) - 3}" if len(names) > 3 else ""
+        total = bytes_text(sum(a.bytes for a in arrows))
+        box.lines.append(f"also reads {total} from {', '.join(names[:3])}{more}")
+        for a in arrows[:12]:
+            box.tooltip.append(f"also from {_short_name(boxes[a.tail])}: {bytes_text(a.bytes)}")
+    return len(implied)
+
+
+def _implied(boxes: Mapping[str, Box], arrows: list[Arrow]) -> list[Arrow]:
+    """Arrows between kernels for which there is a longer way (transitive reduction)."""
+    heads: dict[str, list[str]] = {key: [] for key in boxes}
+    waiting = dict.fromkeys(boxes, 0)
+    for a in arrows:
+        heads[a.tail].append(a.head)
+        waiting[a.head] += 1
+    order = [key for key, count in waiting.items() if not count]
+    for key in order:  # grows while it is walked
+        for head in heads[key]:
+            waiting[head] -= 1
+            if not waiting[head]:
+                order.append(head)
+    if len(order) < len(boxes):
+        return []  # arrows in a circle: nothing is sure
+    bit = {key: 1 << n for n, key in enumerate(order)}
+    below: dict[str, int] = {}
+    for key in reversed(order):
+        reach = 0
+        for head in heads[key]:
+            reach |= bit[head] | below[head]
+        below[key] = reach
+    implied = []
+    for a in arrows:
+        if not a.inside and not a.control and a.values:
+            others = 0
+            for head in heads[a.tail]:
+                if head != a.head:
+                    others |= below[head]
+            if others & bit[a.head]:
+                implied.append(a)
+    return implied
+
+
+def _by_head(arrows: list[Arrow]) -> dict[str, list[Arrow]]:
+    found: dict[str, list[Arrow]] = {}
+    for a in sorted(arrows, key=lambda a: -a.bytes):
+        found.setdefault(a.head, []).append(a)
+    return found
+
+
+def _short_name(box: Box) -> str:
+    return box.kernels or box.title

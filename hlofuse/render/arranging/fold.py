@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hlofuse.render.arranging.proportions import BEST, estimate
+from hlofuse.render.arranging.islands import BEST, estimate
 from hlofuse.render.scene import Arrow, Box, Frame, Panel
 
 TOO_TALL = 2.2

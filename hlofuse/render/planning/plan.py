@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.render.names import lookup, part_number
+from hlofuse.render.arranging.acyclic import levels
+from hlofuse.render.labels import lookup, part_number
 from hlofuse.render.options import HARD_LIMIT, Options
 from hlofuse.render.planning.boxed import drawn, has_box, inner_boxes, units
-from hlofuse.render.planning.neighbourhood import neighbourhood
-from hlofuse.render.planning.panel_plan import PanelPlan, Plan, that_fit
-from hlofuse.render.planning.parts import Part, divide
 
 
 def plan(module: Module, options: Options) -> Plan:
@@ -183,3 +184,232 @@ def _waits_for(i: Instruction) -> list[Instruction]:
 
 def _where(computation: Computation) -> str:
     return "entry" if computation.is_entry else shorten(computation.name, 40)
+
+
+# ------------------------------------------------------------ parts
+#
+# A computation too big to draw, in parts: by source scope, then by stretches of the order of execution.
+#
+# Every part is convex (see `arranging.acyclic`), so parts and what stays outside form a graph without cycles.
+
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(slots=True)
+class Part:
+    """Instructions drawn as one box."""
+
+    number: int
+    scope: str
+    """Where in the user's program they came from; empty where the dump does not say."""
+    instructions: list[Instruction]
+    within: str = ""
+    """The number of the part it is a part of."""
+
+    @property
+    def label(self) -> str:
+        """`3`; `3.2` within part 3."""
+        return f"{self.within}.{self.number}" if self.within else str(self.number)
+
+
+def divide(
+    units: Sequence[Instruction], wanted: int, behind: Callable[[Instruction], Iterable[Instruction]]
+) -> list[Part]:
+    """`units` (operands first) in about `wanted` parts, in the order of their first instructions.
+
+    `behind` gives what a unit waits for among the units, past anything that has no box of its own.
+    """
+    index = {u: n for n, u in enumerate(units)}
+    operands = [[index[o] for o in behind(u) if o in index] for u in units]
+    scopes = _scopes(units, operands)
+    order = range(len(units))
+    groups: dict[tuple[object, int], list[int]] = {}
+    for depth in range(max(map(len, scopes), default=0), -1, -1):
+        label = {n: scopes[n][:depth] for n in order}
+        level = levels(order, operands, label)
+        groups = {}
+        for n in order:
+            groups.setdefault((label[n], level[n]), []).append(n)
+        if len(groups) <= wanted:
+            break
+    largest = max(1, -(-len(units) // wanted))
+    cost = _crossings(units, operands)
+    pieces: list[list[int]] = []
+    for members in groups.values():
+        pieces += _stretches(members, largest, cost)
+    pieces.sort(key=lambda p: p[0])
+    return [
+        Part(number, _span([scopes[n] for n in piece]), [units[n] for n in piece])
+        for number, piece in enumerate(pieces, 1)
+    ]
+
+
+def _stretches(members: list[int], largest: int, cost: Sequence[int]) -> list[list[int]]:
+    """`members` cut, near every `largest`-th, where the fewest values cross."""
+    pieces = []
+    start = 0
+    while len(members) - start > largest + largest // 2:
+        first, last = start + max(1, largest // 2), min(len(members) - 1, start + largest + largest // 2)
+        cut = min(range(first, last + 1), key=lambda i: (cost[members[i]], abs(i - start - largest)))
+        pieces.append(members[start:cut])
+        start = cut
+    pieces.append(members[start:])
+    return pieces
+
+
+def _crossings(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[int]:
+    """For every place in the order, how many values made before it are used at or after it."""
+    last = list(range(len(units)))
+    for n, own in enumerate(operands):
+        for o in own:
+            last[o] = n
+    change = [0] * (len(units) + 2)
+    for n, end in enumerate(last):
+        change[n + 1] += 1
+        change[end + 1] -= 1
+    crossing, now = [], 0
+    for n in range(len(units)):
+        now += change[n]
+        crossing.append(now)
+    return crossing
+
+
+def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
+    """Each unit's place in the user's program, from `op_name` without the operation itself.
+
+    What has none takes that of an operand, or else of a user: XLA made it for them.
+    """
+    found: list[tuple[str, ...] | None] = []
+    for n, unit in enumerate(units):
+        op_name = unit.op_name
+        if op_name:
+            found.append(tuple(op_name.split(";", 1)[0].split("/")[:-1]))
+        else:
+            found.append(next((s for o in operands[n] if (s := found[o]) is not None), None))
+    for n in range(len(units) - 1, -1, -1):
+        for o in operands[n]:
+            if found[o] is None:
+                found[o] = found[n]
+    return [s or () for s in found]
+
+
+def _span(scopes: Sequence[tuple[str, ...]]) -> str:
+    """What the scopes have in common, and from where to where they go: `fwd/layer_0 … layer_7`."""
+    low, high = min(scopes), max(scopes)
+    n = 0
+    while n < min(len(low), len(high)) and low[n] == high[n]:
+        n += 1
+    common = "/".join(low[:n])
+    # A scope may be left in passing, for a single operation: ends that are deeper say where it was.
+    first, last = (next((s[n] for s in way if len(s) > n), "") for way in (scopes, scopes[::-1]))
+    if first != last and _stem(first) == _stem(last):
+        return f"{common}/{first} … {last}" if common else f"{first} … {last}"
+    return common
+
+
+def _stem(name: str) -> str:
+    """The name without its number: layers of one kind share it."""
+    return _DIGITS.sub("", name)
+
+
+# ------------------------------------------------------------ neighbourhood
+#
+# A picture of what lies around one instruction.
+
+
+def neighbourhood(
+    centre: Instruction,
+    options: Options,
+    wanted: set[Instruction | Computation],
+    closed: set[Instruction | Computation],
+    notices: list[str],
+) -> PanelPlan:
+    """What lies within `radius` arrows of `centre`, as far as there is room."""
+    marked = {centre}
+    computation = centre.computation
+    assert computation is not None
+    fusion = computation.fusion
+    if fusion is not None and fusion.computation is not None and inner_boxes(fusion) <= options.max_nodes:
+        centre, computation = fusion, fusion.computation
+        marked.add(centre)
+    shown = {centre: 0}
+    queue = deque([centre])
+    crowded = 0
+    while queue:
+        here = queue.popleft()
+        if shown[here] == options.radius:
+            continue
+        # Everything meets in a parameter: its neighbours are nobody's.
+        if here is not centre and here.opcode in ("parameter", "constant"):
+            continue
+        for there in (*drawn(here.operands, up=True), *drawn(here.users, up=False)):
+            if there in shown:
+                continue
+            if len(shown) >= options.max_nodes:
+                crowded += 1
+                continue
+            shown[there] = shown[here] + 1
+            queue.append(there)
+    if crowded:
+        notices.append(
+            f"only the nearest {plural(len(shown), 'instruction')} within radius {options.radius}: "
+            "a smaller --radius or a greater --max-nodes"
+        )
+    panel = PanelPlan(computation, shown=set(shown), marked=frozenset(marked))
+    room = options.max_nodes - len(shown)
+    for near in shown:  # nearest first
+        if near.opcode == "fusion" and near not in closed:
+            inside = inner_boxes(near)
+            if inside <= room or (near in marked and inside <= options.max_nodes):
+                room -= inside
+                panel.open.add(near)
+    asked = [near for near in shown if near in wanted and near not in panel.open]
+    panel.open |= that_fit(asked, HARD_LIMIT - options.max_nodes, notices)
+    return panel
+
+
+# ------------------------------------------------------------ panel plan
+#
+# What is drawn of one computation, and of one module.
+
+
+@dataclass(slots=True)
+class PanelPlan:
+    """One computation to draw, and how."""
+
+    computation: Computation
+    open: set[Instruction] = field(default_factory=set)
+    """Fusions drawn with their inside."""
+    parts: list[Part] = field(default_factory=list)
+    """Instructions drawn as one box each list; empty where nothing is collapsed."""
+    shown: set[Instruction] | None = None
+    """Only these; None for all."""
+    marked: frozenset[Instruction] = frozenset()
+    elsewhere: Mapping[Instruction, str] = field(default_factory=dict)
+    """Of what is not shown: the part it is in."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """The panels of one module, and what must be said about what they leave out."""
+
+    panels: list[PanelPlan] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    hidden: list[Computation] = field(default_factory=list)
+    """Computations that run and have no panel."""
+
+
+def that_fit(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
+    """Those of the fusions asked for that fit into a picture at all."""
+    found = set()
+    for fusion in fusions:
+        inside = inner_boxes(fusion)
+        if inside <= room:
+            room -= inside
+            found.add(fusion)
+        else:
+            name, body = shorten(fusion.name, 40), shorten(fusion.fused_computation.name, 40)
+            notices.append(
+                f"{name} is too big to open, {plural(inside, 'op')}: --focus {body} draws it alone"
+            )
+    return found

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hlofuse.account import PRIORITY_FUSION
-from hlofuse.analysis.shape_size import leaves_size
+from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.format.units import us_text
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views, view_read
 from hlofuse.reports.common.model import Refusal
-from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
+from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
 from hlofuse.trace import Event
 
 

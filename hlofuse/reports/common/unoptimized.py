@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlofuse.analysis.bitcasts import moves_no_data
-from hlofuse.analysis.inlined_calls import is_inlined
+from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions

@@ -12,7 +12,7 @@ kernels counts, `FusionMerger`'s first: it exists to merge those.
 
 from __future__ import annotations
 
-from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.expensive import is_fusible
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
@@ -27,7 +27,7 @@ from hlofuse.reports.fused.model import Boundary, edges
 from hlofuse.reports.fused.recreate import recreated_boundaries
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
 from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
-from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
+from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event

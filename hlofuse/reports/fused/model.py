@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import computed_in, kernels
-from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.model import RuleText

@@ -7,7 +7,7 @@ the module as it was; they are told of a kernel only where making it again gives
 
 from __future__ import annotations
 
-from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.expensive import is_fusible
 from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module

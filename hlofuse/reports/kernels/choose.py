@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from hlofuse.account.custom import custom_kernel_time
 from hlofuse.account.figures import kernel_time
+from hlofuse.account.kernel_times import custom_kernel_time
 from hlofuse.account.models import model_of
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
@@ -20,7 +20,7 @@ from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.gpu_emitters import GpuKernel
-from hlofuse.rules.gpu_emitters.heroes import heroes_of
+from hlofuse.rules.gpu_emitters.dots import heroes_of
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict

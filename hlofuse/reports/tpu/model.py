@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import kernels
-from hlofuse.analysis.shape_size import leaves_size
 from hlofuse.diff import FusionChange, ModuleDiff, diff
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file, is_corpus_case
-from hlofuse.inputs.dump_names import read_name
-from hlofuse.inputs.dump_stages import TPU_PIPELINES
+from hlofuse.inputs.dump_names import TPU_PIPELINES, read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import replay

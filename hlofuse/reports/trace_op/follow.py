@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
-from hlofuse.analysis.kernels import NO_KERNEL, computed_in
-from hlofuse.analysis.source_lines import source_line
+from hlofuse.analysis.kernels import NO_KERNEL, computed_in, source_line
 from hlofuse.diff import Added, ModuleDiff, diff
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean

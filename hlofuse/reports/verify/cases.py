@@ -15,8 +15,7 @@ from hlofuse.inputs.dump_directory import (
     corpus_file,
     is_corpus_case,
 )
-from hlofuse.inputs.dump_names import DumpFile
-from hlofuse.inputs.dump_stages import FUSION_STAGES
+from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module

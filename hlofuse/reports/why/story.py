@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hlofuse.account import Costs
-from hlofuse.analysis.kernels import launched_computations
-from hlofuse.analysis.source_lines import SourceLine, source_line
+from hlofuse.analysis.kernels import SourceLine, launched_computations, source_line
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
 from hlofuse.inputs.suggest import did_you_mean

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.cpu_dot import dot_strategy
+from hlofuse.analysis.cpu_dot import dot_strategy, product_as_reduce
 from hlofuse.analysis.cpu_tiled_emitter import why_not_tiled
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.analysis.reduced_dots import product_as_reduce
 from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.in_place import can_update_in_place
 from hlofuse.ir.graph import Instruction

@@ -9,10 +9,12 @@ from hlofuse.rules.cpu_instruction_fusion.consumer import (
     not_found_a_fusible_case,
     small_vector_dot,
 )
-from hlofuse.rules.cpu_instruction_fusion.output_fusion import goes_into_its_dot, output_fusion
 from hlofuse.rules.cpu_instruction_fusion.producer import (
+    SOFTMAX_SHIFT,
     constant_alone,
+    goes_into_its_dot,
     non_scalar_constant,
+    output_fusion,
     producer_is_a_fusion,
     producer_not_loop_fusible,
     skipped_consumer,
@@ -23,7 +25,6 @@ from hlofuse.rules.cpu_instruction_fusion.size import (
     reused_expensive_producer,
     too_many_reductions,
 )
-from hlofuse.rules.cpu_instruction_fusion.softmax import SOFTMAX_SHIFT
 from hlofuse.rules.instruction_fusion.duplication import (
     expensive_would_be_duplicated,
     pass_cannot_duplicate,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.cpu_predicates import is_loop_fusible
-from hlofuse.rules.catalogue import Rule
+from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_fusible, is_output_fusible
+from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.verdict import asks
 
@@ -105,3 +105,64 @@ def constant_alone(pair: CandidatePair) -> dict[str, Any] | None:
 )
 def producer_is_a_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "fusion" else None
+
+
+# ------------------------------------------------------------ output fusion
+#
+# Rules that let an add be done while a matrix-vector product writes its results.
+
+_SHOULD_FUSE_OUTPUT_FUSION = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
+
+
+@asks(
+    Rule(
+        code="CPU003",
+        title="The add goes into its matrix-vector product",
+        asks="Is the consumer an add, and the producer a real dot without batch dimensions whose result "
+        "has rank 0 or 1 and is used only here, once?",
+        why="XLA:CPU emits small matrix-vector products itself and can add the other operand as it stores "
+        "each result. The pair is allowed before any other question is asked, as a kOutput fusion.",
+        advice="Nothing to do: y = W @ x + b for vectors is one kernel.",
+        mirrors=_SHOULD_FUSE_OUTPUT_FUSION + ", CanBeOutputFused",
+        allows=True,
+    )
+)
+def output_fusion(pair: CandidatePair) -> dict[str, Any] | None:
+    return {} if is_output_fusible(pair.producer, pair.consumer) else None
+
+
+@asks(
+    Rule(
+        code="CPU004",
+        title="The add waits for its own matrix-vector product",
+        asks="Is the producer an add that can be an output fusion with one of its operands (CPU003)?",
+        why="Fused into this consumer it could not go into the dot any more, which saves more.",
+        advice="Nothing, unless the consumer matters more: give the dot a second user and the add is free.",
+        mirrors=_SHOULD_FUSE_OUTPUT_FUSION + ", CanBeOutputFusedIntoSomeOperand",
+        message="Bailing because producer can be output-fused into some operand.",
+    )
+)
+def goes_into_its_dot(pair: CandidatePair) -> dict[str, Any] | None:
+    return {} if has_output_fusible_operand(pair.producer) else None
+
+
+# ------------------------------------------------------------ softmax
+#
+# The producer of a softmax, which XLA:CPU computes exactly once.
+
+SOFTMAX_SHIFT = register(
+    Rule(
+        code="CPU017",
+        title="The input of a softmax is computed once",
+        asks="Is the producer elementwise, and does it feed both a row maximum and the subtraction of that "
+        "maximum before an exp?",
+        why="Computed twice, the two copies may differ in the last bit (one multiplication and addition "
+        "fused, the other not); the maximum is then not the maximum of what is shifted, and exp() can "
+        "overflow.",
+        advice="Nothing: this is for correct results. The value is stored once and read by both kernels.",
+        mirrors="xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ComputeGloballyUnfusible, "
+        "IsCoupledReductionShiftExpProducer",
+        message="operand can not be duplicated",
+        history="Not in jaxlib 0.4.35.",
+    )
+)

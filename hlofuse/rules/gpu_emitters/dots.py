@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.reduced_dots import product_as_reduce
+from hlofuse.analysis.cpu_dot import product_as_reduce
+from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.launch import first_reduction, reductions_agree
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_emitters.question import GpuKernel
+from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import asks
 
 
@@ -68,3 +71,75 @@ def _inside(instruction: Instruction) -> list[Instruction]:
 
 
 RULES = (strength_reduced, not_a_library_call)
+
+
+# ------------------------------------------------------------ heroes
+#
+# The heroes of a kernel by name, and why an emitter made for one of its operations does not take it.
+
+_MOST_JOINED = 4
+
+
+def heroes_of(kernel: GpuKernel) -> list[Instruction]:
+    """The hero of each output (`FindNonTrivialHero`); XLA names its kernels by their opcodes."""
+    found = []
+    for output, root in zip(outputs_of(kernel.instruction), kernel.summary.roots, strict=False):
+        hero, is_root = root.hero
+        found.append(output if is_root or hero is None else _behind(kernel, output, hero))
+    return found
+
+
+def hero_names(kernel: GpuKernel) -> str:
+    """`reduce.5 f32[1024]`; of several outputs the first that is not an output itself."""
+    heroes = heroes_of(kernel)
+    roots = outputs_of(kernel.instruction)
+    first = next((h for h, r in zip(heroes, roots, strict=True) if h is not r), heroes[0])
+    more = f" and {len(heroes) - 1} more" if len(heroes) > 1 else ""
+    return f"{first.name} {first.shape.text_without_layout}{more}"
+
+
+def why_a_loop(kernel: GpuKernel) -> str:
+    """Why the emitter that its operations suggest does not take it; empty where none suggests itself."""
+    asked = kernel.model.kernel(kernel.instruction)
+    if not kernel.modern and min(asked.input_bits, asked.output_bits) < 8:
+        return "elements are narrower than a byte"
+    first = first_reduction(asked)
+    if first is not None and not reductions_agree(asked, first):
+        return f"not all outputs have the {first.operands[0].elements:,} elements that the reduction reads"
+    transposes = sum(len(root.transposes) for root in asked.roots)
+    if transposes > 1:
+        return "it holds transposes of different kinds"
+    if transposes:
+        return "what follows the transpose does not keep its elements in place"
+    for hero, _ in asked.heroes:
+        because = "" if hero is None else _why_not(hero, len(asked.roots) > 1)
+        if because:
+            return because
+    if any(root.update is not None for root in asked.roots) and not asked.updates_in_place:
+        return "the kernel reads the updated array elsewhere, or has other outputs"
+    return ""
+
+
+def _why_not(hero: Atom, several: bool) -> str:
+    if hero.opcode == "reduce":
+        return "the reduction is too short to share among threads"
+    if hero.opcode == "transpose":
+        return "the transpose has no tiles: its sides are too short, or the last dimension stays and is long"
+    if hero.opcode == "concatenate":
+        if several:
+            return "the concatenate emitter makes one output only"
+        return f"it joins {len(hero.operands)} operands, and the concatenate emitter takes {_MOST_JOINED}"
+    return ""
+
+
+def _behind(kernel: GpuKernel, output: Instruction, hero: Atom) -> Instruction:
+    """The operation on the way up from an output that is like the hero."""
+    queue, seen = [output], {output}
+    for node in queue:
+        if kernel.model.atoms.atom(node) is hero:
+            return node
+        for operand in node.operands:
+            if operand not in seen:
+                seen.add(operand)
+                queue.append(operand)
+    return output

@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.gpu_emitters.heroes import hero_names, why_a_loop
+from hlofuse.rules.gpu_emitters.dots import hero_names, why_a_loop
 from hlofuse.rules.gpu_emitters.operations import LAST
 from hlofuse.rules.gpu_emitters.question import GpuKernel
 from hlofuse.rules.gpu_fusible import outputs_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
-from hlofuse.analysis.window import window_dimensions
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.gpu_fusible import is_physically_transposing

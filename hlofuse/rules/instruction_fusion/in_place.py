@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.in_place import InPlacePair, in_place_pairs
-from hlofuse.analysis.reachability import Reachability
-from hlofuse.analysis.tuples import follow_tuples
+from hlofuse.analysis.operand_use import follow_tuples
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.instruction_fusion import in_place_slices

@@ -28,16 +28,15 @@ from hlofuse.rules.priority_fusion.eligible import (
     producer_not_fusible,
 )
 from hlofuse.rules.priority_fusion.question import PriorityPair, PriorityState
-from hlofuse.rules.priority_fusion.reduction import both_reduce, reduction_becomes_loop
-from hlofuse.rules.priority_fusion.scatter import (
+from hlofuse.rules.priority_fusion.reduction import (
+    both_reduce,
+    consumer_unsupported_by_triton,
+    not_tiled,
     producer_is_scatter,
     producer_is_scattered_into,
     producer_reads_updated,
-)
-from hlofuse.rules.priority_fusion.triton import (
-    consumer_unsupported_by_triton,
-    not_tiled,
     producer_unsupported_by_triton,
+    reduction_becomes_loop,
 )
 from hlofuse.rules.verdict import Verdict
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.pair import SummaryPair
-from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.rules.catalogue import Rule
+from hlofuse.cost.tiling.constraints import Refusal
+from hlofuse.ir.graph import Instruction
+from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.gpu_fusible import is_scatter_fusion
 from hlofuse.rules.priority_fusion.question import PriorityPair
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import Verdict, asks
 
 _MIRRORS = "xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue::CanFuse"
 
@@ -54,3 +57,129 @@ def reduction_becomes_loop(pair: PriorityPair) -> dict[str, Any] | None:
         return None
     launch = model.pair_launch(pair.producer, pair.consumer, pair.structure)
     return {} if launch.kind == "loop" else None
+
+
+# ------------------------------------------------------------ scatter
+#
+# Rules about scatters, which write their result over an operand.
+
+_MIRRORS_SCATTER = "xla/service/gpu/gpu_fusible.cc: CanEmitInputFusedScatter"
+
+
+@asks(
+    Rule(
+        code="PF005",
+        title="The producer is a scatter",
+        asks="Is the producer a scatter, or a fusion whose result is one?",
+        why="A scatter's threads run over the updates, not over the result: no element of the result is "
+        "ready "
+        "before the whole kernel is.",
+        advice="Apply what follows to the updates instead, where that means the same.",
+        mirrors=_MIRRORS_SCATTER,
+        message="do not fuse into the output of scatter",
+        essential=True,
+    )
+)
+def producer_is_scatter(pair: PriorityPair) -> dict[str, Any] | None:
+    return {} if is_scatter_fusion(pair.producer) else None
+
+
+@asks(
+    Rule(
+        code="PF006",
+        title="The producer makes the array a scatter updates",
+        asks="Is the consumer a scatter and the producer the array it updates in place?",
+        why="The array has to be in memory for the updates to be added to it; a kernel that only visits the "
+        "updated elements could not make the rest.",
+        advice="Nothing to do. Zeros that are scattered into stay a kernel of their own.",
+        mirrors=_MIRRORS_SCATTER,
+        message="do not fuse into the in-place operand of scatter",
+        essential=True,
+    )
+)
+def producer_is_scattered_into(pair: PriorityPair) -> dict[str, Any] | None:
+    return {} if updated_operand(pair.consumer) is pair.producer else None
+
+
+@asks(
+    Rule(
+        code="PF007",
+        title="The producer reads the array a scatter updates",
+        asks="Is the consumer a scatter, and the array it updates in place an operand of the producer as "
+        "well?",
+        why="Some threads would read elements that others have overwritten already.",
+        advice="Compute what goes into the updates or indices from another array.",
+        mirrors=_MIRRORS_SCATTER,
+        message="Producer uses the in-place operand of a scatter",
+        essential=True,
+    )
+)
+def producer_reads_updated(pair: PriorityPair) -> dict[str, Any] | None:
+    updated = updated_operand(pair.consumer)
+    return {"array": updated.name} if updated is not None and updated in pair.producer.operands else None
+
+
+def updated_operand(consumer: Instruction) -> Instruction | None:
+    """The array that a scatter, or a fusion around one, updates in place; None for anything else."""
+    if not is_scatter_fusion(consumer):
+        return None
+    if consumer.opcode != "fusion":
+        return consumer.operands[0]
+    return consumer.operands[consumer.fused_root.operands[0].parameter_number]
+
+
+# ------------------------------------------------------------ triton
+#
+# Rules for pairs of which one is a Triton fusion already: the other must be something Triton can emit.
+
+UNSUPPORTED = register(
+    Rule(
+        code="PF020",
+        title="Triton has no code for the operation",
+        asks="Is an operation of producer or consumer one that XLA's Triton emitter does not support, or "
+        "not for "
+        "this type?",
+        why="The neighbour is a Triton fusion (a softmax, a normalisation), which only what Triton can emit "
+        "may join. The message says what is unsupported.",
+        advice="Gathers, dynamic slices, reductions over several dimensions, low pads, complex numbers "
+        "and some "
+        "functions (logistic, sign, is-finite) stay outside. Where they stand between two supported "
+        "operations, "
+        "move them to the end of the chain.",
+        mirrors="xla/backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction",
+        message="Unsupported …",
+        essential=True,
+    )
+)
+NOT_TILED = register(
+    Rule(
+        code="PF021",
+        title="The Triton kernel cannot be cut into tiles",
+        asks="Is there no tiling of the result for which every operation inside works on a rectangular tile "
+        "within the limits?",
+        why="A Triton kernel computes a tile of its result from tiles of its inputs. Some combinations, "
+        "such as a "
+        "reshape that splits a reduced dimension, have no rectangular tile. The message says where it fails.",
+        advice="Reshape before the whole chain instead of inside it; pad to multiples of 64 before a "
+        "concatenate.",
+        mirrors="xla/service/gpu/model/gpu_indexing_performance_model.cc: "
+        "GpuPerformanceModelWithIndexingAnalysis::TryFindBestTilingForFusion",
+        message="Fusion can not be tiled with SymbolicTileAnalysis: …",
+        essential=True,
+    )
+)
+
+
+def producer_unsupported_by_triton(pair: PriorityPair) -> Verdict | None:
+    reason = pair.state.triton.refusal(pair.producer)
+    return None if reason is None else Verdict(UNSUPPORTED, {"of": "producer"}, reason)
+
+
+def consumer_unsupported_by_triton(pair: PriorityPair) -> Verdict | None:
+    reason = pair.state.triton.refusal(pair.consumer)
+    return None if reason is None else Verdict(UNSUPPORTED, {"of": "consumer"}, reason)
+
+
+def not_tiled(pair: PriorityPair) -> Verdict | None:
+    tiling = pair.state.tiled(pair.producer, pair.consumer)
+    return Verdict(NOT_TILED, {}, tiling) if isinstance(tiling, Refusal) else None

@@ -6,8 +6,8 @@ from inspect import isdatadescriptor
 
 import pytest
 
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.analysis.side_effects import has_side_effect
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.composing import compose
 from hlofuse.cost.gpu.device import load_device

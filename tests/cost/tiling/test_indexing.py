@@ -22,7 +22,7 @@ from hlofuse.cost.tiling.expressions import (
 from hlofuse.cost.tiling.indexing_map import compose_simplified, from_sizes, make_map
 from hlofuse.cost.tiling.op_indexing import operand_maps
 from hlofuse.cost.tiling.simplifier import Simplifier
-from hlofuse.cost.tiling.symbolic_tile import symbolic_tile
+from hlofuse.cost.tiling.size_and_stride import symbolic_tile
 from hlofuse.ir.text.reader import parse_module
 
 D0, D1, D2 = variable(0), variable(1), variable(2)

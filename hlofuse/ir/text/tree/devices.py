@@ -8,8 +8,7 @@ from typing import Any
 
 from lark import Token
 
-from hlofuse.ir.attributes.groups import IotaGroups, MeshGroups, ReplicaGroups
-from hlofuse.ir.attributes.mesh import Axis, Mesh
+from hlofuse.ir.attributes.groups import Axis, IotaGroups, Mesh, MeshGroups, ReplicaGroups
 from hlofuse.ir.attributes.sharding import DimensionSharding, NamedSharding, TileSharding, TupleSharding
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed, unquote

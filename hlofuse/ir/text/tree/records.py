@@ -6,7 +6,7 @@ from typing import Any
 
 from lark import Token
 
-from hlofuse.ir.attributes.aliasing import DonorEntry, InputAlias, OutputAlias
+from hlofuse.ir.attributes.metadata import DonorEntry, InputAlias, OutputAlias
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed, unquote
 from hlofuse.ir.text.tree.handlers import Span, handler, place, spanning, values

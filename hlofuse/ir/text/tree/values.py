@@ -6,14 +6,16 @@ from typing import Any
 
 from lark import Token
 
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
 from hlofuse.ir.attributes.metadata import OpMetadata, ResultAccuracy, Statistics
-from hlofuse.ir.attributes.sparsity import SparsityConfig, SparsityDescriptor, TensorSparsity
 from hlofuse.ir.attributes.window import (
+    ConvolutionDimensionNumbers,
     PaddingConfig,
     PaddingDimension,
     SliceRange,
     SliceRanges,
+    SparsityConfig,
+    SparsityDescriptor,
+    TensorSparsity,
     Window,
     WindowDimension,
 )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from hlofuse.analysis.fusible import ALWAYS_FUSIBLE, is_fusible
+from hlofuse.analysis.expensive import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling.block_level import backend_config_text
@@ -14,7 +14,7 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.fusing import append_producer, merge_extra_output
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.fusion.priority_fusion.constants import fuse_constants
 from hlofuse.passes.fusion.priority_fusion.kinds import kind_of, make_fusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
-from hlofuse.analysis.reachability import depends_on
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.summary import Summary
-from hlofuse.cost.tiling.refusals import Refusal
+from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
@@ -34,8 +34,7 @@ from hlofuse.rules.priority_fusion import (
     rules_of_one,
     structure_rules,
 )
-from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
-from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
+from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY, NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
 

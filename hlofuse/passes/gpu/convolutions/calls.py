@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 
 FORWARD = "__cudnn$convForward"
 BACKWARD_INPUT = "__cudnn$convBackwardInput"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.layout_shapes import physical
 from hlofuse.passes.common.make import added, bitcast

@@ -6,12 +6,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.side_effects import has_side_effect
-from hlofuse.ir.attributes.convolution import ConvolutionDimensionNumbers
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
+from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
+from hlofuse.ir.attributes.window import (
+    ConvolutionDimensionNumbers,
+    PaddingConfig,
+    PaddingDimension,
+    Window,
+    WindowDimension,
+)
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.replacing import replace_instruction, set_attribute
+from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

@@ -12,7 +12,7 @@ from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import derived

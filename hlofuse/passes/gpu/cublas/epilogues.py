@@ -9,7 +9,7 @@ from typing import Any
 from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.replacing import set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.facts import broadcast_constant, scalar_constant
 from hlofuse.passes.common.elementwise import CannotEvaluate
