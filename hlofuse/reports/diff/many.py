@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _MARK = " *"
-
 SCHEMA = "hlofuse.diff-many/1"
 
 

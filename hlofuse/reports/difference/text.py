@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.format.escape import shorten
 from hlofuse.format.terminal import plain_table, print_more
-from hlofuse.reports.difference.model import Difference, Edge
+from hlofuse.reports.difference.model import ChangedEdge, Difference
 from hlofuse.reports.difference.phrases import FUSED_HEADING, PARTED_HEADING, difference_lines, edge_line
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def print_difference(d: Difference, console: Console, *, limit: int = 10) -> Non
     console.print()
 
 
-def _print_edges(heading: str, edges: tuple[Edge, ...], console: Console, limit: int) -> None:
+def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console, limit: int) -> None:
     shown = edges[: limit or None]
     rows = plain_table((heading, "left"), ("", "left"))
     for e in shown:

@@ -21,6 +21,8 @@ from hlofuse.reports.explain.model import (
     Rewrite,
 )
 
+SIBLINGS_UNTIMED = "XLA joins kernels that read the same array without asking how long they take"
+
 
 def result_line(e: Explanation) -> str:
     """Kernels, bytes and flops, before → after."""
@@ -213,9 +215,6 @@ def step_text(s: FusedStep) -> str:
     if s.consumers > 1:
         return f"apart {us_text(unfused)}, fused into all {s.consumers} users {us_text(fused)}"
     return f"apart {us_text(unfused)}, one kernel {us_text(fused)}"
-
-
-SIBLINGS_UNTIMED = "XLA joins kernels that read the same array without asking how long they take"
 
 
 def tie_text(tied_with: Sequence[str], other_order: Sequence[str] | None = None) -> str:

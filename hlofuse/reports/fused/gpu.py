@@ -35,6 +35,10 @@ from hlofuse.trace import Event
 
 HOW = "Priority fusion's rules and cost model were asked about each pair of kernels as it stands here."
 
+_ASKED = (FusionMerger.name, GpuInstructionFusion.name)
+"""Whose words are taken, the best first."""
+_TARGET = "gpu-legacy"
+
 
 def gpu_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary], str]:
     """Every pair of kernels with the rule that keeps it apart."""
@@ -101,12 +105,6 @@ class _Question:
         us = {"us_unfused": microseconds(unfused), "us_fused": microseconds(fused)}
         words = f"fused {us_text(us['us_fused'])}, unfused {us_text(us['us_unfused'])}"
         return Verdict(DOES_NOT_PAY, us, words)
-
-
-_ASKED = (FusionMerger.name, GpuInstructionFusion.name)
-"""Whose words are taken, the best first."""
-
-_TARGET = "gpu-legacy"
 
 
 def legacy_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary], str]:

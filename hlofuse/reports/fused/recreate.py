@@ -23,7 +23,6 @@ from hlofuse.reports.fused.model import Boundary, edges
 from hlofuse.trace import Recorder
 
 _MADE_BY_FUSION = ("kLoop", "kInput", "kOutput")
-
 _UNTOLD = frozenset({"constant", "tuple", "bitcast", "get-tuple-element"})
 
 

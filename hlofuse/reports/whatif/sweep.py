@@ -14,7 +14,7 @@ from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Variant
 from hlofuse.reports.difference.model import compare_results, result_of
-from hlofuse.reports.whatif.model import Axis, Point, Sweep
+from hlofuse.reports.whatif.model import Point, Sweep, SweepAxis
 from hlofuse.rules.parse_settings import all_knobs
 
 Progress = Callable[[int, int], None]
@@ -82,11 +82,11 @@ def _fixed_changes(variant: Variant, axes: Mapping[str, Sequence[str]]) -> tuple
     return tuple(c for c in variant.changes if c.partition("=")[0] not in axes)
 
 
-def _axis(name: str, values: Sequence[str]) -> Axis:
+def _axis(name: str, values: Sequence[str]) -> SweepAxis:
     knob = all_knobs().get(name)
     if knob is None:
-        return Axis(name, tuple(values), "", "a number of the device")
-    return Axis(name, tuple(values), knob.unit, knob.summary)
+        return SweepAxis(name, tuple(values), "", "a number of the device")
+    return SweepAxis(name, tuple(values), knob.unit, knob.summary)
 
 
 def _default(name: str, xla: Variant) -> str:
