@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -11,9 +10,6 @@ from hlofuse.format.escape import shorten
 from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.reports.difference.model import ChangedEdge, Difference
 from hlofuse.reports.difference.phrases import FUSED_HEADING, PARTED_HEADING, difference_lines, edge_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_difference(d: Difference, console: Console, *, limit: int = 10) -> None:

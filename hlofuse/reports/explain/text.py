@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -37,10 +37,6 @@ from hlofuse.reports.explain.phrases import (
     step_text,
     tie_text,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion

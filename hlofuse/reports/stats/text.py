@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -21,9 +20,6 @@ from hlofuse.reports.stats.phrases import (
     uncounted_line,
     where,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -15,9 +15,6 @@ from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Film, Step
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_reels(found: Sequence[Reel], console: Console, *, path: str, limit: int = 20) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -13,9 +12,6 @@ from hlofuse.reports.timeline.phrases import pass_name
 from hlofuse.reports.trace_op import phrases
 from hlofuse.reports.trace_op.model import Journey
 from hlofuse.reports.trace_op.phrases import dump_number, end_lines, stops_with_text, unreadable_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_journey(journey: Journey, console: Console, *, limit: int = 5) -> None:

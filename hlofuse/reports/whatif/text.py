@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -19,9 +19,6 @@ from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.whatif import phrases
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule, Sweep
 from hlofuse.rules.catalogue import catalogue
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = (), limit: int = 10) -> None:

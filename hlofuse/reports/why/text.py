@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -37,10 +37,6 @@ from hlofuse.reports.why.phrases import (
     story_headline,
     verdict,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 _PRODUCERS = 8  # operands named where one rule refused many
 
