@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.times import Times
 
-SECTIONS = ("fusions", "sources", "instructions", "header")  # `differ.report.sections`, without the import
+SECTIONS = ("fusions", "sources", "instructions", "header")  # `reports.diff.phrases`, without the import
 FORMATS = ("text", "json", "markdown", "html", "svg")
 
 
@@ -153,7 +153,7 @@ def _many(
     from hlofuse.inputs import load
     from hlofuse.inputs.many import modules_at
     from hlofuse.ir import HlofuseError
-    from hlofuse.reports.diff import many as batch
+    from hlofuse.reports.diff import many
     from hlofuse.reports.diff.many import to_html
 
     if form == "svg":
@@ -171,13 +171,13 @@ def _many(
         )
     if not quiet:
         if form == "json":
-            text = batch.to_json(found)
+            text = many.to_json(found)
         elif form == "markdown":
-            text = batch.to_markdown(found, limit=limit)
+            text = many.to_markdown(found, limit=limit)
         elif form == "html":
             text = to_html(found, titles=(before, after))
         else:
-            text = rendered(lambda console: batch.draw(found, console, limit=limit), color, output)
+            text = rendered(lambda console: many.draw(found, console, limit=limit), color, output)
         emit(text, output)
     return 0 if found.same else 1
 

@@ -29,7 +29,7 @@ def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, A
 
     from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.reporting import report
-    from hlofuse.reports.fused.explain import explain_fused
+    from hlofuse.reports.fused.boundaries import explain_fused
     from hlofuse.reports.fused.json import fused_json
     from hlofuse.reports.fused.markdown import fused_markdown
     from hlofuse.reports.fused.text import print_fused

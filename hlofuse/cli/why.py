@@ -12,7 +12,7 @@ from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
-    from hlofuse.reports.why import Pair
+    from hlofuse.reports.why import PairAnswer
 
 
 @click.command("why")
@@ -63,25 +63,25 @@ def command(
     return 0
 
 
-def _in_other_words(observed: Observed, name: str, other: str | None) -> Pair | None:
+def _in_other_words(observed: Observed, name: str, other: str | None) -> PairAnswer | None:
     """Of two names from XLA's own run, with settings under which they mean nothing: the same pair by the
     names of the input, which a note tells; None where the names as they are will do."""
     from hlofuse.format.escape import printable
     from hlofuse.ir.errors import HlofuseError
-    from hlofuse.reports.why import Pair
+    from hlofuse.reports.why import PairAnswer
     from hlofuse.reports.why.story import in_the_input, why
 
     if observed.xla is None or other is None:
         return None
     try:
         answer = why(observed.replay, name, other)
-        if not isinstance(answer, Pair) or answer.outcome != "apart":
+        if not isinstance(answer, PairAnswer) or answer.outcome != "apart":
             return None
         first, second = in_the_input((name, other), observed.xla.replay)
         translated = why(observed.replay, first, second, costs=observed.costs)
     except HlofuseError:
         return None
-    if not isinstance(translated, Pair) or translated.outcome == "apart":
+    if not isinstance(translated, PairAnswer) or translated.outcome == "apart":
         return None
     words = printable(f"{first} and {second}")
     click.echo(f"note: fusions are numbered otherwise with these settings: asked about {words}", err=True)

@@ -11,10 +11,10 @@ from hlofuse.diff.model import (
     Kind,
     Matched,
     ModuleDiff,
+    ModuleSide,
     Moved,
-    Place,
+    Occurrence,
     Removed,
-    Side,
 )
 
 __all__ = [
@@ -27,9 +27,9 @@ __all__ = [
     "Kind",
     "Matched",
     "ModuleDiff",
+    "ModuleSide",
     "Moved",
-    "Place",
+    "Occurrence",
     "Removed",
-    "Side",
     "diff",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hlofuse.diff.graph import Graph, Value
 from hlofuse.diff.matching import Matching
-from hlofuse.diff.model import Added, Changed, Detail, Edit, Kind, Matched, Moved, Place, Removed
+from hlofuse.diff.model import Added, Changed, Detail, Edit, Kind, Matched, Moved, Occurrence, Removed
 from hlofuse.diff.vocabulary import ANNOTATIONS
 from hlofuse.ir import Computation, Instruction, Shape
 
@@ -15,7 +15,7 @@ _SHAPE_KINDS = frozenset({Kind.TYPE, Kind.SHAPE, Kind.LAYOUT})
 
 def matches(m: Matching) -> Iterator[Matched]:
     """All pairs; a value of one side that several of the other are copies of comes once."""
-    copies: dict[int, list[Place]] = {}
+    copies: dict[int, list[Occurrence]] = {}
     for a, b in enumerate(m.backward):
         if b >= 0 and m.forward[b] != a:
             copies.setdefault(b, []).extend(m.after.values[a].instances)

@@ -10,7 +10,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.diff.changes import Changes, matches
 from hlofuse.diff.fusions import FusionChanges
 from hlofuse.diff.graph import Graph
-from hlofuse.diff.model import Changed, Detail, Edit, Kind, ModuleDiff, Side
+from hlofuse.diff.model import Changed, Detail, Edit, Kind, ModuleDiff, ModuleSide
 from hlofuse.diff.pairing import match_graphs
 from hlofuse.diff.vocabulary import Vocabulary, canonical_attribute
 from hlofuse.ir import Module
@@ -50,9 +50,9 @@ def _diff(before: Module, after: Module, metadata: bool) -> ModuleDiff:
     )
 
 
-def _side(graph: Graph, costs: CostAnalysis) -> Side:
+def _side(graph: Graph, costs: CostAnalysis) -> ModuleSide:
     module = graph.module
-    return Side(
+    return ModuleSide(
         module=module,
         instructions=sum(len(c) for c in graph.reachable),
         kernels=len(kernels.kernels(module)),

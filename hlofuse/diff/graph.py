@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlofuse.diff.model import Place
+from hlofuse.diff.model import Occurrence
 from hlofuse.diff.vocabulary import Vocabulary, must_run_once
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 
@@ -38,7 +38,7 @@ class Value:
     """Number of all it says and all below it: equal numbers are equal subgraphs."""
     users: list[tuple[int, int]] = field(default_factory=list)
     """Who uses it, and as which operand."""
-    instances: list[Place] = field(default_factory=list)
+    instances: list[Occurrence] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -226,7 +226,7 @@ class Graph:
                 region.parameters.append(index)
         value = values[index]
         if fusion is None:
-            value.instances.append(Place(i, None))
+            value.instances.append(Occurrence(i, None))
             if value.instances[0].fusion is not None:
                 value.instruction = i  # the name a reader sees first is the one outside fusions
                 value.instances.insert(0, value.instances.pop())
@@ -234,7 +234,7 @@ class Graph:
             members = self.groups[fusion].members.setdefault(index, [])
             if i not in members:
                 members.append(i)
-                value.instances.append(Place(i, fusion))
+                value.instances.append(Occurrence(i, fusion))
         return index
 
 

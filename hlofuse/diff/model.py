@@ -44,7 +44,7 @@ class FusionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Occurrence:
     """An instruction that computes a value, and the outermost fusion it is in, if any."""
 
     instruction: Instruction
@@ -66,16 +66,16 @@ class Detail:
 class Matched:
     """The same value on both sides. More places than one: it is computed more than once."""
 
-    before: tuple[Place, ...]
-    after: tuple[Place, ...]
+    before: tuple[Occurrence, ...]
+    after: tuple[Occurrence, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
     """The same instruction with something else about it."""
 
-    before: tuple[Place, ...]
-    after: tuple[Place, ...]
+    before: tuple[Occurrence, ...]
+    after: tuple[Occurrence, ...]
     details: tuple[Detail, ...]
     because: tuple[Instruction, ...] = ()
     """What this follows from (an operand that was added, removed or changed); empty: a change by itself."""
@@ -85,8 +85,8 @@ class Changed:
 class Moved:
     """The same instruction in another computation (not merely in or out of a fusion)."""
 
-    before: tuple[Place, ...]
-    after: tuple[Place, ...]
+    before: tuple[Occurrence, ...]
+    after: tuple[Occurrence, ...]
     because: tuple[Instruction, ...] = ()
 
 
@@ -94,7 +94,7 @@ class Moved:
 class Added:
     """Only in AFTER."""
 
-    after: tuple[Place, ...]
+    after: tuple[Occurrence, ...]
     because: tuple[Instruction, ...] = ()
     """The added instructions it only serves."""
     copy_of: Instruction | None = None
@@ -105,7 +105,7 @@ class Added:
 class Removed:
     """Only in BEFORE."""
 
-    before: tuple[Place, ...]
+    before: tuple[Occurrence, ...]
     because: tuple[Instruction, ...] = ()
     copy_of: Instruction | None = None
 
@@ -141,7 +141,7 @@ class FusionChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ModuleSide:
     """One of the two modules."""
 
     module: Module
@@ -158,8 +158,8 @@ class Side:
 class ModuleDiff:
     """The difference of two modules."""
 
-    before: Side
-    after: Side
+    before: ModuleSide
+    after: ModuleSide
     matches: tuple[Matched, ...]
     """Every pair, changed or not."""
     edits: tuple[Edit, ...]
@@ -194,20 +194,20 @@ class ModuleDiff:
             and any(p.fusion for p in m.after)
         )
 
-    def after_of(self, instruction: Instruction) -> tuple[Place, ...]:
+    def after_of(self, instruction: Instruction) -> tuple[Occurrence, ...]:
         """Where an instruction of BEFORE is in AFTER; empty if it was removed."""
         return self._forward.get(instruction, ())
 
-    def before_of(self, instruction: Instruction) -> tuple[Place, ...]:
+    def before_of(self, instruction: Instruction) -> tuple[Occurrence, ...]:
         """Where an instruction of AFTER was in BEFORE; empty if it was added."""
         return self._backward.get(instruction, ())
 
     @cached_property
-    def _forward(self) -> Mapping[Instruction, tuple[Place, ...]]:
+    def _forward(self) -> Mapping[Instruction, tuple[Occurrence, ...]]:
         return {p.instruction: m.after for m in self.matches for p in m.before}
 
     @cached_property
-    def _backward(self) -> Mapping[Instruction, tuple[Place, ...]]:
+    def _backward(self) -> Mapping[Instruction, tuple[Occurrence, ...]]:
         return {p.instruction: m.before for m in self.matches for p in m.after}
 
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 def printable(text: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from hlofuse.format.escape import printable
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
-
 _LINKED = re.compile(r"@(?=\S)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)", re.IGNORECASE)
 """What GitHub makes links of wherever it stands: mentions, mail and web addresses, issues."""
 

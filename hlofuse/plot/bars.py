@@ -22,6 +22,9 @@ _WIDTH, _GAP, _FIGURE = 200.0, 34.0, 62.0
 
 _THICK = 11.0
 
+MOST = 30
+"""Kernels that have a row of their own; a person reads no more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -112,10 +115,6 @@ def _legend(canvas: Canvas, series: Sequence[Series]) -> None:
         width = text_width(one.label, 9) + 10
         canvas.text((x + 19, 28), one.label, size=9, width=width)
         x += 19 + width + 14
-
-
-MOST = 30
-"""Kernels that have a row of their own; a person reads no more."""
 
 
 @dataclass(slots=True)

@@ -14,10 +14,13 @@ from hlofuse.render.drawing import FORMATS, undated
 from hlofuse.render.labels import entities
 from hlofuse.render.palette import INK
 
-Point = tuple[float, float]
+Position = tuple[float, float]
 """Points of 1/72 inch, to the right and up."""
 
 _ALIGNED = {"left": "\\l", "right": "\\r", "center": ""}
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
+_PLACED = "-Knop2"  # every node has its place
 
 
 class Canvas:
@@ -35,7 +38,7 @@ class Canvas:
 
     def text(
         self,
-        at: Point,
+        at: Position,
         text: str,
         *,
         size: float = 9,
@@ -56,7 +59,7 @@ class Canvas:
             f' fontcolor="{color}" label="{entities(text)}{_ALIGNED[align]}" tooltip=" "]'
         )
 
-    def point(self, at: Point, color: str, *, ring: bool = False, tooltip: str = "") -> None:
+    def point(self, at: Position, color: str, *, ring: bool = False, tooltip: str = "") -> None:
         """A filled spot; a larger hollow one with `ring`."""
         size, fill, pen = (9.0, "#ffffff", 2.0) if ring else (5.5, color, 1.0)
         self._lines.append(
@@ -66,7 +69,14 @@ class Canvas:
         )
 
     def bar(
-        self, at: Point, width: float, height: float, color: str, *, hollow: bool = False, tooltip: str = ""
+        self,
+        at: Position,
+        width: float,
+        height: float,
+        color: str,
+        *,
+        hollow: bool = False,
+        tooltip: str = "",
     ) -> None:
         """A rectangle to the right of `at`, its middle at that height; only its outline with `hollow`."""
         width = max(width, 0.4)
@@ -84,7 +94,9 @@ class Canvas:
         self.tooltips[key] = [tooltip]
         return f'id="{key}" tooltip="{entities(tooltip)}"'
 
-    def line(self, places: Sequence[Point], color: str, *, width: float = 1.0, style: str = "solid") -> None:
+    def line(
+        self, places: Sequence[Position], color: str, *, width: float = 1.0, style: str = "solid"
+    ) -> None:
         """Straight from place to place."""
         names = []
         for x, y in places:
@@ -105,9 +117,6 @@ class Canvas:
 
 
 # Okabe and Ito's hues, which stay apart under every common colour blindness.
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
-
-_PLACED = "-Knop2"  # every node has its place
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.units import plural, quantity, us_text
 from hlofuse.ir.graph import Module
-from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of
-from hlofuse.plot.figure import Point as Place
+from hlofuse.plot.figure import COLORS, Canvas, Plot, Position, plot_of
 from hlofuse.render.palette import ALERT, FAINT, LINE, PALE
 from hlofuse.render.scene import text_width
 
@@ -87,19 +86,19 @@ def plot_roofline(
 _LOOKS = (("before", "#59636e", True), ("after", COLORS[0], False))
 
 
-def _labels(dots: Iterable[tuple[Place, str]]) -> list[tuple[Place, str]]:
+def _labels(dots: Iterable[tuple[Position, str]]) -> list[tuple[Position, str]]:
     """The names beside their dots: of dots in one place in one line, and none over another.
 
     A name for which there is no room is left to the tooltip of its dot.
     """
-    groups: list[tuple[Place, list[str]]] = []
+    groups: list[tuple[Position, list[str]]] = []
     for (x, y), name in dots:
         near = (names for at, names in groups if math.dist(at, (x, y)) < _LABEL_SIZE)
         if (names := next(near, None)) is not None:
             names.append(name)
         else:
             groups.append(((x, y), [name]))
-    found: list[tuple[Place, str]] = []
+    found: list[tuple[Position, str]] = []
     for (x, y), names in groups:
         text = ", ".join(names)
         heights = (y - 1, y - 1 - _LABEL_SIZE, y - 1 + _LABEL_SIZE)
@@ -109,7 +108,7 @@ def _labels(dots: Iterable[tuple[Place, str]]) -> list[tuple[Place, str]]:
     return found
 
 
-def _overlap(a: Place, one: str, b: Place, other: str) -> bool:
+def _overlap(a: Position, one: str, b: Position, other: str) -> bool:
     beside = a[0] + text_width(one, _LABEL_SIZE) < b[0] or b[0] + text_width(other, _LABEL_SIZE) < a[0]
     return not beside and abs(a[1] - b[1]) < _LABEL_SIZE
 

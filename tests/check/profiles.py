@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hlofuse.reports.check import Profile
-from hlofuse.reports.check.model import Figures, Held, Kernel, Where
+from hlofuse.reports.check.model import BaselineKernel, Figures, Held, Where
 
 
-def kernel(line: str) -> Kernel:
+def kernel(line: str) -> BaselineKernel:
     place, _, what = line.partition(" | ")
     at, _, function = place.partition(" ")
     file, _, number = at.partition(":")
-    return Kernel(what, Where(file, int(number or 0), function))
+    return BaselineKernel(what, Where(file, int(number or 0), function))
 
 
 def profile(

@@ -22,7 +22,7 @@ from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import notes
 from hlofuse.reports.explain.text import print_timed_kernel
-from hlofuse.reports.why import Pair
+from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import why, why_each
 from hlofuse.trace.priority_record import read_priority_record
 
@@ -109,7 +109,7 @@ def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:
     ids = unique_ids_for(module)
     observed = observed_replay(ReplayInput(module, ids), replay_config("gpu", "h100_sxm"))
     answer = why(observed.replay, "triton_softmax.3", "exp.1.0", costs=observed.costs)
-    assert isinstance(answer, Pair)
+    assert isinstance(answer, PairAnswer)
     assert answer.cost is not None
     # As in XLA's record.
     assert answer.cost.us_fused == pytest.approx(3.57225)
@@ -193,7 +193,7 @@ def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetai
     ids = unique_ids_for(module)
     observed = observed_replay(ReplayInput(module, ids), replay_config("gpu", "h100_sxm"))
     answer = why(observed.replay, producer, consumer, costs=observed.costs)
-    assert isinstance(answer, Pair)
+    assert isinstance(answer, PairAnswer)
     assert answer.cost is not None
     return answer.cost
 

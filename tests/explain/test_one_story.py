@@ -14,7 +14,7 @@ from hlofuse.ir import parse_module
 from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
-from hlofuse.reports.why import Pair
+from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import in_the_input, why
 
 from ..running import Run
@@ -48,7 +48,7 @@ def test_every_obstacle_is_what_why_answers(corpus: Path, name: str) -> None:
     assert told
     for code, r in told:
         answer = why(observed.replay, r.producer.name, r.consumer_then)
-        assert isinstance(answer, Pair)
+        assert isinstance(answer, PairAnswer)
         assert answer.outcome in ("refused", "does not pay"), (r.producer.name, r.consumer_then)
         assert answer.settled_by is None or answer.settled_by.rule.code == code
 
@@ -73,7 +73,7 @@ def test_the_pair_that_is_shown_is_the_pair_to_ask_about(hlofuse: Run, samples: 
 def test_a_view_is_no_kernel_to_compare_with(samples: Path) -> None:
     run = observed_replay(with_ids(samples / "gpu" / "gpt2_block"), replay_config("gpu", "h100_sxm"))
     of_view = why(run.replay, "fusion.21", "bitcast.50.0", costs=run.costs)
-    assert isinstance(of_view, Pair)
+    assert isinstance(of_view, PairAnswer)
     assert (of_view.outcome, of_view.cost) == ("refused", None)
 
 
@@ -87,10 +87,15 @@ ENTRY e {
 }"""
 
 
+<<<<<<< HEAD
 def explained(text: str) -> tuple[Explanation, Pair]:
     observed = observed_replay(parse_module(text), replay_config("gpu", "h100_sxm"))
+=======
+def explained(text: str) -> tuple[Explanation, PairAnswer]:
+    observed = observed_replay(parse_module(text), variant_of("gpu", "h100_sxm"))
+>>>>>>> reports
     answer = why(observed.replay, "s", "c", costs=observed.costs)
-    assert isinstance(answer, Pair)
+    assert isinstance(answer, PairAnswer)
     return explain(observed.replay, costs=observed.costs), answer
 
 

@@ -11,7 +11,7 @@ from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.replay import Replay, replay
-from hlofuse.reports.why import Pair, Story
+from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.story import why
 
 from ..running import Golden, Run
@@ -22,9 +22,9 @@ def gpt2() -> Replay:
     return replay(load(Path(__file__).parents[2] / "samples" / "cpu" / "gpt2_block"))
 
 
-def pair(run: Replay, a: str, b: str) -> Pair:
+def pair(run: Replay, a: str, b: str) -> PairAnswer:
     answer = why(run, a, b)
-    assert isinstance(answer, Pair)
+    assert isinstance(answer, PairAnswer)
     return answer
 
 

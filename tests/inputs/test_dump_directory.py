@@ -9,6 +9,7 @@ import pytest
 from hlofuse.inputs import DumpDirectory, load
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import passes_of
 
 from .made_up import FULL, PIPELINE, dump
 
@@ -156,3 +157,17 @@ def test_a_gpu_dump_given_to_the_cpu_is_told_apart(tmp_path: Path) -> None:
     )
     with pytest.raises(HlofuseError, match="It is a GPU dump: give --target gpu"):
         load(tmp_path, target="cpu")
+
+
+def test_a_second_run_is_told_by_the_pass_before_it(tmp_path: Path) -> None:
+    dump(
+        tmp_path,
+        [
+            "0001.fusion.after_pipeline-start.before_variadic-op-splitter",
+            "0002.fusion.after_priority-fusion.before_cse",
+            "0003.fusion.after_multi_output_fusion.before_cse",
+            "0004.fusion.after_cse.before_dce",
+        ],
+    )
+    _, after = DumpDirectory(tmp_path).pick().stages("gpu", passes_of("gpu"))
+    assert [name for name, _ in after] == ["priority-fusion", "multi_output_fusion", "cse-2"]

@@ -20,9 +20,13 @@ from hlofuse.ir.verifier import check_module
 from hlofuse.replay import Replay, ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.refusals import refusals
-from hlofuse.reports.fused.gpu import gpu_boundaries, legacy_boundaries
+from hlofuse.reports.fused.boundaries import (
+    gpu_boundaries,
+    legacy_boundaries,
+    recreated_boundaries,
+    take_apart,
+)
 from hlofuse.reports.fused.model import Boundary
-from hlofuse.reports.fused.recreate import recreated_boundaries, take_apart
 from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
 
 from ..running import Golden, Run, find

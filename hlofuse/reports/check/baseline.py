@@ -15,10 +15,9 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
-from hlofuse.reports.check.model import Figures, Kernel, Profile, Where
+from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, Where
 
 VERSION = 1
-
 HEAD = """\
 # What XLA's fusion passes leave of each module: kernels, and where they come from. Written by
 # `hlofuse check … --baseline FILE --update`; what stands above the first module is yours to edit.
@@ -27,8 +26,9 @@ version = 1
 """
 
 _LINE = re.compile(r"(?:(\d{1,6}) × )?(.*) \| ([^|]*)", re.DOTALL)
-
 _PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
+
+_FIRST_MODULE = re.compile(r"^[ \t]*\[module\.", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -122,13 +122,13 @@ def _profile(name: str, table: Mapping[str, Any]) -> Profile:
     )
 
 
-def _kernels(line: Any) -> list[Kernel]:
+def _kernels(line: Any) -> list[BaselineKernel]:
     found = _LINE.fullmatch(_text(line, "a line of a list"))
     if found is None or found[1] == "0":
         raise ValueError(f"a line of a list is `PLACE | KERNEL` or `2 × PLACE | KERNEL`, not {line!r}")
     place = _PLACE.fullmatch(found[2])
     where = Where(place[1], int(place[2]), place[3] or "") if place else Where(found[2])
-    return [Kernel(found[3], where if found[2] != "?" else Where())] * int(found[1] or 1)
+    return [BaselineKernel(found[3], where if found[2] != "?" else Where())] * int(found[1] or 1)
 
 
 def _table(value: Any, what: str) -> dict[str, Any]:
@@ -159,9 +159,6 @@ def _known(table: Mapping[str, Any], names: set[str], what: str) -> None:
     unknown = sorted(set(table) - names)
     if unknown:
         raise ValueError(f"{what} has {unknown[0]!r}, which is none of {', '.join(sorted(names))}")
-
-
-_FIRST_MODULE = re.compile(r"^[ \t]*\[module\.", re.MULTILINE)
 
 
 def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
@@ -215,7 +212,7 @@ def module_text(p: Profile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _listed(kernels: Iterable[Kernel]) -> Iterable[str]:
+def _listed(kernels: Iterable[BaselineKernel]) -> Iterable[str]:
     ordered = sorted(kernels, key=lambda k: (k.where, k.what))
     for (where, what), same in groupby(ordered, key=lambda k: (k.where, k.what)):
         count = len(list(same))

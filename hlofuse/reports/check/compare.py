@@ -11,7 +11,7 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.check.limits import most_telling, told_apart
 from hlofuse.reports.check.measure import between
-from hlofuse.reports.check.model import Code, Figures, Finding, Held, Kernel, Level, Profile, Where
+from hlofuse.reports.check.model import BaselineKernel, Code, Figures, Finding, Held, Level, Profile, Where
 
 
 def compare(
@@ -78,8 +78,8 @@ class _Group:
     """Kernels that belong together: what was there, and what is there now."""
 
     def __init__(self) -> None:
-        self.before: list[Kernel] = []
-        self.now: list[Kernel] = []
+        self.before: list[BaselineKernel] = []
+        self.now: list[BaselineKernel] = []
 
     @property
     def code(self) -> Code:
@@ -113,7 +113,7 @@ def _told(group: _Group, module: str, level: Level, held: Callable[[], list[Held
     return Finding(group.code, level, module, message, place, before, now, most_telling(reasons))
 
 
-def _groups(before: Sequence[Kernel], now: Sequence[Kernel]) -> Iterator[_Group]:
+def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> Iterator[_Group]:
     """Kernels that are not the same on both sides, those that came of one another together.
 
     The same are: equal operations in the same function, then equal operations anywhere (code moves).
@@ -137,37 +137,37 @@ def _groups(before: Sequence[Kernel], now: Sequence[Kernel]) -> Iterator[_Group]
     yield from groups
 
 
-def _exact(k: Kernel) -> tuple[str, Where]:
+def _exact(k: BaselineKernel) -> tuple[str, Where]:
     return k.what, k.where
 
 
-def _in_place(k: Kernel) -> tuple[str, Where]:
+def _in_place(k: BaselineKernel) -> tuple[str, Where]:
     return k.what, k.where.without_line
 
 
-def _anywhere(k: Kernel) -> str:
+def _anywhere(k: BaselineKernel) -> str:
     return k.what
 
 
-def _function(k: Kernel) -> Where:
+def _function(k: BaselineKernel) -> Where:
     return k.where.without_line
 
 
-def _file(k: Kernel) -> str:
+def _file(k: BaselineKernel) -> str:
     return k.where.file
 
 
 def _without_common(
-    old: Iterable[Kernel], new: Iterable[Kernel], key: Callable[[Kernel], object]
-) -> tuple[list[Kernel], list[Kernel]]:
+    old: Iterable[BaselineKernel], new: Iterable[BaselineKernel], key: Callable[[BaselineKernel], object]
+) -> tuple[list[BaselineKernel], list[BaselineKernel]]:
     one, other = Counter(map(key, old)), Counter(map(key, new))
     common = one & other
     return _leave(old, common.copy(), key), _leave(new, common.copy(), key)
 
 
 def _leave(
-    kernels: Iterable[Kernel], taken: Counter[object], key: Callable[[Kernel], object]
-) -> list[Kernel]:
+    kernels: Iterable[BaselineKernel], taken: Counter[object], key: Callable[[BaselineKernel], object]
+) -> list[BaselineKernel]:
     left = []
     for k in kernels:
         if taken[key(k)] > 0:
@@ -178,14 +178,14 @@ def _leave(
 
 
 def _related(
-    old: Sequence[Kernel], new: Sequence[Kernel], place: Callable[[Kernel], object]
-) -> tuple[list[_Group], list[Kernel], list[Kernel]]:
+    old: Sequence[BaselineKernel], new: Sequence[BaselineKernel], place: Callable[[BaselineKernel], object]
+) -> tuple[list[_Group], list[BaselineKernel], list[BaselineKernel]]:
     """Groups of kernels at one place that share an operation with one of the other side; and the rest."""
     group_of: dict[tuple[object, str], _Group] = {}
     merged: dict[int, _Group] = {}
     theirs = {(place(k), op) for k in new for op in _contents(k)}
     shared = {(place(k), op) for k in old for op in _contents(k)} & theirs
-    rest: tuple[list[Kernel], list[Kernel]] = ([], [])
+    rest: tuple[list[BaselineKernel], list[BaselineKernel]] = ([], [])
     for number, side in enumerate((old, new)):
         for k in side:
             keys = sorted(op for op in _contents(k) if (place(k), op) in shared)
@@ -207,7 +207,7 @@ def _related(
     return list(merged.values()), *rest
 
 
-def _joins(k: Kernel, groups: Iterable[_Group], *, gone: bool) -> bool:
+def _joins(k: BaselineKernel, groups: Iterable[_Group], *, gone: bool) -> bool:
     """Put a kernel into the group whose other side accounts for it, if there is one."""
     for group in groups:
         mine, theirs = (group.before, group.now) if gone else (group.now, group.before)
@@ -218,5 +218,5 @@ def _joins(k: Kernel, groups: Iterable[_Group], *, gone: bool) -> bool:
     return False
 
 
-def _contents(k: Kernel) -> frozenset[str]:
+def _contents(k: BaselineKernel) -> frozenset[str]:
     return k.operations or frozenset({k.what})

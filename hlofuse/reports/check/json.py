@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.reports.check.model import Check, Figures, Finding, Held, Kernel, ModuleCheck, Where
+from hlofuse.reports.check.model import BaselineKernel, Check, Figures, Finding, Held, ModuleCheck, Where
 
 SCHEMA = "hlofuse.check/1"
 
@@ -57,7 +57,7 @@ def _where(w: Where) -> dict[str, Any] | None:
     }
 
 
-def _kernel(k: Kernel) -> dict[str, Any]:
+def _kernel(k: BaselineKernel) -> dict[str, Any]:
     return {"name": k.name or None, "what": k.what, "where": _where(k.where)}
 
 

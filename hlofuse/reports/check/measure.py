@@ -15,7 +15,7 @@ from hlofuse.format.layers import layer_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
-from hlofuse.reports.check.model import Figures, Held, Kernel, Profile, Where
+from hlofuse.reports.check.model import BaselineKernel, Figures, Held, Profile, Where
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
 
@@ -48,7 +48,7 @@ def _profile(
 ) -> Profile:
     moved = CostAnalysis().computation(module.entry).bytes_accessed
     listed = sorted(
-        (Kernel(_what(i), where_is(module, i, root), i.name) for i in found),
+        (BaselineKernel(_what(i), where_is(module, i, root), i.name) for i in found),
         key=lambda k: (k.where, k.what, k.name),
     )
     sums = Figures(len(found), moved, us)
@@ -143,7 +143,7 @@ def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
     return Where()
 
 
-def between(kernels: tuple[Kernel, ...], held: list[Held]) -> tuple[Held, ...]:
+def between(kernels: tuple[BaselineKernel, ...], held: list[Held]) -> tuple[Held, ...]:
     """What keeps these kernels apart from one another, or else from any other."""
     names = {k.name for k in kernels}
     both = [h for h in held if h.kernels <= names]

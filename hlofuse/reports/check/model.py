@@ -30,7 +30,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class BaselineKernel:
     """One kernel that fusion leaves; told apart by what it holds, as names change with every compilation."""
 
     what: str
@@ -67,7 +67,7 @@ class Profile:
     release: str
     """The XLA that was repeated; empty for a module that was taken as XLA left it."""
     figures: Figures
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[BaselineKernel, ...]
     loops: tuple[Loop, ...] = ()
     """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
 
@@ -144,9 +144,9 @@ class Finding:
     module: str
     message: str
     where: Where = Where()
-    before: tuple[Kernel, ...] = ()
+    before: tuple[BaselineKernel, ...] = ()
     """Of the baseline."""
-    now: tuple[Kernel, ...] = ()
+    now: tuple[BaselineKernel, ...] = ()
     held: tuple[Held, ...] = ()
     """What keeps the kernels apart, most telling first."""
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.reports.check.model import Check, Figures, Finding, Held, Kernel, Level, Where
+from hlofuse.reports.check.model import BaselineKernel, Check, Figures, Finding, Held, Level, Where
 
 MOST_KERNELS = 8
 """Kernels of one side that are listed for a finding."""
@@ -36,7 +36,7 @@ def verdict(check: Check) -> str:
     return f"{len(modules):,} of {plural(len(check.modules), 'module')} broke"
 
 
-def listed(kernels: Iterable[Kernel]) -> list[str]:
+def listed(kernels: Iterable[BaselineKernel]) -> list[str]:
     """`2 × programs.py:89 softmax  kLoop: divide`, most of them."""
     counted = Counter((str(k.where), k.what, () if k.where.file else k.name) for k in kernels)
     lines = []
@@ -72,7 +72,7 @@ def one_line(finding: Finding) -> str:
     return text
 
 
-def _whats(kernels: Iterable[Kernel]) -> list[str]:
+def _whats(kernels: Iterable[BaselineKernel]) -> list[str]:
     counted = Counter(k.what for k in kernels)
     return [f"{n} × {what}" if n > 1 else what for what, n in list(counted.items())[:MOST_KERNELS]]
 

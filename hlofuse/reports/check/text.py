@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -11,9 +10,6 @@ from hlofuse.format.escape import printable
 from hlofuse.reports.check.model import Check, Finding, Level
 from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict, worth
 from hlofuse.reports.common.phrases import loops_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.account.flips import RANGE, Flip
@@ -10,11 +10,15 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.reports.common.json import rounded_us
 
-if TYPE_CHECKING:
-    pass
-
-
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is not told
+
+_UNITS = {
+    "memory_bandwidth": ("memory bandwidth", "B/s"),
+    "l2_cache_size": ("an L2 cache", "B"),
+    "core_count": ("cores", ""),
+    "clock_rate_ghz": ("a clock", "GHz"),
+    "fpus_per_core": ("FPUs per core", ""),
+}
 
 
 def roofline(k: KernelTime) -> str:
@@ -109,15 +113,6 @@ def worth_text(d: PairDetail) -> str:
         f"unfused {us_text(d.us_unfused)}, fused into {users} {us_text(d.us_fused)}:"
         f" {verb} {us_text(abs(d.us_saved))} (launches included)"
     )
-
-
-_UNITS = {
-    "memory_bandwidth": ("memory bandwidth", "B/s"),
-    "l2_cache_size": ("an L2 cache", "B"),
-    "core_count": ("cores", ""),
-    "clock_rate_ghz": ("a clock", "GHz"),
-    "fpus_per_core": ("FPUs per core", ""),
-}
 
 
 def flip_text(f: Flip) -> str:

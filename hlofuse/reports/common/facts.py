@@ -22,6 +22,10 @@ FURTHER_RESULTS = frozenset(
 )
 """Passes that only make one kernel with several results of what those before them have left apart."""
 
+EdgeNames: TypeAlias = tuple[str, str]
+"""Producer and consumer in the input."""
+_FREE = frozenset({"bitcast", "constant"})
+
 
 class Facts:
     """What several parts of an explanation ask about a replay, worked out once."""
@@ -134,25 +138,16 @@ def _outer(module: Module) -> Iterable[Iterable[Instruction]]:
     return (c for c in module.computations if c.fusion is None)
 
 
-EdgeNames: TypeAlias = tuple[str, str]
-"""Producer and consumer in the input."""
-
-_FREE = frozenset({"bitcast", "constant"})
-
-
 def edges_inside(facts: Facts) -> set[EdgeNames]:
     """Edges between operations of the input, bitcasts passed over, that one kernel holds both ends of."""
-    homes: dict[str, set[str]] = {}
-    for kernel in facts.launched_after:
-        for member in facts.lineage.members(kernel):
-            homes.setdefault(member, set()).add(kernel)
+    held = homes(facts)
     edges = set()
     for consumer in facts.before.values():
-        mine = homes.get(consumer.name)
+        mine = held.get(consumer.name)
         if mine is None or consumer.opcode in _FREE:
             continue
         for operand in map(without_bitcasts, consumer.operands):
-            if operand.opcode not in _FREE and mine & homes.get(operand.name, set()):
+            if operand.opcode not in _FREE and mine & held.get(operand.name, set()):
                 edges.add((operand.name, consumer.name))
     return edges
 

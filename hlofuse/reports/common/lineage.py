@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from hlofuse.ir.graph import Instruction
 from hlofuse.trace import Event
 
+_VIEWS = frozenset({"bitcast", "get-tuple-element"})
+
 
 class Lineage:
     """Names and contents, as they stand after the events given."""
@@ -82,9 +84,6 @@ class Lineage:
     def known(self) -> set[str]:
         """Every name met on the way."""
         return {*self._became, *self._became.values(), *self._members, *self.holders}
-
-
-_VIEWS = frozenset({"bitcast", "get-tuple-element"})
 
 
 def is_view(instruction: Instruction) -> bool:

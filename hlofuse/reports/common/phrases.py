@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hlofuse.analysis.loops import Loop
 from hlofuse.format.escape import printable
@@ -11,10 +10,6 @@ from hlofuse.format.layers import layer_of
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.model import Place, Replayed, RuleText
 from hlofuse.trace import Figures
-
-if TYPE_CHECKING:
-    pass
-
 
 _NOTHING = "Nothing to do"
 

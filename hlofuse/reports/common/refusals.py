@@ -15,6 +15,9 @@ from hlofuse.reports.common.model import Refusal
 from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
 from hlofuse.trace import Event
 
+KernelNames = tuple[str, str | None]
+"""Producer and consumer, by their names in the end."""
+
 
 def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     """The verdicts that stood in the end, one for each pair, greatest value first.
@@ -132,10 +135,6 @@ def _refusal(
         kernel=computed,
         us_at_stake=at_stake,
     )
-
-
-KernelNames = tuple[str, str | None]
-"""Producer and consumer, by their names in the end."""
 
 
 def told_of_kernels(made: Replay, facts: Facts) -> dict[KernelNames, Refusal]:

@@ -27,7 +27,6 @@ BRIEF = "approximate: from a module before optimizations"
 """The remark where there is room for one line."""
 
 _BEFORE = "APPROXIMATE: this is a module before optimizations. "
-
 _BASIC = (
     "Calls were inlined, tuples, equal and unused operations and reshapes cleaned up; the other passes that"
     " XLA runs ahead of fusion were not repeated."

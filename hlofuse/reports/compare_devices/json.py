@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import place_json, us_json
 from hlofuse.reports.compare_devices.model import Comparison
-
-if TYPE_CHECKING:
-    pass
-
 
 SCHEMA = "hlofuse.compare-devices/1"
 

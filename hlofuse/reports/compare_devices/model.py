@@ -15,7 +15,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.reports.common.facts import Facts, edges_inside
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.model import Place, Totals
-from hlofuse.reports.why import Pair, last_priority
+from hlofuse.reports.why import PairAnswer, last_priority
 from hlofuse.reports.why.story import why_each
 
 _NAMES_ONLY = frozenset({"name", "platform", "gcn_arch_name"})
@@ -47,7 +47,7 @@ class FlippedEdge:
     kernels: tuple[str, str] | None
     """Where they stay apart: the kernel with the producer and that with the consumer, which reads it; None
     where no kernel with the one is read by one with the other."""
-    answer: Pair | None
+    answer: PairAnswer | None
     """What was decided about these two kernels; None beyond the first few."""
     terms: tuple[_Term, ...]
     """Numbers of the device, each enough to turn it: name, there, and on the other device."""
@@ -93,7 +93,7 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
 
 def _details(
     edges: Iterable[_Edge], between: dict[_Edge, _Edge | None], facts: Facts, other: Costs | None
-) -> dict[_Edge, tuple[Pair | None, tuple[_Term, ...]]]:
+) -> dict[_Edge, tuple[PairAnswer | None, tuple[_Term, ...]]]:
     """What is to be said of each edge, or of the kernels `between` which it is.
 
     Where nothing was decided about these two, as it was before the producer got there, they are given up.
@@ -109,7 +109,7 @@ def _details(
     return {pair: (answers[pair], terms.get(pair, ())) for pair in asked}
 
 
-def _answers(pairs: Iterable[_Edge], facts: Facts) -> dict[_Edge, Pair | None]:
+def _answers(pairs: Iterable[_Edge], facts: Facts) -> dict[_Edge, PairAnswer | None]:
     """What was decided about each two; None if nothing was."""
     pairs = list(dict.fromkeys(pairs))
     found = zip(pairs, why_each(pairs, facts), strict=True)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, us_text
 from hlofuse.reports.common.costs import number_text, worth_text
 from hlofuse.reports.compare_devices.model import DeviceSide, FlippedEdge
-
-if TYPE_CHECKING:
-    pass
 
 
 def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
@@ -24,6 +20,7 @@ def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
 
 
 def side_figures(s: DeviceSide) -> tuple[str, str, str]:
+    """Kernels, bytes and time, before → after."""
     time = f"{us_text(s.before.us)} → {us_text(s.after.us)}" if s.before.us and s.after.us else ""
     moved = f"{bytes_text(s.before.cost.bytes_accessed)} → {bytes_text(s.after.cost.bytes_accessed)}"
     return f"{s.before.kernels:,} → {s.after.kernels:,}", moved, time

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -14,10 +14,6 @@ from hlofuse.format.units import plural
 from hlofuse.reports.compare_devices.model import Comparison, FlippedEdge
 from hlofuse.reports.compare_devices.phrases import by_kernels, edge_words, side_figures
 from hlofuse.reports.difference.phrases import warning_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 _EDGES = 4  # named of those between the same two kernels
 

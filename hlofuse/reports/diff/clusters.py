@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hlofuse.diff.model import Added, Changed, ModuleDiff, Place, Removed
+from hlofuse.diff.model import Added, Changed, ModuleDiff, Occurrence, Removed
 from hlofuse.diff.vocabulary import must_run_once
 from hlofuse.ir import Instruction, Module
 
@@ -108,5 +108,5 @@ def _in(module: Module, instruction: Instruction) -> bool:
     return instruction.computation is not None and instruction.computation.module is module
 
 
-def _places(edit: Added | Removed) -> tuple[Place, ...]:
+def _places(edit: Added | Removed) -> tuple[Occurrence, ...]:
     return edit.after if isinstance(edit, Added) else edit.before

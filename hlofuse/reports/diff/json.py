@@ -8,20 +8,30 @@ from typing import Any
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.loops import outermost_loops
-from hlofuse.diff.model import Added, Changed, Detail, Edit, FusionChange, Moved, Place, Removed, Side
-from hlofuse.diff.model import ModuleDiff as Diff
+from hlofuse.diff.model import (
+    Added,
+    Changed,
+    Detail,
+    Edit,
+    FusionChange,
+    ModuleDiff,
+    ModuleSide,
+    Moved,
+    Occurrence,
+    Removed,
+)
 from hlofuse.diff.times import Times
 from hlofuse.ir import Instruction, Module
 
 SCHEMA = "hlofuse.diff/1"
 
 
-def to_json(diff: Diff, times: Times | None = None) -> str:
+def to_json(diff: ModuleDiff, times: Times | None = None) -> str:
     """One JSON object; its first field says which schema it follows."""
     return json.dumps(as_dict(diff, times), indent=1, ensure_ascii=True)
 
 
-def as_dict(diff: Diff, times: Times | None = None) -> dict[str, Any]:
+def as_dict(diff: ModuleDiff, times: Times | None = None) -> dict[str, Any]:
     """The diff in plain dicts, lists, strings and numbers; with estimates where `times` are given."""
     timed = {"time": _time(diff, times)} if times is not None else {}
     before, after = diff.before.module, diff.after.module
@@ -44,13 +54,13 @@ def as_dict(diff: Diff, times: Times | None = None) -> dict[str, Any]:
     }
 
 
-def _time(diff: Diff, times: Times) -> dict[str, Any]:
+def _time(diff: ModuleDiff, times: Times) -> dict[str, Any]:
     ends = zip(times.devices, times.totals(diff), times.untimed(diff), strict=True)
     sides = [{"device": d, "us": round(us, 3), "kernels_without": n} for d, us, n in ends]
     return dict(zip(("before", "after"), sides, strict=True))
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(side: ModuleSide) -> dict[str, Any]:
     return {
         "module": side.module.name,
         "file": side.module.filename,
@@ -119,11 +129,11 @@ def _fusion_instruction(i: Instruction, module: Module) -> dict[str, Any]:
     return {**_instruction(i, module), "kind": i.fusion_kind}
 
 
-def _in_fusion(place: Place) -> dict[str, Any]:
+def _in_fusion(place: Occurrence) -> dict[str, Any]:
     return {"fusion": place.fusion.name if place.fusion else None}
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: Occurrence) -> dict[str, Any]:
     return {"name": place.instruction.name, **_in_fusion(place)}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -20,12 +20,7 @@ from hlofuse.format.terminal import print_command
 from hlofuse.format.units import plural
 from hlofuse.reports.diff.phrases import ARROW, change_of, count_change_of, limited, time_change_of
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 _MARK = " *"
-
 SCHEMA = "hlofuse.diff-many/1"
 
 

@@ -14,6 +14,8 @@ from hlofuse.diff.times import Estimate, Times
 from hlofuse.ir import Instruction, Module
 from hlofuse.reports.diff.clusters import Cluster, clusters
 
+NO_LINE = "no source line"
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -50,9 +52,6 @@ def summarize(diff: ModuleDiff, times: Times | None = None) -> Summary:
         len(diff.duplicated) - len(duplicated),
         times,
     )
-
-
-NO_LINE = "no source line"
 
 
 @dataclass(frozen=True, slots=True)

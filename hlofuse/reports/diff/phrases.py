@@ -21,8 +21,10 @@ from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import Summary
 
 ARROW = "→"
-
 LONGEST_VALUE = 60
+
+T = TypeVar("T")
+ALL = ("fusions", "sources", "instructions", "header")
 
 
 def names(instructions: Sequence[Instruction], limit: int = 6) -> str:
@@ -229,11 +231,6 @@ def who_is_in(cluster: Cluster) -> str:
 def times(text: str, count: int) -> str:
     """`changed ×3`."""
     return f"{text} ×{count}" if count > 1 else str(text)
-
-
-T = TypeVar("T")
-
-ALL = ("fusions", "sources", "instructions", "header")
 
 
 def limited(rows: Sequence[T], limit: int) -> tuple[Sequence[T], int]:

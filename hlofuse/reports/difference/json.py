@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hlofuse.reports.common.json import place_json, totals_json
-from hlofuse.reports.difference.model import Difference, Edge
-
-if TYPE_CHECKING:
-    pass
+from hlofuse.reports.difference.model import ChangedEdge, Difference
 
 
 def difference_json(d: Difference) -> dict[str, Any]:
@@ -23,6 +20,6 @@ def difference_json(d: Difference) -> dict[str, Any]:
     }
 
 
-def edge_json(e: Edge) -> dict[str, Any]:
+def edge_json(e: ChangedEdge) -> dict[str, Any]:
     """Both ends of an edge."""
     return {"producer": place_json(e.producer), "consumer": place_json(e.consumer)}

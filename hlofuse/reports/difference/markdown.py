@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hlofuse.format.escape import printable
 from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.reports.difference.model import Difference
 from hlofuse.reports.difference.phrases import FUSED_HEADING, PARTED_HEADING, difference_lines, edge_line
-
-if TYPE_CHECKING:
-    pass
 
 
 def difference_markdown(d: Difference, *, limit: int = 10) -> str:

@@ -10,7 +10,7 @@ from hlofuse.reports.common.model import Place, Totals
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class ChangedEdge:
     """A producer and a consumer of the input."""
 
     producer: Place
@@ -27,9 +27,9 @@ class Difference:
     """What XLA's own passes leave."""
     ours: Totals
     """What the changed ones leave."""
-    fused: tuple[Edge, ...]
+    fused: tuple[ChangedEdge, ...]
     """Edges inside a kernel here and between kernels in XLA's."""
-    parted: tuple[Edge, ...]
+    parted: tuple[ChangedEdge, ...]
     """The other way round."""
     other_model: bool = False
     """The times are by different models: numbers of the device are changed."""
@@ -63,9 +63,9 @@ def compare_results(xla: Result, ours: Result, changes: tuple[str, ...]) -> Diff
     """The difference between XLA's replay of a module and another one."""
     order = {name: k for k, name in enumerate(xla.facts.before)}
 
-    def edges(names: set[EdgeNames]) -> tuple[Edge, ...]:
+    def edges(names: set[EdgeNames]) -> tuple[ChangedEdge, ...]:
         ranked = sorted(names, key=lambda e: (order[e[1]], order[e[0]]))
-        return tuple(Edge(xla.facts.place(a), xla.facts.place(b)) for a, b in ranked)
+        return tuple(ChangedEdge(xla.facts.place(a), xla.facts.place(b)) for a, b in ranked)
 
     costs = xla.facts.costs, ours.facts.costs
     return Difference(

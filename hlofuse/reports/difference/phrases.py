@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.reports.common.model import Totals
-from hlofuse.reports.difference.model import Difference, Edge
+from hlofuse.reports.difference.model import ChangedEdge, Difference
 
-if TYPE_CHECKING:
-    pass
+FUSED_HEADING, PARTED_HEADING = "fused here, apart in XLA's", "apart here, fused in XLA's"
 
 
 def warning_line(changes: Sequence[str]) -> str:
@@ -79,9 +77,6 @@ def share(old: float, new: float) -> str:
     return f" ({percent(old, new)})" if old != new else ""
 
 
-def edge_line(e: Edge) -> str:
+def edge_line(e: ChangedEdge) -> str:
     """`divide → broadcast_multiply_fusion`."""
     return f"{printable(e.producer.name)} → {printable(e.consumer.name)}"
-
-
-FUSED_HEADING, PARTED_HEADING = "fused here, apart in XLA's", "apart here, fused in XLA's"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import shorten
 from hlofuse.format.terminal import plain_table, print_more
-from hlofuse.reports.difference.model import Difference, Edge
+from hlofuse.reports.difference.model import ChangedEdge, Difference
 from hlofuse.reports.difference.phrases import FUSED_HEADING, PARTED_HEADING, difference_lines, edge_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_difference(d: Difference, console: Console, *, limit: int = 10) -> None:
@@ -28,7 +24,7 @@ def print_difference(d: Difference, console: Console, *, limit: int = 10) -> Non
     console.print()
 
 
-def _print_edges(heading: str, edges: tuple[Edge, ...], console: Console, limit: int) -> None:
+def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console, limit: int) -> None:
     shown = edges[: limit or None]
     rows = plain_table((heading, "left"), ("", "left"))
     for e in shown:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -38,15 +38,13 @@ from hlofuse.reports.explain.phrases import (
     tie_text,
 )
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 _WIDE = 120  # columns from which the source line has a column of its own
-
 _NAMES = 6  # operations named of one fusion
-
 _REWRITES = 3  # named of one rule
+_DEAREST = 5  # kernels, or kinds of them
+_STEPS = 6  # of one kernel; the first kernel shows more
+_FREE = 8  # operations named that no estimate was made for
+_NAME = 44  # columns of a wide terminal for producer and consumer
 
 
 def print_explanation(
@@ -263,15 +261,6 @@ def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, Ru
         text = Text(f"{rule.code}  ", style="dim")
         text.append(printable(rule.title))
         console.print(Padding(text, (0, 0, 0, 2)))
-
-
-_DEAREST = 5  # kernels, or kinds of them
-
-_STEPS = 6  # of one kernel; the first kernel shows more
-
-_FREE = 8  # operations named that no estimate was made for
-
-_NAME = 44  # columns of a wide terminal for producer and consumer
 
 
 def print_dearest(e: Explanation, console: Console) -> None:

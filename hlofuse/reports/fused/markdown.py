@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import command_line
 from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import bytes_text
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.fused.phrases import BETTER, by_rule, contents, head_lines
-
-if TYPE_CHECKING:
-    pass
 
 
 def fused_markdown(f: Fused, *, limit: int = 10, better: Sequence[str] = ()) -> str:

@@ -15,7 +15,7 @@ from hlofuse.trace import Figures
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class FusedKernel:
     """A kernel that is there."""
 
     name: str
@@ -53,7 +53,7 @@ class Fused:
     """What shows that it is fused already."""
     how: str
     """How the rules were asked, and what that is worth."""
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[FusedKernel, ...]
     boundaries: tuple[Boundary, ...]
     """Greatest first."""
     rules: dict[str, RuleText]
@@ -66,11 +66,11 @@ class Fused:
         return [b for b in self.boundaries if b.rule is None]
 
 
-def kernels_of(module: Module) -> tuple[Kernel, ...]:
+def kernels_of(module: Module) -> tuple[FusedKernel, ...]:
     """All kernels, the one that moves most first."""
     costs = CostAnalysis()
     found = [
-        Kernel(
+        FusedKernel(
             i.name, i.opcode, i.fusion_kind, tuple(_opcodes_inside(i)), costs.instruction(i).bytes_accessed
         )
         for i in kernels(module)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hlofuse.format.units import plural
-from hlofuse.reports.fused.model import Boundary, Fused, Kernel
-
-if TYPE_CHECKING:
-    pass
-
+from hlofuse.reports.fused.model import Boundary, Fused, FusedKernel
 
 _OPCODES = 6
-
 BETTER = "The dump ahead of fusion lies beside it and tells every decision:"
 
 Group = tuple[str, list[Boundary]]
@@ -22,6 +16,7 @@ Group = tuple[str, list[Boundary]]
 
 
 def head_lines(f: Fused) -> list[tuple[str, str]]:
+    """The first lines, each with its style: the module, its figures, how the rules were asked."""
     on = f"{f.target} ({f.device})" if f.device else f.target
     kernels = plural(len(f.kernels), "kernel")
     between = plural(len(f.boundaries), "boundary", "boundaries")
@@ -46,10 +41,12 @@ def by_rule(f: Fused) -> list[Group]:
 
 
 def bytes_between(held: Sequence[Boundary]) -> int:
+    """Bytes that pass between these kernels."""
     return sum(b.bytes_between for b in held)
 
 
-def contents(k: Kernel) -> str:
+def contents(k: FusedKernel) -> str:
+    """`kLoop: add ×3, multiply`; the opcode of what is no fusion."""
     if not k.opcodes:
         return k.opcode
     counts = Counter(k.opcodes).most_common()

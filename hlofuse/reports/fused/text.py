@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -14,9 +14,6 @@ from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text
 from hlofuse.reports.fused.model import Boundary, Fused
 from hlofuse.reports.fused.phrases import BETTER, by_rule, bytes_between, contents, head_lines
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence[str] = ()) -> None:

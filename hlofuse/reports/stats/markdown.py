@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hlofuse.format.markdown import markdown, markdown_code, table
-from hlofuse.format.units import bytes_text, plural, quantity
+from hlofuse.format.units import bytes_text, quantity
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.stats.model import ModuleStatistics
-from hlofuse.reports.stats.phrases import ONE_TURN, where
+from hlofuse.reports.stats.phrases import ONE_TURN, counts, headline, kernel_figures, uncounted_line, where
 
 
 def statistics_markdown(modules: list[ModuleStatistics]) -> str:
@@ -18,12 +18,9 @@ def _module(m: ModuleStatistics) -> str:
     out = [f"## {markdown(m.name)}\n"]
     if m.filename is not None:
         out.append(f"{markdown_code(m.filename)} ({m.stage})\n")
-    out.append(
-        f"**{plural(m.kernels, 'kernel')}, {bytes_text(m.cost.bytes_accessed)} moved,"
-        f" {quantity(m.cost.flops)} flops, {quantity(m.cost.transcendentals)} transcendentals**\n"
-    )
-    if m.cost.unknown:
-        out.append(f"{plural(m.cost.unknown, 'custom call')} not counted: XLA does not know their cost.\n")
+    out.append(f"**{', '.join(headline(m))}**\n")
+    if uncounted := uncounted_line(m):
+        out.append(f"{uncounted}.\n")
     out.append(
         table(
             ("computation", "", "instructions", "kernels", "bytes", "flops"),
@@ -43,9 +40,7 @@ def _module(m: ModuleStatistics) -> str:
     )
     if any(c.turns > 1 for c in m.computations):
         out.append(f"{ONE_TURN}.\n")
-    out.append(f"{plural(m.instructions, 'instruction')}: {_counts(m.opcodes)}\n")
-    if m.fusions:
-        out.append(f"{plural(sum(m.fusions.values()), 'fusion')}: {_counts(m.fusions)}\n")
+    out += [f"{title}{_counts(by_name)}\n" for title, by_name in counts(m)]
     if m.heaviest:
         out.append(
             table(
@@ -55,8 +50,7 @@ def _module(m: ModuleStatistics) -> str:
                         markdown_code(k.name) + times_text(k.turns),
                         k.kind or markdown(k.opcode),
                         str(k.holds),
-                        bytes_text(k.cost.bytes_accessed) if not k.cost.unknown else "unknown",
-                        quantity(k.cost.flops + k.cost.transcendentals) if not k.cost.unknown else "unknown",
+                        *kernel_figures(k),
                         markdown(where(k)),
                     )
                     for k in m.heaviest
@@ -67,5 +61,5 @@ def _module(m: ModuleStatistics) -> str:
     return "\n".join(out)
 
 
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{markdown(name)} {n:,}" for name, n in counts.items())
+def _counts(by_name: dict[str, int]) -> str:
+    return ", ".join(f"{markdown(name)} {n:,}" for name, n in by_name.items())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -12,17 +11,15 @@ from hlofuse.format.terminal import print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, quantity
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.stats.model import ModuleStatistics
-from hlofuse.reports.stats.phrases import ONE_TURN, where
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-STAGES = {
-    "input": "no sign of fusion yet",
-    "before optimizations": "before optimizations",
-    "fused": "fused",
-    "scheduled": "fused and scheduled",
-}
+from hlofuse.reports.stats.phrases import (
+    ONE_TURN,
+    STAGES,
+    counts,
+    headline,
+    kernel_figures,
+    uncounted_line,
+    where,
+)
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
@@ -39,16 +36,9 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         head.append(f"  {printable(m.filename)}", style="dim")
     head.append(f"  ({STAGES[m.stage]})", style="dim")
     console.print(head)
-    cost = m.cost
-    line = (
-        f"{plural(m.kernels, 'kernel')}   {bytes_text(cost.bytes_accessed)} moved"
-        f"   {quantity(cost.flops)} flops   {quantity(cost.transcendentals)} transcendentals"
-    )
-    console.print(Text(line, style="bold"))
-    if cost.unknown:
-        console.print(
-            Text(f"{plural(cost.unknown, 'custom call')} not counted: XLA does not know their cost")
-        )
+    console.print(Text("   ".join(headline(m)), style="bold"))
+    if uncounted := uncounted_line(m):
+        console.print(Text(uncounted))
 
     console.print()
     loops = any(c.turns > 1 for c in m.computations)
@@ -85,9 +75,8 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         console.print(Text("and " + ", ".join(inside), style="dim"))
 
     console.print()
-    _print_counts(console, f"{plural(m.instructions, 'instruction')}: ", m.opcodes)
-    if m.fusions:
-        _print_counts(console, f"{plural(sum(m.fusions.values()), 'fusion')}: ", m.fusions)
+    for title, by_name in counts(m):
+        _print_counts(console, title, by_name)
 
     if m.heaviest:
         console.print()
@@ -102,8 +91,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             [
                 Text(printable(k.name) + times_text(k.turns)),
                 str(k.holds) if k.opcode == "fusion" else "",
-                bytes_text(k.cost.bytes_accessed) if not k.cost.unknown else "unknown",
-                quantity(k.cost.flops + k.cost.transcendentals) if not k.cost.unknown else "unknown",
+                *kernel_figures(k),
                 Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
             ]
             for k in m.heaviest

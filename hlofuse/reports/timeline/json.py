@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hlofuse.reports.timeline import phrases as words
+from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Film, Size, Step
 
@@ -67,5 +67,5 @@ def _step(step: Step) -> dict[str, Any]:
         "fusions": dict(step.fusions),
         "changes": dict(step.changes),
         "header": list(step.header),
-        "what": words.what(step) if step.changed or step.problem else None,
+        "what": phrases.what(step) if step.changed or step.problem else None,
     }

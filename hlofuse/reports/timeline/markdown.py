@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import loops_line
-from hlofuse.reports.timeline import phrases as words
+from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Film, Step
 
@@ -23,9 +23,9 @@ def reels_markdown(found: Sequence[Reel]) -> str:
 
 def film_markdown(film: Film, *, limit: int = 5, every: bool = False) -> str:
     """A film as a markdown document."""
-    out = [f"## {markdown(words.headline(film))}\n"]
+    out = [f"## {markdown(phrases.headline(film))}\n"]
     if film.first is not None and film.last is not None:
-        out.append(f"{markdown(words.sizes_text(film.first, film.last))}\n")
+        out.append(f"{markdown(phrases.sizes_text(film.first, film.last))}\n")
         if film.last.loops:
             out.append(f"{markdown(loops_line(film.last.loops))}\n")
     out += [f"> {markdown(note)}\n" for note in film.notes]
@@ -37,7 +37,7 @@ def film_markdown(film: Film, *, limit: int = 5, every: bool = False) -> str:
     if shown:
         out += ["### In order\n", _steps(film, shown)]
     if film.seconds is not None:
-        out.append(f"{words.TIMES_NOTE}\n")
+        out.append(f"{phrases.TIMES_NOTE}\n")
     return "\n".join(out)
 
 
@@ -49,12 +49,12 @@ def _steps(film: Film, steps: Sequence[Step]) -> str:
         rows.append(
             [
                 "" if s.frame.number is None else f"{s.frame.number:04d}",
-                markdown_code(words.pass_name(s.frame)),
+                markdown_code(phrases.pass_name(s.frame)),
                 markdown(s.frame.pipeline),
-                words.count_text(b.instructions if b else None, a.instructions) if a else "",
-                words.count_text(b.kernels if b else None, a.kernels) if a else "",
-                *([words.seconds_text(s.seconds) if s.seconds is not None else ""] if timed else []),
-                markdown(words.what(s)),
+                phrases.count_text(b.instructions if b else None, a.instructions) if a else "",
+                phrases.count_text(b.kernels if b else None, a.kernels) if a else "",
+                *([phrases.seconds_text(s.seconds) if s.seconds is not None else ""] if timed else []),
+                markdown(phrases.what(s)),
             ]
         )
     time = ["time"] if timed else []

@@ -28,7 +28,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class Replacement:
     """Groups of instructions that were replaced, removed or added alike."""
 
     kind: str
@@ -66,7 +66,7 @@ class Step:
     after: Size | None = None
     opcodes: tuple[tuple[str, int, int], ...] = ()
     """Opcodes whose number changed: before and after, the largest change first."""
-    rewrites: tuple[Rewrite, ...] = ()
+    rewrites: tuple[Replacement, ...] = ()
     fusions: tuple[tuple[str, int], ...] = ()
     """What became of fusions: `new`, `merged`…, and how many."""
     changes: tuple[tuple[str, int], ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.format.units import plural
-from hlofuse.reports.timeline.model import Film, Frame, Rewrite, Size, Step
+from hlofuse.reports.timeline.model import Film, Frame, Replacement, Size, Step
 
 _SHOWN = 3
 _FOLLOWING = frozenset({"operand", "order", "root", "callee", "control"})
@@ -65,7 +65,7 @@ def _parts(step: Step) -> Iterator[str]:
         yield f"header: {', '.join(step.header[:_SHOWN])}"
 
 
-def _replaced(rewrites: Iterable[Rewrite]) -> Counter[tuple[str, str]]:
+def _replaced(rewrites: Iterable[Replacement]) -> Counter[tuple[str, str]]:
     out: Counter[tuple[str, str]] = Counter()
     for r in rewrites:
         if r.kind == "replaced":
@@ -73,7 +73,7 @@ def _replaced(rewrites: Iterable[Rewrite]) -> Counter[tuple[str, str]]:
     return out
 
 
-def _all_of(rewrites: Iterable[Rewrite], kind: str) -> str:
+def _all_of(rewrites: Iterable[Replacement], kind: str) -> str:
     """What was removed, or added, without anything in its place; constants and the like are not told."""
     opcodes: Counter[str] = Counter()
     for r in rewrites:

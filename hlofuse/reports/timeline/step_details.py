@@ -17,7 +17,6 @@ from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, summarize
 MOST_GROUPS = 60
 MOST_LINES = 16
 LONGEST_LINE = 240
-
 _LINE = PrintOptions(
     percent=False,
     signatures=False,

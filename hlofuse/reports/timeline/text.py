@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -12,12 +12,9 @@ from hlofuse.format.escape import command_line, printable, shorten
 from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import loops_line
-from hlofuse.reports.timeline import phrases as words
+from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Film, Step
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_reels(found: Sequence[Reel], console: Console, *, path: str, limit: int = 20) -> None:
@@ -37,9 +34,9 @@ def print_reels(found: Sequence[Reel], console: Console, *, path: str, limit: in
 
 def print_film(film: Film, console: Console, *, limit: int = 5, every: bool = False) -> None:
     """What is the result, the largest changes, then every pass in order."""
-    console.print(Text(printable(words.headline(film)), style="bold"))
+    console.print(Text(printable(phrases.headline(film)), style="bold"))
     if film.first is not None and film.last is not None:
-        console.print(Text(words.sizes_text(film.first, film.last)))
+        console.print(Text(phrases.sizes_text(film.first, film.last)))
         if film.last.loops:
             console.print(Text(loops_line(film.last.loops), style="dim"))
     for note in film.notes:
@@ -60,9 +57,9 @@ def print_film(film: Film, console: Console, *, limit: int = 5, every: bool = Fa
     _print_steps(film, shown, console)
     console.print()
     if any(s.changed and s.frame.after == "pipeline-start" for s in shown):
-        console.print(Text(words.AHEAD_NOTE, style="dim"))
+        console.print(Text(phrases.AHEAD_NOTE, style="dim"))
     if film.seconds is not None:
-        console.print(Text(words.TIMES_NOTE, style="dim"))
+        console.print(Text(phrases.TIMES_NOTE, style="dim"))
 
 
 def _print_steps(film: Film, steps: Sequence[Step], console: Console) -> None:
@@ -74,7 +71,7 @@ def _print_steps(film: Film, steps: Sequence[Step], console: Console) -> None:
     pipeline = None
     for step in steps:
         f = step.frame
-        name = Text(shorten(words.pass_name(f), width))
+        name = Text(shorten(phrases.pass_name(f), width))
         if f.pipeline and f.pipeline != pipeline and f.after != "pipeline-start":
             name.append(f"\nin {shorten(f.pipeline, width - 3)}", style="dim")
         pipeline = f.pipeline
@@ -83,11 +80,11 @@ def _print_steps(film: Film, steps: Sequence[Step], console: Console) -> None:
             row += [Text(""), Text("")]
         else:
             b = step.before
-            row.append(Text(words.count_text(b.instructions if b else None, step.after.instructions)))
-            row.append(Text(words.count_text(b.kernels if b else None, step.after.kernels)))
+            row.append(Text(phrases.count_text(b.instructions if b else None, step.after.instructions)))
+            row.append(Text(phrases.count_text(b.kernels if b else None, step.after.kernels)))
         if timed:
-            row.append(Text("" if step.seconds is None else words.seconds_text(step.seconds)))
+            row.append(Text("" if step.seconds is None else phrases.seconds_text(step.seconds)))
         style = "red" if step.problem else "green" if step.fusions else ""
-        row.append(Text(printable(words.what(step)), style=style))
+        row.append(Text(printable(phrases.what(step)), style=style))
         table.add_row(*row)
     console.print(Padding(table, (0, 0, 0, 2)))

@@ -17,7 +17,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.dumps import Reel, written_at
-from hlofuse.reports.timeline.model import Film, Frame, Rewrite, Size, Step
+from hlofuse.reports.timeline.model import Film, Frame, Replacement, Size, Step
 
 Watch = Callable[[int, Module, ModuleDiff | None], None]
 """Told of every dump that says something new: its number, its module, how it differs (None: the first)."""
@@ -118,11 +118,11 @@ def _opcodes(before: Module, after: Module) -> tuple[tuple[str, int, int], ...]:
     return tuple(sorted(changed, key=lambda row: (row[0] in TRIVIAL, -abs(row[2] - row[1]))))
 
 
-def _rewrites(found: ModuleDiff) -> Iterable[Rewrite]:
+def _rewrites(found: ModuleDiff) -> Iterable[Replacement]:
     for group in summarize(found).clusters:
         head = group[0]
         if head.removed or head.added:
-            yield Rewrite(
+            yield Replacement(
                 head.kind,
                 _telling(head.removed),
                 _telling(head.added),
@@ -137,7 +137,7 @@ def _rewrites(found: ModuleDiff) -> Iterable[Rewrite]:
             if d.kind is Kind.OPCODE:
                 turned.setdefault(d, []).append(edit.before[0].instruction.name)
     for d, names in turned.items():
-        yield Rewrite("replaced", (str(d.before),), (str(d.after),), len(names), names[0])
+        yield Replacement("replaced", (str(d.before),), (str(d.after),), len(names), names[0])
 
 
 def _example(cluster: Cluster) -> Instruction:

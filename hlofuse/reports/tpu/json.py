@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hlofuse.reports.tpu.model import TpuPair
-
-if TYPE_CHECKING:
-    pass
-
 
 SCHEMA = "hlofuse.explain-tpu/1"
 

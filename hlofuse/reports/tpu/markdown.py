@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import bytes_text
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.tpu.model import TpuPair
 from hlofuse.reports.tpu.phrases import CLOSED, OTHERS, agreement_lines, differences, headline, kernels_line
-
-if TYPE_CHECKING:
-    pass
 
 
 def tpu_markdown(p: TpuPair, *, limit: int = 10) -> str:

@@ -28,7 +28,7 @@ DEVICE = "h100_sxm"
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class TpuEdge:
     """Two operations, the second of which uses the first, and whether one kernel holds both."""
 
     producer: str
@@ -54,7 +54,7 @@ class TpuPair:
     """That the passes of other targets would leave of the same module."""
     device: str
     changes: tuple[FusionChange, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[TpuEdge, ...]
     changed: int
     """Edges left out: other passes changed an end of them in between."""
     rules: dict[str, RuleText]
@@ -113,7 +113,7 @@ def compare_tpu(before: Module, after: Module, device: str = DEVICE) -> TpuPair:
                 codes[target] = refusal.rule if refusal is not None else None
                 if refusal is not None and refusal.rule is not None:
                     rules[refusal.rule] = facts.rule(refusal.rule)
-        edges.append(Edge(producer.name, consumer.name, size, on_tpu, fused, codes))
+        edges.append(TpuEdge(producer.name, consumer.name, size, on_tpu, fused, codes))
     return TpuPair(
         before.name,
         before.filename or "",

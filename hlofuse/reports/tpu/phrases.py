@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from hlofuse.format.units import plural
-from hlofuse.reports.tpu.model import Edge, TpuPair
-
-if TYPE_CHECKING:
-    pass
-
+from hlofuse.reports.tpu.model import TpuEdge, TpuPair
 
 _NAMES = {"cpu": "CPU", "gpu": "GPU"}
-
 CLOSED = (
     "XLA:TPU's fusion passes are closed: what they did is read off the dumps; why is not known, and no reason"
     " is made up."
@@ -27,10 +21,12 @@ OTHERS = (
 
 
 def headline(p: TpuPair) -> str:
+    """The module and the two dumps."""
     return f"{p.module} on TPU: {p.before} → {p.after}"
 
 
 def kernels_line(p: TpuPair) -> str:
+    """Kernels before and after, and what the passes of other targets would leave."""
     others = ", ".join(
         f"{n:,} on {_NAMES[t]}" + (f" ({p.device})" if t == "gpu" else "")
         for t, n in p.kernels_elsewhere.items()
@@ -39,6 +35,7 @@ def kernels_line(p: TpuPair) -> str:
 
 
 def agreement_lines(p: TpuPair) -> list[str]:
+    """How many pairs the other targets would decide as TPU did."""
     lines = []
     for target in p.kernels_elsewhere:
         same = sum(e.on_tpu == e.elsewhere[target] for e in p.edges)
@@ -48,9 +45,9 @@ def agreement_lines(p: TpuPair) -> list[str]:
     return lines
 
 
-def differences(p: TpuPair) -> list[tuple[str, list[Edge]]]:
+def differences(p: TpuPair) -> list[tuple[str, list[TpuEdge]]]:
     """Pairs decided otherwise, by what is known of why; the frequent first."""
-    groups: dict[str, list[Edge]] = {}
+    groups: dict[str, list[TpuEdge]] = {}
     for e in p.edges:
         for target, fused in e.elsewhere.items():
             if fused == e.on_tpu:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -13,9 +12,6 @@ from hlofuse.format.units import bytes_text
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.tpu.model import TpuPair
 from hlofuse.reports.tpu.phrases import CLOSED, OTHERS, agreement_lines, differences, headline, kernels_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:

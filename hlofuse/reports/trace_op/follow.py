@@ -17,7 +17,12 @@ from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.dumps import Reel
 from hlofuse.reports.timeline.model import Frame
 from hlofuse.reports.timeline.timeline import read
-from hlofuse.reports.trace_op.model import How, Journey, Kernel, Spot, Stop, Trail
+from hlofuse.reports.trace_op.model import FinalKernel, How, Journey, Spot, Stop, Trail
+
+_MOVES_ONLY = frozenset(
+    "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()
+)
+"""These say less of a line than what it computes: they are told last."""
 
 
 def follow(reel: Reel, asked: str) -> Journey:
@@ -178,17 +183,11 @@ def _outermost(i: Instruction) -> Instruction:
     return i
 
 
-def _kernel(i: Instruction) -> Kernel:
+def _kernel(i: Instruction) -> FinalKernel:
     outer = _outermost(i)
     inside = [x.opcode for x in computed_in(outer)] if outer.opcode == "fusion" else []
     where = outer.computation.name if outer.computation is not None else ""
-    return Kernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), where)
-
-
-_MOVES_ONLY = frozenset(
-    "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()
-)
-"""These say less of a line than what it computes: they are told last."""
+    return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), where)
 
 
 class Subject:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hlofuse.reports.trace_op.model import Journey
-
-if TYPE_CHECKING:
-    pass
-
 
 SCHEMA = "hlofuse.trace-op/1"
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import plural
 from hlofuse.reports.timeline.phrases import pass_name
-from hlofuse.reports.trace_op import phrases as words
+from hlofuse.reports.trace_op import phrases
 from hlofuse.reports.trace_op.model import Journey
 from hlofuse.reports.trace_op.phrases import dump_number, end_lines, stops_with_text, unreadable_line
-
-if TYPE_CHECKING:
-    pass
 
 
 def journey_markdown(journey: Journey, *, limit: int = 5) -> str:
     """The same as a markdown document."""
-    out = [f"## {markdown(words.headline(journey))}\n"]
+    out = [f"## {markdown(phrases.headline(journey))}\n"]
     if journey.unreadable:
         out.append(f"> {markdown(unreadable_line(journey))}\n")
     for trail in journey.trails[: limit or None]:
-        out.append(f"### {markdown(words.subject(trail))}\n")
+        out.append(f"### {markdown(phrases.subject(trail))}\n")
         rows = [
             [dump_number(stop), markdown_code(pass_name(stop.frame)), markdown(text)]
             for stop, text in stops_with_text(trail)

@@ -53,7 +53,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class FinalKernel:
     """What runs in the end."""
 
     name: str
@@ -73,7 +73,7 @@ class Trail:
     source: str
     op_name: str
     stops: list[Stop] = field(default_factory=list)
-    ends: tuple[Kernel, ...] = ()
+    ends: tuple[FinalKernel, ...] = ()
     """The kernels of the last dump it is part of; empty where it is gone."""
 
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing, plural
 from hlofuse.reports.timeline.phrases import opcodes_text
-from hlofuse.reports.trace_op import phrases as words
-from hlofuse.reports.trace_op.model import How, Journey, Kernel, Spot, Stop, Trail
-
-if TYPE_CHECKING:
-    pass
-
+from hlofuse.reports.trace_op.model import FinalKernel, How, Journey, Spot, Stop, Trail
 
 _SPOTS = 4
 
@@ -93,7 +87,7 @@ def fusions_text(spots: tuple[Spot, ...]) -> str:
     return shown if not inside else f"{'fusions' if len(inside) > 1 else 'fusion'} {shown}"
 
 
-def end_text(kernel: Kernel) -> str:
+def end_text(kernel: FinalKernel) -> str:
     """What runs it in the end."""
     if kernel.opcode != "fusion":
         return f"{kernel.name}, a {kernel.opcode} by itself, in {kernel.computation}"
@@ -102,23 +96,27 @@ def end_text(kernel: Kernel) -> str:
 
 
 def stops_with_text(trail: Trail) -> list[tuple[Stop, str]]:
+    """Each stop with what happened there."""
     before = [None, *trail.stops]
-    return [(s, words.stop_text(s, before[n])) for n, s in enumerate(trail.stops)]
+    return [(s, stop_text(s, before[n])) for n, s in enumerate(trail.stops)]
 
 
 def end_lines(trail: Trail) -> list[str]:
+    """The kernels it ends in."""
     if not trail.ends:
         return ["ends: it is in no kernel"]
     head = "ends in " if len(trail.ends) == 1 else f"ends in {len(trail.ends)} kernels: "
     more = "; …" if len(trail.ends) > 4 else ""
-    return [head + "; ".join(words.end_text(k) for k in trail.ends[:4]) + more]
+    return [head + "; ".join(end_text(k) for k in trail.ends[:4]) + more]
 
 
 def dump_number(stop: Stop) -> str:
+    """`0058`; empty for a dump without a number."""
     return "" if stop.frame.number is None else f"{stop.frame.number:04d}"
 
 
 def unreadable_line(journey: Journey) -> str:
+    """The dumps that were left out."""
     names = ", ".join(f.path.name for f in journey.unreadable[:3])
     count = plural(len(journey.unreadable), "dump")
     return printable(f"{count} cannot be read and left out: {names}")

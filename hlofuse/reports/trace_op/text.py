@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.reports.timeline.phrases import pass_name
-from hlofuse.reports.trace_op import phrases as words
+from hlofuse.reports.trace_op import phrases
 from hlofuse.reports.trace_op.model import Journey
 from hlofuse.reports.trace_op.phrases import dump_number, end_lines, stops_with_text, unreadable_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_journey(journey: Journey, console: Console, *, limit: int = 5) -> None:
     """Each operation: its stops, then the kernel it ends in."""
-    console.print(Text(printable(words.headline(journey)), style="bold"))
+    console.print(Text(printable(phrases.headline(journey)), style="bold"))
     if journey.unreadable:
         console.print(Text(unreadable_line(journey), style="yellow"))
     for trail in journey.trails[: limit or None]:
         console.print()
-        console.print(Text(printable(words.subject(trail)), style="bold"))
+        console.print(Text(printable(phrases.subject(trail)), style="bold"))
         rows = plain_table(("dump", "right"), ("pass", "left"), ("", "left"))
         rows.show_header = False
         for stop, text in stops_with_text(trail):

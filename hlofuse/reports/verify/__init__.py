@@ -2,12 +2,12 @@
 
 from hlofuse.reports.verify.cases import Case, find_cases
 from hlofuse.reports.verify.compare import verify_module
-from hlofuse.reports.verify.model import Difference, PassVerdict, Report, Verdict
+from hlofuse.reports.verify.model import FirstDifference, PassVerdict, Report, Verdict
 from hlofuse.reports.verify.verify import verify
 
 __all__ = [
     "Case",
-    "Difference",
+    "FirstDifference",
     "PassVerdict",
     "Report",
     "Verdict",

@@ -15,7 +15,13 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.device import device_of
 from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay
-from hlofuse.reports.verify.model import Difference, PassVerdict, RecordVerdict, Side, Verdict
+from hlofuse.reports.verify.model import (
+    FirstDifference,
+    KernelSide,
+    PassVerdict,
+    RecordVerdict,
+    Verdict,
+)
 from hlofuse.reports.verify.records import compare_record, follow_record
 from hlofuse.reports.verify.structure import ModuleStructure, Structures, first_unmatched
 from hlofuse.trace.priority_record import PriorityRecord
@@ -122,7 +128,7 @@ class _Comparison:
             return True, True
         return False, self._loose.module(ours).key == self._loose.module(xla).key
 
-    def difference(self, ours: Module, xla: Module, pass_name: str | None, run: Replay) -> Difference:
+    def difference(self, ours: Module, xla: Module, pass_name: str | None, run: Replay) -> FirstDifference:
         """The first kernel of either side that the other lacks."""
         a, b = self.strict(ours), self.strict(xla)
         mine = first_unmatched(a, b.counted())
@@ -132,7 +138,7 @@ class _Comparison:
             if mine is not None and e.event == "fuse" and e.fusion == mine.name:
                 decision = f"{e.pass_name} step {e.step}: {e.producer} into {e.consumer}, {e.rule}"
                 break
-        return Difference(pass_name, _side(mine), _side(theirs), decision)
+        return FirstDifference(pass_name, _side(mine), _side(theirs), decision)
 
     def fusion_names(self, before: Module, ours: Module, xla: Module) -> tuple[int, int]:
         """Fusions that the passes made: how many of XLA's have a structural twin of the same name."""
@@ -158,7 +164,7 @@ def _compare_passes(
     after_passes: Sequence[tuple[str, Module]] | None,
     recorded: Sequence[str] | None,
     compare: _Comparison,
-) -> tuple[list[PassVerdict], Difference | None, Module]:
+) -> tuple[list[PassVerdict], FirstDifference | None, Module]:
     """Pass by pass: where XLA has no dump, the pass left the module as it was.
 
     Also gives the module of ours that stands where XLA's last one does.
@@ -200,7 +206,7 @@ def _compare_dumps(
     after_passes: Sequence[tuple[str, Module]],
     after: Module,
     compare: _Comparison,
-) -> tuple[list[PassVerdict], Difference | None, Module, tuple[str, ...]]:
+) -> tuple[list[PassVerdict], FirstDifference | None, Module, tuple[str, ...]]:
     """The passes that left a dump, where others may have changed the module without one.
 
     Also gives our module that stands where `after` does, and the passes that changed ours and left no dump.
@@ -231,13 +237,13 @@ def _compare_dumps(
 _QUIET = ("parameter", "constant", "tuple")
 
 
-def _side(i: Instruction | None) -> Side | None:
+def _side(i: Instruction | None) -> KernelSide | None:
     if i is None:
         return None
     contents: tuple[str, ...] = ()
     if i.opcode == "fusion":
         contents = tuple(x.opcode for x in i.fused_computation.post_order() if x.opcode not in _QUIET)
     home = i.computation.name if i.computation is not None else ""
-    return Side(
+    return KernelSide(
         i.name, i.opcode, i.fusion_kind, str(i.shape), home, tuple(o.name for o in i.operands), contents
     )

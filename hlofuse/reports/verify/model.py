@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class KernelSide:
     """A kernel on one side of a difference."""
 
     name: str
@@ -20,14 +20,14 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FirstDifference:
     """The first place where the two sides part."""
 
     pass_name: str | None
     """The pass after which it shows; None where only the end was compared."""
-    ours: Side | None
+    ours: KernelSide | None
     """None: XLA has one more."""
-    xla: Side | None
+    xla: KernelSide | None
     """None: we have one more."""
     decision: str | None = None
     """Our last decision about that kernel, in words."""
@@ -91,7 +91,7 @@ class Verdict:
     fusions: int
     """Fusions XLA's passes made."""
     kernels: int
-    difference: Difference | None
+    difference: FirstDifference | None
     error: str | None
     """Why there was no comparison; everything else then says nothing."""
     seconds: float

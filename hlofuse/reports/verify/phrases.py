@@ -6,7 +6,7 @@ from collections import Counter
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.reports.verify.model import Report, Side, Verdict
+from hlofuse.reports.verify.model import KernelSide, Report, Verdict
 
 
 def summary_rows(report: Report) -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ def verdict_word(v: Verdict) -> str:
     return f"differs after {printable(where)}" if where else "differs"
 
 
-def sides(ours: Side | None, xla: Side | None) -> tuple[str, str]:
+def sides(ours: KernelSide | None, xla: KernelSide | None) -> tuple[str, str]:
     """Both sides, ours first; with their operands where they read the same without."""
     a, b = side_text(ours), side_text(xla)
     if a != b or ours is None or xla is None:
@@ -84,12 +84,12 @@ def sides(ours: Side | None, xla: Side | None) -> tuple[str, str]:
     return f"{a}, from {_operands(ours)}", f"{b}, from {_operands(xla)}"
 
 
-def _operands(side: Side) -> str:
+def _operands(side: KernelSide) -> str:
     shown = ", ".join(printable(o) for o in side.operands[:6])
     return shown + (" …" if len(side.operands) > 6 else "")
 
 
-def side_text(side: Side | None) -> str:
+def side_text(side: KernelSide | None) -> str:
     """A kernel of one side on one line."""
     if side is None:
         return "no such kernel"

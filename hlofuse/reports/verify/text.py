@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -12,9 +11,6 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import Report, Verdict
 from hlofuse.reports.verify.phrases import sides, step_lines, summary_rows, undumped_line, verdict_word
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:

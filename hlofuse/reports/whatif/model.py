@@ -9,7 +9,7 @@ from hlofuse.reports.difference.model import Difference
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class SweepAxis:
     """A knob, or a number of the device, and the values it takes in a sweep."""
 
     name: str
@@ -47,7 +47,7 @@ class Sweep:
     release: str
     changes: tuple[str, ...]
     """What every point changes besides the axes."""
-    axes: tuple[Axis, ...]
+    axes: tuple[SweepAxis, ...]
     devices: tuple[str | None, ...]
     xla_values: tuple[tuple[str, ...], ...]
     """For each device: XLA's values of the axes."""

@@ -10,7 +10,7 @@ from hlofuse.reports.common.model import Refusal, Totals
 from hlofuse.reports.common.phrases import advice_line, can_be_acted_on
 from hlofuse.reports.difference.model import Difference
 from hlofuse.reports.difference.phrases import figures_line, percent, share, work
-from hlofuse.reports.whatif.model import Axis, Point, Ranking, RelaxedRule, Sweep
+from hlofuse.reports.whatif.model import Point, Ranking, RelaxedRule, Sweep, SweepAxis
 
 
 def subject(what: Ranking | Sweep) -> str:
@@ -210,7 +210,7 @@ def sweep_headline(s: Sweep) -> str:
     return f"{subject(s)}: a sweep of {names}{fixed}"
 
 
-def axis_line(a: Axis, xla: list[str]) -> str:
+def axis_line(a: SweepAxis, xla: list[str]) -> str:
     """What a knob is, and XLA's value."""
     unit = f" {a.unit}" if a.unit else ""
     values = ", ".join(dict.fromkeys(x for x in xla if x))

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, us_text
-from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of, round_numbers
-from hlofuse.plot.figure import Point as Place
+from hlofuse.plot.figure import COLORS, Canvas, Plot, Position, plot_of, round_numbers
 from hlofuse.render.palette import ALERT, FAINT, INK, LINE, PALE
 from hlofuse.reports.common.model import Totals
-from hlofuse.reports.whatif import phrases as words
+from hlofuse.reports.whatif import phrases
 from hlofuse.reports.whatif.model import Point, Sweep
 
 _WIDTH, _HEIGHT, _GAP = 230.0, 150.0, 74.0
@@ -48,9 +47,9 @@ def plot_sweep(s: Sweep) -> Plot:
         measures.append(_Measure("estimated time", lambda t: t.us or 0.0, us_text))
     canvas = Canvas()
     room = len(measures) * (_WIDTH + _GAP)
-    canvas.text((-44, _HEIGHT + 66), words.sweep_headline(s), size=14, width=room, bold=True)
+    canvas.text((-44, _HEIGHT + 66), phrases.sweep_headline(s), size=14, width=room, bold=True)
     lines = ["Not XLA's behaviour, except where ringed. Dashed: XLA's own result."]
-    note = words.untimed_note(s.xla[0])
+    note = phrases.untimed_note(s.xla[0])
     for k, line in enumerate([*lines, note]):
         color = ALERT if k == 0 else FAINT
         canvas.text((-44, _HEIGHT + 50 - 13 * k), line, size=9, width=room, color=color)
@@ -59,7 +58,7 @@ def plot_sweep(s: Sweep) -> Plot:
     if len(series) > 1:
         _legend(canvas, series, room)
     description = f"{', '.join(m.title for m in measures)} over {s.axes[0].name}"
-    return plot_of(canvas, words.sweep_headline(s), description)
+    return plot_of(canvas, phrases.sweep_headline(s), description)
 
 
 def _series(s: Sweep) -> list[_Series]:
@@ -84,7 +83,7 @@ def _panel(canvas: Canvas, s: Sweep, series: Sequence[_Series], measure: _Measur
     def y(value: float) -> float:
         return (value - low) / (high - low) * _HEIGHT
 
-    def place(position: int, value: float) -> Place:
+    def place(position: int, value: float) -> Position:
         count = len(s.axes[0].values)
         return left + _WIDTH * (position + 0.5) / count, y(value)
 

@@ -12,7 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import ReplayConfig, ReplayInput
 from hlofuse.reports.difference.model import compare_results, result_of
-from hlofuse.reports.whatif.model import Axis, Point, Sweep
+from hlofuse.reports.whatif.model import Point, Sweep, SweepAxis
 from hlofuse.rules.parse_settings import all_knobs
 
 Progress = Callable[[int, int], None]
@@ -79,11 +79,11 @@ def _fixed_changes(variant: ReplayConfig, axes: Mapping[str, Sequence[str]]) -> 
     return tuple(c for c in variant.changes if c.partition("=")[0] not in axes)
 
 
-def _axis(name: str, values: Sequence[str]) -> Axis:
+def _axis(name: str, values: Sequence[str]) -> SweepAxis:
     knob = all_knobs().get(name)
     if knob is None:
-        return Axis(name, tuple(values), "", "a number of the device")
-    return Axis(name, tuple(values), knob.unit, knob.summary)
+        return SweepAxis(name, tuple(values), "", "a number of the device")
+    return SweepAxis(name, tuple(values), knob.unit, knob.summary)
 
 
 def _default(name: str, xla: ReplayConfig) -> str:

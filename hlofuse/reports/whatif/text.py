@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -16,33 +16,30 @@ from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import GAP, plain_table, print_command, print_more, print_rows
 from hlofuse.format.units import bytes_text
 from hlofuse.reports.difference.phrases import warning_line
-from hlofuse.reports.whatif import phrases as words
+from hlofuse.reports.whatif import phrases
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule, Sweep
 from hlofuse.rules.catalogue import catalogue
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = (), limit: int = 10) -> None:
     """The answer first, then every rule that was relaxed, then those that cannot be."""
-    console.print(Text(words.question(r), style="bold"))
+    console.print(Text(phrases.question(r), style="bold"))
     if r.changes:
         console.print(Text(warning_line(r.changes), style="bold yellow"))
-    console.print(Text(words.totals_line(r.after)))
-    note = words.untimed_note(r.after)
+    console.print(Text(phrases.totals_line(r.after)))
+    note = phrases.untimed_note(r.after)
     if note:
         console.print(Text(note, style="dim"))
     console.print()
     saves = bool(r.relaxed) and r.relaxed[0].saves
-    for line in words.lead(r):
+    for line in phrases.lead(r):
         console.print(Text(line, style="bold green" if saves else "bold"))
     if saves:
         _print_advice(r.relaxed[0], console, input_words, limit)
-    other = words.to_act_on(r) if saves else None
+    other = phrases.to_act_on(r) if saves else None
     if other is not None:
         console.print()
-        console.print(Text(words.lead_to_act_on(other), style="bold"))
+        console.print(Text(phrases.lead_to_act_on(other), style="bold"))
         _print_advice(other, console, input_words, limit)
     if r.relaxed:
         console.print()
@@ -57,7 +54,7 @@ def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = 
 
 def _print_advice(r: RelaxedRule, console: Console, input_words: Sequence[str], limit: int) -> None:
     _print_edges(r, console, limit)
-    for line in words.advice(r):
+    for line in phrases.advice(r):
         console.print(Padding(Text(line), (0, 0, 0, 2)))
     print_command(console, 2, "explain", *input_words, "--disable", r.rule.code)
 
@@ -67,7 +64,7 @@ def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
     rows.show_header = False
     for b in r.blocks[: limit or None]:
         source = shorten(b.producer.source or "", 48)
-        rows.add_row(Text(words.edge_text(b)), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
+        rows.add_row(Text(phrases.edge_text(b)), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
     if r.blocks:
         console.print(Padding(rows, (0, 0, 0, 2)))
     print_more(console, len(r.blocks) - (limit or len(r.blocks)), "edge")
@@ -79,11 +76,11 @@ _NARROW = {"edges it blocks": "edges it\nblocks", "edges turned": "edges\nturned
 
 def _print_table(r: Ranking, console: Console, limit: int) -> None:
     rows = [x for x in r.relaxed if x.changes_anything]
-    shown = [k for k in words.ranking_columns(r) if words.RANKING_COLUMNS[k] != "rule"]
-    names = [words.RANKING_COLUMNS[k] for k in shown]
+    shown = [k for k in phrases.ranking_columns(r) if phrases.RANKING_COLUMNS[k] != "rule"]
+    names = [phrases.RANKING_COLUMNS[k] for k in shown]
     table = plain_table(*((_NARROW.get(c, c), "left" if c == "without" else "right") for c in names))
     for x in rows[: limit or None]:
-        cells = words.ranking_row(x)
+        cells = phrases.ranking_row(x)
         table.add_row(*(Text(cells[k], style="" if x.saves else "dim") for k in shown))
     if rows:
         console.print(Padding(table, (0, 0, 0, 2)))
@@ -92,8 +89,8 @@ def _print_table(r: Ranking, console: Console, limit: int) -> None:
         legend = Text(f"{x.rule.code}  ", style="dim")
         legend.append(printable(x.rule.title), style="not dim")
         console.print(Padding(legend, (0, 0, 0, 2)))
-    marks = words.marks_line(x.difference for x in rows[: limit or None])
-    for note in (words.TURNED if rows else "", marks, words.idle_line(r)):
+    marks = phrases.marks_line(x.difference for x in rows[: limit or None])
+    for note in (phrases.TURNED if rows else "", marks, phrases.idle_line(r)):
         if note:
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
@@ -125,28 +122,28 @@ def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> No
 
 def print_sweep(s: Sweep, console: Console) -> None:
     """The table, XLA's own rows marked."""
-    console.print(Text(words.sweep_headline(s), style="bold"))
+    console.print(Text(phrases.sweep_headline(s), style="bold"))
     text = "Not XLA's behaviour, but for the rows marked XLA; per cent are against those."
     console.print(Text(text, style="bold yellow"))
     for k, axis in enumerate(s.axes):
-        console.print(Text(words.axis_line(axis, [v[k] for v in s.xla_values]), style="dim"))
-    note = words.untimed_note(s.xla[0])
+        console.print(Text(phrases.axis_line(axis, [v[k] for v in s.xla_values]), style="dim"))
+    note = phrases.untimed_note(s.xla[0])
     if note:
         console.print(Text(note, style="dim"))
     console.print()
     _print_points(s, console)
-    for note in (words.TURNED, words.marks_line(p.difference for p in s.points)):
+    for note in (phrases.TURNED, phrases.marks_line(p.difference for p in s.points)):
         if note:
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
 
 def _print_points(s: Sweep, console: Console) -> None:
     """A column for each knob; where they have no room, the knobs of a row in one that may fold."""
-    columns = words.sweep_columns(s)
+    columns = phrases.sweep_columns(s)
     shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
     headings = [_NARROW.get(columns[k]) or _folded(columns[k]) for k in shown]
     rows = [
-        [Text(row[k], style="bold" if is_xla else "") for k in shown] for is_xla, row in words.sweep_rows(s)
+        [Text(row[k], style="bold" if is_xla else "") for k in shown] for is_xla, row in phrases.sweep_rows(s)
     ]
     cells = [
         [*heading.split("\n"), *map(str, column)] for heading, *column in zip(headings, *rows, strict=True)

@@ -6,12 +6,12 @@ from typing import Any
 
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import place_json
-from hlofuse.reports.why import Decision, Pair, Story
+from hlofuse.reports.why import Decision, PairAnswer, Story
 
 SCHEMA = "hlofuse.why/1"
 
 
-def why_json(answer: Story | Pair) -> dict[str, Any]:
+def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
     """A story or a pair as JSON values; `about` tells which."""
     if isinstance(answer, Story):
         return {

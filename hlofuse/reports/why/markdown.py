@@ -19,7 +19,7 @@ from hlofuse.reports.common.costs import (
 )
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, figures_text, origin
-from hlofuse.reports.why import Decision, Pair, Story
+from hlofuse.reports.why import Decision, PairAnswer, Story
 from hlofuse.reports.why.phrases import (
     inside_lines,
     kernels_line,
@@ -32,9 +32,9 @@ from hlofuse.reports.why.phrases import (
 )
 
 
-def why_markdown(answer: Story | Pair, *, limit: int = 20) -> str:
+def why_markdown(answer: Story | PairAnswer, *, limit: int = 20) -> str:
     """The answer as a markdown document."""
-    out = _pair(answer, limit) if isinstance(answer, Pair) else _story(answer, limit)
+    out = _pair(answer, limit) if isinstance(answer, PairAnswer) else _story(answer, limit)
     return "\n".join(out)
 
 
@@ -46,7 +46,7 @@ def _places(places: Sequence[Place]) -> str:
     return table(("instruction", "", "shape", "source"), rows)
 
 
-def _pair(p: Pair, limit: int) -> list[str]:
+def _pair(p: PairAnswer, limit: int) -> list[str]:
     out = [f"**{markdown(pair_headline(p))}**\n"]
     out += [f"({markdown(line)})\n" for line in inside_lines(p)]
     d = p.settled_by

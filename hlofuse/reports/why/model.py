@@ -53,7 +53,7 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairAnswer:
     """What was decided about a producer and a consumer."""
 
     producer: Place

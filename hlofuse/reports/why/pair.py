@@ -13,7 +13,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, view_read
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.why.model import Decision, Pair
+from hlofuse.reports.why.model import Decision, PairAnswer
 from hlofuse.trace import Event
 
 Asked: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -23,7 +23,7 @@ _Moment: TypeAlias = "tuple[Event, str | None]"
 """The event of which the costs are wanted, and of which consumer."""
 
 
-def pairs_of(asked: Sequence[Asked], facts: Facts) -> list[Pair]:
+def pairs_of(asked: Sequence[Asked], facts: Facts) -> list[PairAnswer]:
     """What was decided about each pair; one more replay has the costs of all."""
     found = [_without_cost(*names, facts) for names in asked]
     moments = [moment for _, moment in found if moment is not None]
@@ -33,7 +33,7 @@ def pairs_of(asked: Sequence[Asked], facts: Facts) -> list[Pair]:
 
 def _without_cost(
     first: str, second: str, inside: tuple[tuple[str, str], ...], facts: Facts
-) -> tuple[Pair, _Moment | None]:
+) -> tuple[PairAnswer, _Moment | None]:
     """The pair, and when its cost is to be seen: where at no time, it has that of the final module."""
     producer, consumer, swapped = first, second, False
     touching = _touching(producer, consumer, facts)
@@ -80,7 +80,7 @@ def _without_cost(
                    and d.event == settled.event and d.pass_name == settled.pass_name), None)  # fmt: skip
     found = facts.instruction(producer)
     moment = _moment(producer, consumer, settled, facts)
-    pair = Pair(
+    pair = PairAnswer(
         facts.place(producer),
         facts.place(consumer),
         swapped,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, listing, ranges
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.why import Decision, Pair, Story
+from hlofuse.reports.why import Decision, PairAnswer, Story
 
 
 def story_headline(s: Story) -> str:
@@ -30,12 +30,12 @@ def _one(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {printable(noun)}"
 
 
-def inside_lines(p: Pair) -> list[str]:
+def inside_lines(p: PairAnswer) -> list[str]:
     """`dot.1 is a part of ynn_fusion.4`, for names that stand for something larger."""
     return [f"{printable(name)} is a part of {printable(holder)}" for name, holder in p.inside]
 
 
-def pair_headline(p: Pair) -> str:
+def pair_headline(p: PairAnswer) -> str:
     """The outcome, in one sentence."""
     a, b = printable(p.producer.name), printable(p.consumer.name)
     if p.outcome == "fused":
@@ -51,7 +51,7 @@ def pair_headline(p: Pair) -> str:
     return f"{a} is no operand of {b}, so nothing was decided about the two."
 
 
-def said_of_line(p: Pair) -> str:
+def said_of_line(p: PairAnswer) -> str:
     """Which user the verdict was about, where it was not this one; else empty."""
     if p.said_of is None:
         return ""
@@ -61,7 +61,7 @@ def said_of_line(p: Pair) -> str:
     )
 
 
-def not_considered(p: Pair) -> str:
+def not_considered(p: PairAnswer) -> str:
     """Why a pair with an edge was never asked about."""
     if len(p.inside) == 2:
         return f"No pass looks inside {printable(p.inside[0][1])}: it stays as it is."
@@ -71,7 +71,7 @@ def not_considered(p: Pair) -> str:
     )
 
 
-def kernels_line(p: Pair) -> str:
+def kernels_line(p: PairAnswer) -> str:
     """Where the two run in the end and what passes between them; empty where there is nothing to say."""
     if p.outcome in ("fused", "apart") or not p.producer_kernels or not p.consumer_kernels:
         return ""

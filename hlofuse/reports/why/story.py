@@ -14,14 +14,16 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, view_read
-from hlofuse.reports.why.model import Pair, Story
+from hlofuse.reports.why.model import PairAnswer, Story
 from hlofuse.reports.why.pair import Asked, collapse, pairs_of
 from hlofuse.trace import Event
 
 _KERNELS = 8  # named of one line
 
 
-def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None) -> Story | Pair:
+def why(
+    replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None
+) -> Story | PairAnswer:
     """The story of `name`, or what was decided about `name` and `other`.
 
     Names are those of the input, of the result, or of fusions made on the way, with or without `%`; a line
@@ -35,7 +37,7 @@ def why(replay: Replay, name: str, other: str | None = None, *, costs: Costs | N
     return pairs_of([_asked(first, _known_name(other, facts), facts)], facts)[0]
 
 
-def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[Pair]:
+def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
     """What was decided about each pair; much faster than asking one after the other."""
     known = [(_known_name(first, facts), _known_name(second, facts)) for first, second in pairs]
     return pairs_of([_asked(*pair, facts) for pair in known], facts)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -24,7 +24,7 @@ from hlofuse.reports.common.costs import (
 )
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, figures_text, origin
-from hlofuse.reports.why import Decision, Pair, Story
+from hlofuse.reports.why import Decision, PairAnswer, Story
 from hlofuse.reports.why.phrases import (
     inside_lines,
     kernels_line,
@@ -38,18 +38,16 @@ from hlofuse.reports.why.phrases import (
     verdict,
 )
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 _PRODUCERS = 8  # operands named where one rule refused many
+
+_READS = 6
 
 
 def print_why(
-    answer: Story | Pair, console: Console, *, input_words: Sequence[str] = (), limit: int = 20
+    answer: Story | PairAnswer, console: Console, *, input_words: Sequence[str] = (), limit: int = 20
 ) -> None:
     """The answer in the first line, then what it rests on."""
-    if isinstance(answer, Pair):
+    if isinstance(answer, PairAnswer):
         _print_pair(answer, console, input_words, limit)
     else:
         _print_story(answer, console, input_words, limit)
@@ -80,7 +78,7 @@ def _shape_text(shape: str, width: int = 60) -> str:
     return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} in all)"
 
 
-def _print_pair(p: Pair, console: Console, input_words: Sequence[str], limit: int) -> None:
+def _print_pair(p: PairAnswer, console: Console, input_words: Sequence[str], limit: int) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(Text(pair_headline(p), style=style))
     for note in inside_lines(p):
@@ -205,9 +203,6 @@ def _print_taking(s: Story, console: Console, limit: int) -> None:
 def _few(steps: list[int]) -> str:
     text = ranges(steps)
     return text if len(text) < 60 else f"{ranges(steps[:6])}, … {steps[-1]}"
-
-
-_READS = 6
 
 
 def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidden: bool = False) -> None:

@@ -1,0 +1,291 @@
+"""Why two kernels of a fused module are still two: the rule at each boundary.
+
+Priority fusion decides about finished fusions, too, so its rules are asked about the kernels as they stand.
+The order is that of `PriorityFusionQueue::CalculateProducerPriority`
+(`xla/backends/gpu/transforms/priority_fusion.cc`): may all users of the producer take it in, and does it
+pay?
+
+`InstructionFusion` hardly decides about finished fusions: it works from the last consumer back, so that a
+producer is still a single instruction when it is considered. There the fusions are taken apart and made
+again, and the refusals read off; they are reported only for kernels that come out the same. Where that
+leaves a pair open on XLA:GPU (a bitcast lies between, a kernel comes out differently, or the rule is only
+that the two cannot share an array), the passes' verdict on the finished kernels counts, `FusionMerger`'s
+first: it exists to merge those.
+"""
+
+from __future__ import annotations
+
+from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.kernels import kernels
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.ticks import microseconds
+from hlofuse.format.units import us_text
+from hlofuse.inputs.stage import Stage
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.instruction import Instruction
+from hlofuse.ir.module import Module
+from hlofuse.ir.unfusing import check_growth, most_instructions, unfuse
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.fusion.fusion_merger import FusionMerger
+from hlofuse.passes.fusion.gpu_instruction_fusion import GpuInstructionFusion
+from hlofuse.passes.fusion.priority_fusion.legality import Legality
+from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS
+from hlofuse.replay import replay
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.model import RuleText
+from hlofuse.reports.common.refusals import told_of_kernels
+from hlofuse.reports.fused.model import Boundary, Fused, edges, kernels_of
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
+from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
+from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
+from hlofuse.rules.settings import AS_XLA
+from hlofuse.rules.verdict import Verdict
+from hlofuse.trace import Event, Recorder
+
+
+def explain_fused(
+    module: Module, target: str, stage: Stage, device: DeviceDescription | None = None
+) -> Fused:
+    """What stands between the kernels of a module that fusion has gone over.
+
+    HlofuseError for a GPU target without a device.
+    """
+    if TARGETS[target].needs_device and device is None:
+        raise HlofuseError(f"target {target} {ASKS_FOR_DEVICE}")
+    if device is None:
+        found, how = recreated_boundaries(module, target)
+    elif target == "gpu-legacy":
+        found, how = legacy_boundaries(module, device)
+    else:
+        found, how = gpu_boundaries(module, device)
+    return Fused(
+        module.name,
+        target,
+        device.name if device is not None else None,
+        TARGETS[target].release,
+        stage.evidence,
+        how,
+        kernels_of(module),
+        tuple(found),
+        _rules(found),
+        str(stage.right_file) if stage.right_file is not None else None,
+    )
+
+
+def _rules(found: list[Boundary]) -> dict[str, RuleText]:
+    known = catalogue()
+    codes = sorted({b.rule for b in found if b.rule is not None})
+    return {
+        c: RuleText(c, r.title, r.advice, r.message, r.why) for c in codes if (r := known.get(c)) is not None
+    }
+
+
+HOW = "Priority fusion's rules and cost model were asked about each pair of kernels as it stands here."
+
+_ASKED = (FusionMerger.name, GpuInstructionFusion.name)
+"""Whose words are taken, the best first."""
+
+_TARGET = "gpu-legacy"
+
+
+def gpu_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary], str]:
+    """Every pair of kernels with the rule that keeps it apart."""
+    asked = copy_module(module)  # asking may not leave a trace in the caller's module
+    question = _Question(asked, device)
+    asked_about = {i for c in fusible_computations(asked) for i in c}
+    found = []
+    for producer, value, consumer, size in edges(asked):
+        names = producer.name, consumer.name, size
+        if producer not in asked_about:
+            found.append(Boundary(*names, None, "the pass does not go through this computation"))
+            continue
+        # Of what is read as a bitcast only, XLA asks before it looks at who reads that; a kernel of several
+        # results was asked about before it had them.
+        unread = question.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
+        result = question.pair(producer, consumer) if value.opcode == "get-tuple-element" else None
+        verdict = unread or result or question.answer(value, consumer)
+        if verdict is None:
+            words = "nothing in priority fusion keeps them apart: a later pass made it so"
+            found.append(Boundary(*names, None, words))
+        else:
+            found.append(Boundary(*names, verdict.rule.code, verdict.reason, verdict.figures))
+    return found, HOW
+
+
+class _Question:
+    """Asks as priority fusion does when it works out a producer's priority."""
+
+    def __init__(self, module: Module, device: DeviceDescription) -> None:
+        self._model = CombinedModel(device)
+        self._launch = device.launch_ticks
+        self._legality = Legality(module, self._model, AS_XLA)
+        self._of_all: dict[Instruction, Verdict | None] = {}
+        """What keeps a producer out of all its users together."""
+
+    def answer(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """What keeps the two apart: a rule of theirs, of another user of the producer, or the cost."""
+        verdict = self._legality.verdict(producer, consumer)
+        if verdict is not None or not is_fusible(producer) or is_fusible_bitcast(producer):
+            return verdict
+        if producer not in self._of_all:
+            self._of_all[producer] = self.refusal(producer) or self._cost(producer)
+        return self._of_all[producer]
+
+    def pair(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+        """What keeps these two apart, other users aside."""
+        return self._legality.verdict(producer, consumer)
+
+    def refusal(self, producer: Instruction) -> Verdict | None:
+        """The rule that keeps it out of all of its users."""
+        found = self._legality.refusal(producer)
+        return found[0] if found is not None else None
+
+    def _cost(self, producer: Instruction) -> Verdict | None:
+        model = self._model
+        users = producer.users
+        fused = self._launch * len(users)
+        unfused = fused + self._launch + model.run_time(producer).ticks
+        for user in users:
+            unfused += model.run_time(user).ticks
+            fused += model.pair_time(producer, user, self._legality.pair(producer, user)).ticks
+        if fused <= unfused:
+            return None
+        us = {"us_unfused": microseconds(unfused), "us_fused": microseconds(fused)}
+        words = f"fused {us_text(us['us_fused'])}, unfused {us_text(us['us_unfused'])}"
+        return Verdict(DOES_NOT_PAY, us, words)
+
+
+def legacy_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary], str]:
+    """Every pair of kernels with the rule that keeps it apart; and how that was found out."""
+    found, how = recreated_boundaries(module, _TARGET, device)
+    said = _said_of(module, device)
+    values = {(p.name, c.name): value.name for p, value, c, _ in edges(module)}
+    out = []
+    asked = 0
+    for b in found:
+        told = said.get((values[b.producer, b.consumer], b.consumer))
+        if told is not None and (b.rule is None or b.rule == CONNECTED.code):
+            asked += 1
+            b = Boundary(b.producer, b.consumer, b.bytes_between, told.rule, told.reason or "", told.figures)
+        out.append(b)
+    if asked:
+        how += f" For {asked:,} pairs more the passes were asked about the kernels as they stand here."
+    return out, how
+
+
+def _said_of(module: Module, device: DeviceDescription) -> dict[tuple[str, str], Event]:
+    """The last refusal of each value and user by the pass that is asked first, in the module as it stands."""
+    refused: dict[str, dict[tuple[str, str | None], Event]] = {name: {} for name in _ASKED}
+    for p in replay(module, _TARGET, device=device).passes:
+        for e in p.events:
+            if e.event == "ineligible" and e.producer is not None and e.pass_name in refused:
+                refused[e.pass_name][e.producer, e.consumer] = e
+    out = {}
+    for _, value, consumer, _ in edges(module):
+        answers = (refused[name].get((value.name, user)) for name in _ASKED for user in (consumer.name, None))
+        told = next((e for e in answers if e is not None), None)
+        if told is not None:
+            out[value.name, consumer.name] = told
+    return out
+
+
+_MADE_BY_FUSION = ("kLoop", "kInput", "kOutput")
+
+_UNTOLD = frozenset({"constant", "tuple", "bitcast", "get-tuple-element"})
+
+
+def take_apart(module: Module) -> tuple[Module, dict[str, str]]:
+    """A copy without the fusions that fusion passes make, copies of one operation merged again.
+
+    Also says which name each merged operation goes by.
+    """
+    apart = copy_module(module)
+    apart.attributes = apart.attributes.without("is_scheduled")
+    most = most_instructions(apart)
+    pending = True
+    while pending:
+        pending = False
+        for computation in list(apart.computations):
+            if computation.fusion is not None or computation.module is None:
+                continue
+            for i in list(computation):
+                if i.opcode == "fusion" and i.fusion_kind in _MADE_BY_FUSION:
+                    unfuse(i)
+                    pending = True
+            check_growth(apart, most)
+    recorder = Recorder()
+    HloCSE(only_fusion_computations=False).run(apart, recorder)
+    HloDCE().run(apart, recorder)
+    merged = {
+        old: e.added[0]
+        for e in recorder.events
+        if len(e.added) == 1
+        for old in e.removed
+        if old != e.added[0]
+    }
+    return apart, merged
+
+
+def recreated_boundaries(
+    module: Module, target: str, device: DeviceDescription | None = None
+) -> tuple[list[Boundary], str]:
+    """Every pair of kernels, with the reason where one is known; and how that was found out."""
+    apart, merged = take_apart(module)
+    made = replay(apart, target, device=device)
+    facts = Facts(made)
+    again = _made_again(module, facts, merged)
+    told = told_of_kernels(made, facts)
+    found = []
+    for producer, _, consumer, size in edges(module):
+        ours = again.get(producer), again.get(consumer)
+        refusal = told.get((ours[0], ours[1])) if ours[0] is not None and ours[1] is not None else None
+        rule = figures = None
+        reason = ""
+        if refusal is not None:
+            rule, reason, figures = refusal.rule, refusal.reason or "", refusal.figures
+        elif not is_fusible(consumer):
+            reason = f"{consumer.opcode} takes no producer in: the pass does not ask about it"
+        elif None in ours:
+            other = producer.name if ours[0] is None else consumer.name
+            reason = f"{other} comes out differently when it is made again"
+        else:
+            reason = "no decision was taken about the two"
+        found.append(Boundary(producer.name, consumer.name, size, rule, reason, figures))
+    how = (
+        f"The fusions were taken apart and made again as XLA would: {len(again):,} of"
+        f" {len(kernels(module)):,} kernels come out the same, and of those reasons are told."
+    )
+    return found, how
+
+
+def _made_again(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Instruction, str]:
+    """The kernels that were made again with the same content, and their new names."""
+
+    def survivor(name: str) -> str:
+        while name in merged:
+            name = merged[name]
+        return name
+
+    ours: dict[frozenset[str], str] = {}
+    for name in facts.launched_after:
+        content = frozenset(m for m in facts.lineage.members(name) if m in facts.before)
+        ours[_telling(content, facts)] = name
+    out = {}
+    for kernel in kernels(module):
+        members = kernel.fused_computation if kernel.opcode == "fusion" and kernel.called else (kernel,)
+        if kernel.fusion_kind == "kCustom":
+            members = (kernel,)
+        content = frozenset(survivor(i.name) for i in members if i.opcode != "parameter")
+        again = ours.get(_telling(content, facts))
+        if again is not None:
+            out[kernel] = again
+    return out
+
+
+def _telling(names: frozenset[str], facts: Facts) -> frozenset[str]:
+    """Without what is in no kernel's way: constants, and views of what is computed elsewhere."""
+    return frozenset(n for n in names if n in facts.before and facts.before[n].opcode not in _UNTOLD)
