@@ -87,13 +87,8 @@ ENTRY e {
 }"""
 
 
-<<<<<<< HEAD
-def explained(text: str) -> tuple[Explanation, Pair]:
-    observed = observed_replay(parse_module(text), replay_config("gpu", "h100_sxm"))
-=======
 def explained(text: str) -> tuple[Explanation, PairAnswer]:
-    observed = observed_replay(parse_module(text), variant_of("gpu", "h100_sxm"))
->>>>>>> reports
+    observed = observed_replay(parse_module(text), replay_config("gpu", "h100_sxm"))
     answer = why(observed.replay, "s", "c", costs=observed.costs)
     assert isinstance(answer, PairAnswer)
     return explain(observed.replay, costs=observed.costs), answer

@@ -39,7 +39,7 @@ def runs(dumped: DumpedModule, pipelines: Sequence[Pass]) -> Runs:
     known = {p.name for top in pipelines for p in top.flattened() if isinstance(p, Pipeline)}
     files = deque(f for f in dumped.between if f.pipeline in known)
     for top in pipelines:
-        if files and files[0].pipeline == top.name:
+        if isinstance(top, Pipeline) and files and files[0].pipeline == top.name:
             yield from _walk(top, files)
             while files and files[0].pipeline == top.name:
                 files.popleft()  # of passes that are not listed, such as those that only pool shapes

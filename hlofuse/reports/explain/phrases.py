@@ -206,23 +206,9 @@ def step_text(s: FusedStep) -> str:
     return f"apart {us_text(unfused)}, one kernel {us_text(fused)}"
 
 
-<<<<<<< HEAD
-SIBLINGS_UNTIMED = "XLA joins kernels that read the same array without asking how long they take"
-
-
 def tie_text(tied_with: Sequence[str]) -> str:
     """`a tie: XLA may have fused add.3 first`."""
     return f"a tie: XLA may have fused {_some(tied_with, 2, ' or ')} first"
-=======
-def tie_text(tied_with: Sequence[str], other_order: Sequence[str] | None = None) -> str:
-    """`a tie: XLA may have taken add.3 first; then …`, as far as that was tried."""
-    text = f"a tie: XLA may have taken {_some(tied_with, 2, ' or ')} first"
-    if other_order is None:
-        return text
-    if not other_order:
-        return f"{text} (same kernels)"
-    return f"{text}; then other kernels hold {_some(other_order, 3, ' and ')}"
->>>>>>> reports
 
 
 def _some(names: Sequence[str], most: int, joint: str) -> str:

@@ -15,7 +15,7 @@ first: it exists to merge those.
 
 from __future__ import annotations
 
-from hlofuse.analysis.fusible import is_fusible
+from hlofuse.analysis.expensive import is_fusible
 from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -24,8 +24,7 @@ from hlofuse.format.units import us_text
 from hlofuse.inputs.stage import Stage
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.instruction import Instruction
-from hlofuse.ir.module import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.unfusing import check_growth, most_instructions, unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
@@ -41,7 +40,7 @@ from hlofuse.reports.fused.model import Boundary, Fused, edges, kernels_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
 from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
-from hlofuse.rules.priority_fusion.cost import DOES_NOT_PAY
+from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder
