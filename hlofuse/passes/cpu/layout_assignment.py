@@ -12,8 +12,7 @@ from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.layout_shapes import relaid
-from hlofuse.passes.common.shapes import descending
+from hlofuse.passes.common.shapes import descending, relaid
 from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere

@@ -13,7 +13,7 @@ from hlofuse.ir.module import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.cloning import clone_computation, set_called
+from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier

@@ -23,9 +23,8 @@ from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.passes.base import FixedPoint, Pass
 from hlofuse.passes.common.rewriting import replaced
 from hlofuse.passes.gpu.fusion_passes import fused
-from hlofuse.passes.gpu.reductions.reduction_dimension_grouper import ReductionDimensionGrouper
-from hlofuse.passes.gpu.reductions.reduction_splitter import ReductionSplitter
-from hlofuse.passes.gpu.reductions.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.passes.gpu.reduction_dimensions import ReductionDimensionGrouper
+from hlofuse.passes.gpu.reduction_splitting import ReductionSplitter, TreeReductionRewriter
 from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
