@@ -8,7 +8,7 @@ from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.dot.dot_operands import GemvRewriter
 from hlofuse.passes.float.conversions import SimplifyFPConversions
 from hlofuse.passes.float.expanders import BitcastDtypesExpander
-from hlofuse.passes.float.float_normalization import FloatNormalization
+from hlofuse.passes.float.float_normalization import FloatNormalization, computes_bf16
 from hlofuse.passes.gpu.copies import HostOffloader, MoveCopyToUsers
 from hlofuse.passes.gpu.cublas.rewriter import (
     CublasGemmRewriter,
@@ -16,7 +16,6 @@ from hlofuse.passes.gpu.cublas.rewriter import (
     GemmBroadcastFoldingRewriter,
     paddings,
 )
-from hlofuse.passes.gpu.float_support import computes_bf16
 from hlofuse.passes.gpu.gemm.gemm_fusion import GemmFusion
 from hlofuse.passes.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
 from hlofuse.passes.gpu.gemm.splitk import SplitkRewriter

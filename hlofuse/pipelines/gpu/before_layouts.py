@@ -17,12 +17,11 @@ from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimp
 from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
 from hlofuse.passes.float.conversions import ConvertMover
 from hlofuse.passes.float.expanders import ComparisonExpander
-from hlofuse.passes.float.float_normalization import FloatNormalization
+from hlofuse.passes.float.float_normalization import FloatNormalization, library_takes_bf16
 from hlofuse.passes.gpu.convolutions.epilogues import CudnnFusedConvRewriter
 from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization, CudnnPadForConvolutions
 from hlofuse.passes.gpu.convolutions.rewriter import ConvRewriter
 from hlofuse.passes.gpu.custom_calls import TopkSpecializer
-from hlofuse.passes.gpu.float_support import library_takes_bf16
 from hlofuse.passes.gpu.gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
