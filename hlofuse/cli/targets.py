@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 
 @click.command("targets")
+@click.option(
+    "--verbose", is_flag=True, help="Also list all passes of the compilation; [passes] are not implemented."
+)
 @report_options
-def command(form: str, color: str, output: Path | None) -> int:
+def command(verbose: bool, form: str, color: str, output: Path | None) -> int:
     """The backends whose fusion can be replayed: release, passes in order, fidelity as measured."""
     from hlofuse.cli.common.reporting import report
     from hlofuse.pipelines.targets import TARGETS
@@ -27,14 +30,25 @@ def command(form: str, color: str, output: Path | None) -> int:
         form,
         color,
         output,
-        text=lambda console: _print(targets, console),
-        markdown=lambda: "\n".join(map(_markdown, targets)),
-        json=lambda: {"schema": "hlofuse.targets/1", "targets": [_json(t) for t in targets]},
+        text=lambda console: _print(targets, verbose, console),
+        markdown=lambda: "\n".join(_markdown(t, verbose) for t in targets),
+        json=lambda: {"schema": "hlofuse.targets/1", "targets": [_json(t, verbose) for t in targets]},
     )
     return 0
 
 
-def _json(target: Target) -> dict[str, Any]:
+def _compilation(target: Target) -> list[str]:
+    """XLA's passes from the front end on; those of a GPU for an H100, which has nearly all."""
+    from hlofuse.cost.gpu.device import load_device
+    from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
+    from hlofuse.pipelines.targets import compilation
+
+    tops = compilation(target.name, load_device("h100_sxm") if target.needs_device else None)
+    single = [p for top in tops for p in top.flattened() if not isinstance(p, Pipeline | FixedPoint)]
+    return [f"[{p.name}]" if isinstance(p, UnimplementedPass) else p.name for p in single]
+
+
+def _json(target: Target, verbose: bool) -> dict[str, Any]:
     return {
         "name": target.name,
         "title": target.title,
@@ -43,10 +57,11 @@ def _json(target: Target) -> dict[str, Any]:
         "options": {name: list(passes) for name, passes in target.options.items()},
         "additions": {a.name: list(a.passes) for a in target.additions},
         "fidelity": target.fidelity,
+        **({"compilation": _compilation(target)} if verbose else {}),
     }
 
 
-def _markdown(target: Target) -> str:
+def _markdown(target: Target, verbose: bool) -> str:
     lines = [
         f"## {target.name}: {target.title} as in {target.release}\n",
         f"- passes: {', '.join(f'`{p}`' for p in target.passes)}",
@@ -59,12 +74,14 @@ def _markdown(target: Target) -> str:
             for a in target.additions
         ),
         f"- fidelity: {target.fidelity}",
+        *((f"- compilation: {', '.join(f'`{p}`' for p in _compilation(target))}",) if verbose else ()),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _print(targets: list[Target], console: Console) -> None:
+def _print(targets: list[Target], verbose: bool, console: Console) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     for target in targets:
         console.print(f"{target.name}  {target.title} as in {target.release}", style="bold")
@@ -77,4 +94,7 @@ def _print(targets: list[Target], console: Console) -> None:
         for a in target.additions:
             table.add_row(f"--enable {a.name}", f"also {', '.join(a.passes)}: {a.title}")
         table.add_row("fidelity", target.fidelity)
+        if verbose:
+            # Brackets are no markup here.
+            table.add_row("compilation", Text(", ".join(_compilation(target))))
         console.print(table)

@@ -318,6 +318,8 @@ class Instruction:
         self.attributes = attributes
         self.called = other.called
         self.payload = other.payload
+        if not self.operands:
+            self.operands = []  # the parameters and constants of a text share one empty list
 
 
 class Computation:

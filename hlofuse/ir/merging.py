@@ -88,7 +88,6 @@ class _Merge:
         self._operands[:] = [clone if operand is producer else operand for operand in self._operands]
         self._body.vacate(clone)
         clone.become(root)
-        clone.operands = []  # parameters that were read from text share one empty list
         self._inner[clone] = clone
         return clone
 

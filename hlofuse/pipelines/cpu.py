@@ -10,14 +10,13 @@ from __future__ import annotations
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
-from hlofuse.passes.algebraic.options import Options
+from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
-from hlofuse.passes.control_flow.call_inliner import CallInliner
+from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
-from hlofuse.passes.control_flow.flatten_call_graph import FlattenCallGraph
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
 from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
 from hlofuse.passes.cpu.layout_assignment import CpuLayoutAssignment
@@ -25,27 +24,21 @@ from hlofuse.passes.cpu.library_rewriter import LibraryRewriter
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.dot.dot_decomposer import DotDecomposer
+from hlofuse.passes.dot.dot_dimensions import DotDecomposer
+from hlofuse.passes.dot.dot_operands import GemvRewriter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-from hlofuse.passes.dot.gemv_rewriter import GemvRewriter
 from hlofuse.passes.dot.transpose_folding import TransposeFolding
-from hlofuse.passes.float.bitcast_dtypes_expander import BitcastDtypesExpander
-from hlofuse.passes.float.change_op_data_type import ChangeOpDataType
-from hlofuse.passes.float.comparison_expander import ComparisonExpander
+from hlofuse.passes.float.conversions import ChangeOpDataType
+from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization
-from hlofuse.passes.layout.broadcast_canonicalizer import BroadcastCanonicalizer
-from hlofuse.passes.layout.reshape_decomposer import ReshapeDecomposer
-from hlofuse.passes.loop.annotator import WhileLoopTripCountAnnotator
-from hlofuse.passes.loop.constant_sinking import WhileLoopConstantSinking
-from hlofuse.passes.loop.invariant_code_motion import WhileLoopInvariantCodeMotion
+from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
+from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
-from hlofuse.passes.reduction.reduce_window_rewriter import ReduceWindowRewriter
-from hlofuse.passes.reduction.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
+from hlofuse.passes.reduction import ReduceWindowRewriter, TreeReductionRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
-from hlofuse.passes.scatter.gather_expander import GatherExpander
-from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
-from hlofuse.passes.scatter.scatter_expander import ScatterExpander
-from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
+from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
+from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.passes.base import Pass
+    from hlofuse.passes.base import Pass, Pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +185,13 @@ def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:
     return known.options[option]
 
 
-def before_fusion(target: str, device: DeviceDescription | None = None) -> tuple[Pass, ...]:
+def before_fusion(target: str, device: DeviceDescription | None = None) -> tuple[Pipeline, ...]:
     """What `target` runs before its fusion passes; nothing where that is not known for it or the device."""
     front = TARGETS[target].front if target in TARGETS else None
     if front is None:
         return ()
     module, _, name = front.partition(":")
-    made: Callable[[DeviceDescription | None], tuple[Pass, ...]]
+    made: Callable[[DeviceDescription | None], tuple[Pipeline, ...]]
     made = getattr(importlib.import_module(module), name)
     return made(device)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,8 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.registry import make_pass, single_passes
-from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
-from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
+from hlofuse.passes.scatter.gather import GatherSimplifier
+from hlofuse.passes.scatter.scatter import ScatterSimplifier
 from hlofuse.pipelines.targets import TARGETS, before_fusion
 from hlofuse.replay import replay
 from hlofuse.trace import Recorder
@@ -33,18 +32,15 @@ LARGEST = 20_000
 def every_pass() -> list[Pass]:
     """Each with all the options it has before fusion, and all fusion passes of all targets."""
     found: list[Pass] = []
-    for backend, device in (("cpu", None), ("gpu", "h100_sxm"), ("gpu", "v100")):
-        tops = before_fusion(backend, load_device(device) if device is not None else None)
+    for target, gpu in (("cpu", None), ("gpu", "h100_sxm"), ("gpu", "v100")):
+        tops = before_fusion(target, load_device(gpu) if gpu is not None else None)
         found += [p for top in tops for p in top.flattened()]
     single = [p for p in found if not isinstance(p, Pipeline | FixedPoint | UnimplementedPass)]
-    for name, target in TARGETS.items():
-        lists = [target.passes, *target.options.values(), *(a.passes for a in target.additions)]
-        texts = dict.fromkeys(text for passes in lists for text in single_passes(passes))
-        context: dict[str, Any] = {
-            "device": load_device("h100_sxm") if target.needs_device else None,
-            "release": RELEASES[target.release],
-        }
-        single += [make_pass(text, name, **context) for text in texts]
+    for name, known in TARGETS.items():
+        lists = [known.passes, *known.options.values(), *(a.passes for a in known.additions)]
+        device = load_device("h100_sxm") if known.needs_device else None
+        for text in dict.fromkeys(text for passes in lists for text in single_passes(passes)):
+            single.append(make_pass(text, name, device=device, release=RELEASES[known.release]))
     return single
 
 

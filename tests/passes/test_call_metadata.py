@@ -8,7 +8,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.control_flow.call_inliner import CallInliner
+from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.trace import Recorder
 
 TABLES = """FileNames

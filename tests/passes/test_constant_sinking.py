@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.loop.constant_sinking import WhileLoopConstantSinking
+from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.trace import Recorder
 
 LOOP = """

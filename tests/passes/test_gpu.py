@@ -20,7 +20,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.verifier import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
-from hlofuse.passes.gpu.host_offloader import HostOffloader
+from hlofuse.passes.gpu.copies import HostOffloader
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder

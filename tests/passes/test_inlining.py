@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.passes.common.inlining import inline
+from hlofuse.passes.common.calls import inline
 
 
 def test_what_nobody_reads_comes_first_though_it_is_younger() -> None:

@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.order.replayed import with_played_order
-from hlofuse.passes.common.cloning import clone_computation
+from hlofuse.passes.common.calls import clone_computation
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.replay import ReplayInput
 from hlofuse.replay.replay import replay

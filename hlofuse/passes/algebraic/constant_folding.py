@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_dead
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.chosen_branch import elements_of_choice
+from hlofuse.passes.common.calls import elements_of_choice
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.rewriting import NotRepresentable

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from hlofuse.analysis.expensive import is_constant_effective_scalar
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.passes.common.literals import Value, scalar_of, values_of
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
+from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import Value, highest, lowest, scalar_of, values_of
+from hlofuse.passes.common.shapes import is_identity, ones_moved, permute
 
 
 def is_all(x: Instruction, value: Value) -> bool:
@@ -112,3 +117,129 @@ def is_non_negative(x: Instruction) -> bool:
 def is_scalar_value(x: Instruction, value: Value) -> bool:
     """A constant of one element that equals `value`, -0 being 0."""
     return is_constant_effective_scalar(x) and scalar_of(x) == value
+
+
+# What a small function computes: one operation on its two parameters, the greater with its place, …
+
+
+def is_of_parameters(function: Computation, opcode: str) -> bool:
+    """`opcode` of parameters 0 and 1, in any order."""
+    root = function.root
+    if root.opcode != opcode or any(o.opcode != "parameter" for o in root.operands):
+        return False
+    return sorted(o.parameter_number for o in root.operands) == [0, 1]
+
+
+def equivalent(a: Computation, b: Computation) -> bool:
+    """The same computation, or the same commutative operation (`ReductionComputationsEquivalent`)."""
+    if a is b:
+        return True
+    return any(is_of_parameters(a, op) and is_of_parameters(b, op) for op in ("add", "multiply", "and", "or"))
+
+
+def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
+    """The greatest (least) element and its index, as JAX writes it (`MatchArgMax`, `MatchArgMin`)."""
+    if reduce.opcode != "reduce" or len(reduce.operands) != 4 or not reduce.shape.is_tuple:
+        return False
+    if reduce.operands[1].opcode != "iota" or not is_scalar_value(reduce.operands[3], 0):
+        return False
+    start = scalar_of(reduce.operands[2])
+    element_type = reduce.operands[2].shape.element_type
+    if start is None or start != (lowest(element_type) if greatest else highest(element_type)):
+        return False
+    root = reduce.called_computations[0].root
+    if root.opcode != "tuple" or [o.opcode for o in root.operands] != ["select", "select"]:
+        return False
+    better = "GT" if greatest else "LT"
+    first, second = root.operands
+    if not _is_better(first.operands[0], better) or not _picks(first, 0, 2) or not _picks(second, 1, 3):
+        return False
+    chosen = second.operands[0]
+    if chosen.opcode != "or":
+        return False
+    a, b = chosen.operands
+    return (_is_better(a, better) and _is_tie(b)) or (_is_better(b, better) and _is_tie(a))
+
+
+def _picks(select: Instruction, yes: int, no: int) -> bool:
+    return _is_parameter(select.operands[1], yes) and _is_parameter(select.operands[2], no)
+
+
+def _is_parameter(x: Instruction, number: int) -> bool:
+    return x.opcode == "parameter" and x.parameter_number == number
+
+
+def _compares(x: Instruction, a: int, b: int, direction: str) -> bool:
+    if x.opcode != "compare" or x.attributes.raw("direction") != direction:
+        return False
+    return _is_parameter(x.operands[0], a) and _is_parameter(x.operands[1], b)
+
+
+def _is_better(x: Instruction, direction: str) -> bool:
+    if x.opcode != "or":
+        return False
+    a, b = x.operands
+    return any(_compares(p, 0, 2, direction) and _compares(q, 0, 0, "NE") for p, q in ((a, b), (b, a)))
+
+
+def _is_tie(x: Instruction) -> bool:
+    return x.opcode == "and" and _compares(x.operands[0], 0, 2, "EQ") and _compares(x.operands[1], 1, 3, "LT")
+
+
+# Transposes and reshapes that end where they began (`TryRemovingBitcastOrReshapeTransposeChain`).
+
+
+def remove_chain(c: Context, last: Instruction) -> bool:
+    """Every reshape, or bitcast that is one, moves a single dimension of size 1."""
+    if last.opcode == "transpose":
+        if is_identity(last.dimensions):
+            return False
+        permutation = _effective(last)
+    elif _moves_a_one(last):
+        permutation = list(range(last.shape.true_rank))
+    else:
+        return False
+    first: Instruction | None = None
+    current = last.operands[0]
+    while current.opcode in ("reshape", "transpose", "bitcast"):
+        if current.opcode != "transpose":
+            if not _moves_a_one(current):
+                return False
+        elif is_identity(current.dimensions):
+            return False
+        else:
+            step = _effective(current)
+            if len(step) != len(permutation):
+                return False
+            permutation = permute(step, permutation)
+        first, current = current, current.operands[0]
+    if first is None or not is_identity(permutation):
+        return False
+    source = first.operands[0]
+    if c.options.layout_sensitive and reshape_is_bitcast(source.shape, last.shape):
+        same = source.shape.key == last.shape.key
+        return c.replace(last, source if same else make.add(last, "bitcast", last.shape, [source]))
+    return c.same_shape(last.shape, source.shape) and c.replace(last, source)
+
+
+def _ones(shape: Shape) -> int:
+    return shape.dimensions.count(1)
+
+
+def _moves_a_one(x: Instruction) -> bool:
+    if x.opcode not in ("reshape", "bitcast"):
+        return False
+    if x.opcode == "bitcast" and not reshape_is_bitcast(x.operands[0].shape, x.shape):
+        return False
+    if _ones(x.shape) > 1 or _ones(x.operands[0].shape) > 1:
+        return False
+    return ones_moved(x.operands[0].shape, x.shape) is not None
+
+
+def _effective(transpose: Instruction) -> Sequence[int]:
+    """The permutation without the one dimension of size 1, if there is one."""
+    sizes = transpose.operands[0].shape.dimensions
+    if sizes.count(1) != 1:
+        return transpose.dimensions
+    one = sizes.index(1)
+    return [p - (p > one) for p in transpose.dimensions if p != one]

@@ -6,11 +6,12 @@ from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.facts import is_floating, is_scalar_value
-from hlofuse.passes.algebraic.functions import (
+from hlofuse.passes.algebraic.facts import (
     equivalent,
     is_argument_of_extreme,
+    is_floating,
     is_of_parameters,
+    is_scalar_value,
 )
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest, scalar_of

@@ -1,15 +1,143 @@
-"""Reshapes (`HandleReshape`)."""
+"""Reshapes and bitcasts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_UNARY
+from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.bitcasts import as_bitcast, bitcasting_operand
-from hlofuse.passes.algebraic.chains import remove_chain
 from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.facts import remove_chain
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array, common_factors, kept_by_reshape, ones_moved
+from hlofuse.passes.common.shapes import (
+    array,
+    common_factors,
+    is_sorted,
+    kept_by_reshape,
+    ones_moved,
+    transpose_for_bitcast,
+)
+
+# A transpose of a broadcast is a broadcast (`SimplifyTransposeOfBroadcast`).
+
+
+def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutation: Sequence[int]) -> None:
+    """Where the dimensions stay in their order, and with layouts lie in memory as they do in the operand."""
+    broadcast = transpose.operands[0]
+    if broadcast.opcode != "broadcast" or not is_sorted(broadcast.dimensions):
+        return
+    place = inverse(tuple(permutation))
+    dimensions = [place[d] for d in broadcast.dimensions]
+    small = broadcast.operands[0]
+    if not is_sorted(dimensions):
+        return
+    if c.options.layout_sensitive:
+        kept = [d for d in transpose.shape.minor_to_major if d in dimensions]
+        if _ranked(small.shape.minor_to_major) != _ranked(kept):
+            return
+    c.replace(transpose, make.broadcast(transpose, transpose.shape, small, dimensions))
+
+
+def _ranked(numbers: Sequence[int]) -> list[int]:
+    """Where the smallest of the numbers stands, the next one, and so on."""
+    return sorted(range(len(numbers)), key=numbers.__getitem__)
+
+
+# Operations that move nothing as bitcasts, where layouts are assigned (`HandleBitcast`).
+
+
+def handle_bitcast(c: Context, bitcast: Instruction) -> None:
+    if bitcast.control_predecessors:
+        return
+    if _ahead_of_unary(c, bitcast):
+        return
+    if bitcast.operands[0].opcode == "bitcast":
+        handle_bitcast(c, bitcast.operands[0])
+    inner = bitcast.operands[0]
+    if inner.opcode == "bitcast":
+        new = as_bitcast(c, bitcast, inner.operands[0])
+        if new is None:
+            return
+        bitcast = new
+    source = bitcast.operands[0]
+    if source.shape.element_type != bitcast.shape.element_type:
+        return
+    if c.replace_if_compatible(bitcast, source):
+        bitcast = source
+    if bitcast.opcode not in ("bitcast", "reshape", "transpose") or remove_chain(c, bitcast):
+        return
+    if bitcast.opcode == "bitcast" and bitcast.operands[0].opcode == "broadcast":
+        permutation = transpose_for_bitcast(bitcast.operands[0].shape, bitcast.shape)
+        if permutation is not None:
+            simplify_transpose_of_broadcast(c, bitcast, permutation)
+
+
+def as_bitcast(c: Context, old: Instruction, operand: Instruction | None = None) -> Instruction | None:
+    """`old` as a bitcast of `operand`, its own where none is given (`ReplaceWithBitcast`)."""
+    new = make.add(old, "bitcast", old.shape, [operand or old.operands[0]])
+    return new if c.replace(old, new) else None
+
+
+def bitcasting_operand(c: Context, x: Instruction) -> Instruction | None:
+    """What a chain of reshapes and copies reads, if the whole moves nothing
+    (`BitcastingOperandOfReshapeOrCopyChain`)."""
+    if not c.options.layout_sensitive:
+        return None
+    operand = x.operands[0]
+    while True:
+        if not operand.shape.is_array or not x.shape.is_array:
+            return None
+        if reshape_is_bitcast(operand.shape, x.shape):
+            return operand
+        if operand.opcode not in ("reshape", "copy"):
+            return None
+        operand = operand.operands[0]
+
+
+def bitcast_convert_is_bitcast(x: Instruction) -> bool:
+    """Same shape, or the last dimension is most minor where one is split or joined."""
+    source, result = x.operands[0].shape, x.shape
+    if source.key_ignoring_element_type == result.key_ignoring_element_type:
+        return True
+    longer = source if source.rank > result.rank else result
+    return longer.rank > 0 and longer.minor_to_major[0] == longer.rank - 1 and longer.bit_width % 8 == 0
+
+
+def _ahead_of_unary(c: Context, bitcast: Instruction) -> bool:
+    """bitcast(f(bitcast(x))) is bitcast(f(x))."""
+    unary = bitcast.operands[0]
+    if unary.opcode not in ELEMENTWISE_UNARY or len(unary.operands) != 1 or len(unary.users) != 1:
+        return False
+    inner = unary.operands[0]
+    if inner.opcode != "bitcast":
+        return False
+    source = inner.operands[0]
+    if len({i.shape.element_type for i in (bitcast, unary, inner, source)}) > 1:
+        return False
+    new = make.copy_of(unary, [source], source.shape)
+    return as_bitcast(c, bitcast, new) is not None
+
+
+def handle_bitcast_convert(c: Context, x: Instruction) -> None:
+    operand = x.operands[0]
+    if operand.opcode == "bitcast-convert":
+        c.replace(x, make.add(x, "bitcast-convert", x.shape, [operand.operands[0]]))
+        return
+    if operand.opcode == "concatenate":
+        result = x.shape.element_type
+        inner = [o.operands[0] for o in operand.operands if o.opcode == "bitcast-convert"]
+        if len(inner) == len(operand.operands) and all(i.shape.element_type == result for i in inner):
+            c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
+            return
+    if c.options.layout_sensitive and c.options.bitcast_convert_as_bitcast and bitcast_convert_is_bitcast(x):
+        as_bitcast(c, x)
+        return
+    c.replace_if_compatible(x, operand)
+
+
+# Reshapes (`HandleReshape`).
 
 
 def handle_reshape(c: Context, reshape: Instruction) -> None:

@@ -1,17 +1,97 @@
-"""The pass: every computation, again and again until nothing changes."""
+"""The pass: which function simplifies which operation, again and again until nothing changes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.handlers import HANDLERS
-from hlofuse.passes.algebraic.options import Options
+from hlofuse.passes.algebraic import (
+    arithmetic,
+    broadcast,
+    calls,
+    compare_select,
+    convolution,
+    divide,
+    dot,
+    dynamic_slices,
+    gather_scatter,
+    pad_concatenate,
+    reduce,
+    reduce_window,
+    reshape,
+    slice,
+    transpose,
+    unary,
+)
+from hlofuse.passes.algebraic.context import Context, Options
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.trace import Recorder
+
+# Which function simplifies which operation.
+
+
+Handler = Callable[[Context, Instruction], None]
+
+HANDLERS: dict[str, Handler] = {
+    "abs": unary.handle_abs,
+    "add": arithmetic.handle_add,
+    "and": compare_select.handle_and,
+    "bitcast": reshape.handle_bitcast,
+    "bitcast-convert": reshape.handle_bitcast_convert,
+    "broadcast": broadcast.handle_broadcast,
+    "clamp": compare_select.handle_clamp,
+    "compare": compare_select.handle_compare,
+    "complex": unary.handle_complex,
+    "concatenate": pad_concatenate.handle_concatenate,
+    "conditional": calls.handle_conditional,
+    "constant": broadcast.handle_constant,
+    "convert": unary.handle_convert,
+    "convolution": convolution.handle_convolution,
+    "copy": transpose.handle_copy,
+    "divide": divide.handle_divide,
+    "dot": dot.handle_dot,
+    "dynamic-slice": dynamic_slices.handle_dynamic_slice,
+    "dynamic-update-slice": dynamic_slices.handle_dynamic_update_slice,
+    "exponential": unary.handle_exponential,
+    "gather": gather_scatter.handle_gather,
+    "get-tuple-element": calls.handle_get_tuple_element,
+    "imag": unary.handle_part,
+    "iota": broadcast.handle_iota,
+    "log": unary.handle_log,
+    "map": calls.handle_map,
+    "maximum": compare_select.handle_extreme,
+    "minimum": compare_select.handle_extreme,
+    "multiply": arithmetic.handle_multiply,
+    "negate": unary.handle_negate,
+    "not": compare_select.handle_not,
+    "opt-barrier": calls.handle_barrier,
+    "or": compare_select.handle_or,
+    "pad": pad_concatenate.handle_pad,
+    "power": unary.handle_power,
+    "real": unary.handle_part,
+    "reduce": reduce.handle_reduce,
+    "reduce-precision": unary.handle_reduce_precision,
+    "reduce-window": reduce_window.handle_reduce_window,
+    "remainder": divide.handle_remainder,
+    "reshape": reshape.handle_reshape,
+    "reverse": pad_concatenate.handle_reverse,
+    "rsqrt": unary.handle_rsqrt,
+    "scatter": gather_scatter.handle_scatter,
+    "select": compare_select.handle_select,
+    "slice": slice.handle_slice,
+    "sort": calls.handle_sort,
+    "sqrt": unary.handle_sqrt,
+    "subtract": arithmetic.handle_subtract,
+    "transpose": transpose.handle_transpose,
+    "xor": compare_select.handle_xor,
+}
+
+
+# The pass: every computation, again and again until nothing changes.
+
 
 _MOST_RUNS = 50
 

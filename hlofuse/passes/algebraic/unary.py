@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.passes.algebraic.add_subtract import spread
+from hlofuse.passes.algebraic.arithmetic import spread
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import (
     broadcast_constant,

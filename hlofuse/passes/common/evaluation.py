@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
-from hlofuse.passes.common.contraction import contracted
+from hlofuse.passes.common.dots import contracted
 from hlofuse.passes.common.elementwise import CannotEvaluate, value_function
 from hlofuse.passes.common.indexing import gathered, scattered
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, rounded, values_of
-from hlofuse.passes.common.memory_order import reinterpreted
-from hlofuse.passes.common.windows import reduced_windows
+from hlofuse.passes.common.reading import reduced_windows
+from hlofuse.passes.common.shapes import reinterpreted
 
 
 def evaluate(x: Instruction, known: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.attributes.window import PaddingConfig, SliceRange, SliceRanges
-from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
@@ -265,3 +265,19 @@ def copied(operand: Instruction, shape: Shape) -> Instruction:
 def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -> Instruction:
     """`MakeTransposeHlo`, with a layout of one's own."""
     return derived(operand, "transpose", shape, [operand], dimensions=numbers(permutation))
+
+
+# Computations of two scalars, for what reduces.
+
+
+def reducer(
+    at: Instruction, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
+) -> Computation:
+    """A new one in the module of `at`, of parameters of these names."""
+    body = Computation(name)
+    shape = array(element_type)
+    sides = [Instruction(n, shape, "parameter", payload=str(k)) for k, n in enumerate(parameters)]
+    body.root = Instruction(opcode, shape, opcode, sides)
+    for i in (*sides, body.root):
+        body.append_parsed(i)
+    return module_of(computation_of(at)).add_computation(body)

@@ -11,7 +11,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.cloning import clone_computation, drop, replace_parameter, set_called
+from hlofuse.passes.common.calls import clone_computation, drop, replace_parameter, set_called
 from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.trace import Recorder
 

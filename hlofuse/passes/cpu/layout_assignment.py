@@ -11,8 +11,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.layout_shapes import relaid
-from hlofuse.passes.common.shapes import descending
+from hlofuse.passes.common.shapes import descending, relaid
 from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere

@@ -7,7 +7,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.algebraic.functions import is_of_parameters
+from hlofuse.passes.algebraic.facts import is_of_parameters
 from hlofuse.passes.common.dots import DotDimensions
 
 _TYPES = frozenset({"s4", "u4", "s8", "u8", "bf16", "f16", "f32", "f64", "s32"})

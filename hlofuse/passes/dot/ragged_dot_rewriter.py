@@ -15,9 +15,8 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.make import added, numbers, zero, zeros
+from hlofuse.passes.common.make import added, numbers, reducer, zero, zeros
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.reducers import reducer
 from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
 from hlofuse.passes.common.shapes import array, with_dimensions
 from hlofuse.trace import Recorder

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.cloning import clone_computation, set_called
+from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
@@ -169,3 +170,45 @@ def _narrowed(x: Instruction, shape: Shape) -> Instruction:
         return make.convert(x, x, shape.element_type)
     elements = [make.get_tuple_element(x, x, k) for k in range(len(x.shape.tuple_shapes))]
     return make.tuple_of(x, [_narrowed(e, s) for e, s in zip(elements, shape.tuple_shapes, strict=True)])
+
+
+# What a GPU computes on bf16 as it is (`xla/service/gpu/gpu_float_support.cc`, `nvptx_compiler.cc`).
+
+
+_MOVES = frozenset(
+    """
+    all-reduce all-reduce-start all-reduce-done reduce-scatter scaled-dot dot convolution ragged-dot
+    all-gather all-to-all broadcast collective-permute concatenate copy constant dynamic-slice
+    dynamic-update-slice gather pad ragged-all-to-all reshape reverse scatter select select-and-scatter slice
+    transpose bitcast bitcast-convert convert compare reduce-precision xor exponential log
+    """.split()
+)
+_AMPERE = frozenset({"abs", "maximum", "minimum", "negate"})
+_HOPPER = frozenset({"add", "multiply", "subtract"})
+
+Supports = Callable[[Instruction], bool]
+
+
+def computes_bf16(device: DeviceDescription) -> Supports:
+    """`GpuFloatSupport::IsSupported`."""
+    major = device.compute_capability[0]
+
+    def supports(hlo: Instruction) -> bool:
+        opcode = hlo.opcode
+        if opcode in _MOVES:
+            return True
+        if opcode in _AMPERE:
+            return major >= 8
+        if opcode in _HOPPER:
+            return major >= 9
+        if opcode in ("reduce", "sort"):
+            return all(i.opcode == "parameter" or supports(i) for i in hlo.called_computations[0])
+        return False
+
+    return supports
+
+
+def library_takes_bf16(device: DeviceDescription, opcode: str) -> Supports:
+    """Everything but convolutions (or dots) of devices older than Ampere."""
+    old = device.compute_capability[0] < 8
+    return lambda hlo: not (old and hlo.opcode == opcode)

@@ -13,9 +13,8 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.layout_shapes import aligned, relaid
-from hlofuse.passes.common.shapes import descending, without_ones
-from hlofuse.passes.gpu.convolutions.layouts import ask_convolution, is_convolution_call
+from hlofuse.passes.common.shapes import aligned, descending, relaid, without_ones
+from hlofuse.passes.gpu.convolutions.calls import ask_convolution, is_convolution_call
 from hlofuse.passes.gpu.matrix_layout import is_matrix, is_matrix_of_dot
 from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment

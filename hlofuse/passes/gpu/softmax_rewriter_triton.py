@@ -20,10 +20,9 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.passes.base import FixedPoint, Pass
 from hlofuse.passes.common.rewriting import replaced
-from hlofuse.passes.gpu.fusion_passes import fused
-from hlofuse.passes.gpu.reductions.reduction_dimension_grouper import ReductionDimensionGrouper
-from hlofuse.passes.gpu.reductions.reduction_splitter import ReductionSplitter
-from hlofuse.passes.gpu.reductions.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.passes.gpu.reduction_dimensions import ReductionDimensionGrouper
+from hlofuse.passes.gpu.reduction_splitting import ReductionSplitter, TreeReductionRewriter
+from hlofuse.passes.registry import make_pass
 from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
@@ -239,3 +238,25 @@ def _copied(callee: Computation, module: Module, known: dict[Computation, Comput
         copy.root = twins[callee.root]
         known[callee] = module.add_computation(copy)
     return known[callee]
+
+
+# XLA:GPU's fusion passes, for a pass ahead of them that asks what they would do (`FusionPipeline`).
+
+
+_PASSES = (
+    "variadic-op-splitter",
+    "sort-iota-fusion",
+    "priority-fusion",
+    "cse",
+    "dce",
+    "multi_output_fusion",
+    "cse",
+    "dce",
+)
+
+
+def fused(module: Module, device: DeviceDescription) -> None:
+    """Run them on `module`."""
+    recorder = OnlySkipped()
+    for name in _PASSES:
+        make_pass(name, "gpu", device=device).run(module, recorder)

@@ -6,14 +6,14 @@ from collections import deque
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.common.layout_shapes import aligned
-from hlofuse.passes.layout.asking import Requests, output_aliases
-from hlofuse.passes.layout.buffers import subshapes
-from hlofuse.passes.layout.choosing import (
+from hlofuse.passes.common.shapes import aligned
+from hlofuse.passes.layout.asking import (
+    Requests,
     broadcast_operand_order,
     can_change_layout,
     goes_depth_first,
     operand_order,
+    output_aliases,
     result_order,
     row_reduction_order,
 )
@@ -23,6 +23,7 @@ from hlofuse.passes.layout.constraints import (
     Constraint,
     OperandConstraint,
     Order,
+    subshapes,
 )
 
 

@@ -14,13 +14,11 @@ from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.layout_shapes import physical
 from hlofuse.passes.common.literals import values_of
 from hlofuse.passes.common.make import added, bitcast, copy_of, derived, numbers
-from hlofuse.passes.common.memory_order import reinterpreted
 from hlofuse.passes.common.reading import labels_of
 from hlofuse.passes.common.rewriting import NotRepresentable, replaced, visit_module
-from hlofuse.passes.common.shapes import permute
+from hlofuse.passes.common.shapes import permute, physical, reinterpreted
 from hlofuse.passes.layout.layout_normalization_scatter import normalized_scatter
 from hlofuse.trace import Recorder
 

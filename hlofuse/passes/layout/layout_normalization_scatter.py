@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.common.cloning import set_called
+from hlofuse.passes.common.calls import set_called
 from hlofuse.passes.common.make import derived, numbers
 from hlofuse.passes.common.shapes import permute
 

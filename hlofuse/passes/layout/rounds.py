@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.common.layout_shapes import relaid
+from hlofuse.passes.common.shapes import relaid
 from hlofuse.passes.layout.assignment import LayoutAssignment
-from hlofuse.passes.layout.buffers import subshapes
 from hlofuse.passes.layout.constraints import (
     GIVEN_PRIORITY,
     ROUNDS,
     ComputationConstraint,
     same_layouts,
+    subshapes,
 )
 
 

@@ -9,7 +9,7 @@ from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
-from hlofuse.passes.common.cloning import clone_computation
+from hlofuse.passes.common.calls import clone_computation
 from hlofuse.passes.loop.parts import (
     body_of,
     condition_of,

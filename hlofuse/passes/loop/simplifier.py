@@ -10,12 +10,10 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.cloning import clone_computation, drop, replace_parameter
-from hlofuse.passes.common.inlining import inline
+from hlofuse.passes.common.calls import clone_computation, drop, inline, replace_parameter
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.loop.dead_values import remove_dead, remove_repeated
-from hlofuse.passes.loop.induction import merge_induction_variables
 from hlofuse.passes.loop.parts import (
     all_loops,
     body_of,
@@ -25,7 +23,7 @@ from hlofuse.passes.loop.parts import (
     new_loop,
     replace_loop,
 )
-from hlofuse.passes.loop.trip_count import trip_count
+from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count
 from hlofuse.trace import Recorder
 
 _MESSAGES = frozenset({"send", "send-done", "recv", "recv-done"})

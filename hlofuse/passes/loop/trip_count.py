@@ -1,13 +1,119 @@
-"""How often a loop runs (`xla/hlo/analysis/while_loop_analysis.cc`)."""
+"""How often a loop runs, and the pass that notes it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from hlofuse.ir.graph import Instruction
-from hlofuse.passes.common.literals import integer_of
-from hlofuse.passes.loop.parts import body_of, condition_of, is_element
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import set_attribute
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.algebraic.facts import scalar_constant
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import clone_computation, drop, replace_parameter
+from hlofuse.passes.common.literals import integer_of, scalar_of
+from hlofuse.passes.common.make import elements
+from hlofuse.passes.common.shapes import array
+from hlofuse.passes.loop.parts import all_loops, body_of, condition_of, is_element, new_loop, replace_loop
+from hlofuse.trace import Recorder
+
+# Several counters of a loop become one (`TryMergeInductionVariables`).
+
+
+def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:
+    """The new loop, where at least two values of the type only count; None otherwise."""
+    init, body = loop.operands[0], body_of(loop)
+    if init.opcode != "tuple" or body.root.opcode != "tuple":
+        return None
+    counter: int | None = None
+    steps: dict[int, Instruction] = {}
+    for k, o in enumerate(body.root.operands):
+        step = _step_of(o, k, element_type)
+        if step is None:
+            continue
+        from_zero = scalar_constant(init.operands[k]) and scalar_of(init.operands[k]) == 0
+        if counter is None and scalar_of(step) == 1 and from_zero:
+            counter = k
+        else:
+            steps[k] = step
+    if len(steps) + (counter is not None) < 2:
+        return None
+    shapes = list(loop.shape.tuple_shapes)
+    added = counter is None
+    if counter is None:
+        counter = len(shapes)
+        shapes.append(array(element_type))
+    form = _Form(loop, steps, counter)
+    parts = [clone_computation(c) for c in (condition_of(loop), body)]
+    parameter = None
+    for part in parts:
+        old, parameter = replace_parameter(part, Shape.tuple_of(shapes))
+        old.replace_all_uses_with(form.old_tuple(parameter))
+        drop(old)
+    assert parameter is not None
+    new_body = parts[1]
+    root = new_body.root
+    carried = [
+        make.get_tuple_element(root, parameter if k in steps else root, k)
+        for k in range(len(loop.shape.tuple_shapes))
+    ]
+    new_init = init
+    if added:
+        count = make.get_tuple_element(root, parameter, counter)
+        carried.append(make.binary(root, "add", count, make.scalar(root, element_type, 1)))
+        values = elements(init, range(len(loop.shape.tuple_shapes)))
+        new_init = make.tuple_of(loop, [*values, make.scalar(loop, element_type, 0)])
+    new_body.root = make.tuple_of(root, carried)
+    new = new_loop(loop, new_init, parts[0], new_body)
+    replace_loop(loop, form.old_tuple(new))
+    return new
+
+
+def _step_of(x: Instruction, index: int, element_type: str) -> Instruction | None:
+    """The constant that is added to the element each time."""
+    if x.opcode != "add" or x.shape.element_type != element_type:
+        return None
+    a, b = x.operands
+    for variable, constant in ((a, b), (b, a)):
+        source = variable.operands[0] if variable.opcode == "get-tuple-element" else None
+        if source is None or source.opcode != "parameter" or variable.tuple_index != index:
+            continue
+        if scalar_constant(constant):
+            return constant
+    return None
+
+
+class _Form:
+    """How the tuple of the old loop follows from that of the new one."""
+
+    def __init__(self, loop: Instruction, steps: dict[int, Instruction], counter: int) -> None:
+        self._shapes = loop.shape.tuple_shapes
+        self._steps = steps
+        self._counter = counter
+
+    def old_tuple(self, x: Instruction) -> Instruction:
+        parts = []
+        for k, shape in enumerate(self._shapes):
+            value = make.get_tuple_element(x, x, k)
+            step = self._steps.get(k)
+            if step is not None:
+                count = make.get_tuple_element(x, x, self._counter)
+                constant = make.add(x, "constant", step.shape, payload=step.payload)
+                value = _binary("add", shape, value, _binary("multiply", shape, count, constant))
+            parts.append(value)
+        return make.tuple_of(x, parts)
+
+
+def _binary(opcode: str, shape: Shape, a: Instruction, b: Instruction) -> Instruction:
+    operands = [x if x.shape.dimensions == shape.dimensions else make.reshape(x, shape, x) for x in (a, b)]
+    return make.binary(a, opcode, operands[0], operands[1], shape)
+
+
+# How often a loop runs (`xla/hlo/analysis/while_loop_analysis.cc`).
+
 
 _TURNED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
@@ -114,3 +220,48 @@ def _bound(loop: Instruction, index: int) -> int | None:
     bound = integer_of(b)
     shift: dict[str, Callable[[int], int]] = {"LT": lambda n: n, "LE": lambda n: n + 1}
     return shift[direction](bound) if bound is not None and direction in shift else None
+
+
+# Loops that say how often they run (`xla/hlo/transforms/while_loop_trip_count_annotator.cc`).
+
+
+@dataclass(frozen=True)
+class WhileLoopTripCountAnnotator(Pass):
+    """`while-loop-trip-count-annotator`.
+
+    A loop from one constant to another whose turns XLA would have to count by running it is left alone.
+    """
+
+    name: ClassVar[str] = "while-loop-trip-count-annotator"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for loop in all_loops(module):
+            changed |= _annotate(loop)
+        return changed
+
+
+def _annotate(loop: Instruction) -> bool:
+    index, init = induction_variable(loop), loop.operands[0]
+    if index is None or init.opcode != "tuple":
+        return False
+    counter = counter_of(loop)
+    config: dict[str, Any] = {}
+    if counter is not None and counter.init >= 0 and counter.trips > 0:
+        config["known_trip_count"] = {"n": str(counter.trips)}
+        config["known_init_step"] = {"init": str(counter.init), "step": str(counter.step)}
+        _forward_last_value(loop, counter)
+    elif init.operands[index].opcode == "constant":
+        return False
+    config["known_induction_variable"] = {"tuple_index": str(index)}
+    config["dynamic_variables"] = []
+    set_attribute(loop, "backend_config", json.dumps(config, separators=(",", ":")))
+    return True
+
+
+def _forward_last_value(loop: Instruction, counter: Counter) -> None:
+    """Who reads the counter behind the loop reads a constant."""
+    last = counter.init + counter.step * counter.trips
+    for user in list(loop.users):
+        if user.opcode == "get-tuple-element" and user.tuple_index == counter.index and user.users:
+            user.replace_all_uses_with(make.scalar(user, user.shape.element_type, last))

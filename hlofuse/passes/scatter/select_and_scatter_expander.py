@@ -12,7 +12,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.inlining import inline
+from hlofuse.passes.common.calls import inline
 from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder

@@ -10,7 +10,7 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
-from hlofuse.passes.common.cloning import clone_computation, set_called
+from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced
 from hlofuse.trace import Recorder

@@ -5,33 +5,31 @@ from __future__ import annotations
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
-from hlofuse.passes.dot.gemv_rewriter import GemvRewriter
-from hlofuse.passes.float.bitcast_dtypes_expander import BitcastDtypesExpander
-from hlofuse.passes.float.float_normalization import FloatNormalization
-from hlofuse.passes.float.simplify_fp_conversions import SimplifyFPConversions
-from hlofuse.passes.gpu.cublas.broadcast_folding import GemmBroadcastFoldingRewriter
-from hlofuse.passes.gpu.cublas.padding import paddings
-from hlofuse.passes.gpu.cublas.rewriter import CublasGemmRewriter, CublasGemmRewriterF8
-from hlofuse.passes.gpu.float_support import computes_bf16
+from hlofuse.passes.dot.dot_operands import GemvRewriter
+from hlofuse.passes.float.conversions import SimplifyFPConversions
+from hlofuse.passes.float.expanders import BitcastDtypesExpander
+from hlofuse.passes.float.float_normalization import FloatNormalization, computes_bf16
+from hlofuse.passes.gpu.copies import HostOffloader, MoveCopyToUsers
+from hlofuse.passes.gpu.cublas.rewriter import (
+    CublasGemmRewriter,
+    CublasGemmRewriterF8,
+    GemmBroadcastFoldingRewriter,
+    paddings,
+)
 from hlofuse.passes.gpu.gemm.gemm_fusion import GemmFusion
 from hlofuse.passes.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
 from hlofuse.passes.gpu.gemm.splitk import SplitkRewriter
 from hlofuse.passes.gpu.gemm.swap_operands import GemmFusionSwapOperands
-from hlofuse.passes.gpu.host_offloader import HostOffloader
-from hlofuse.passes.gpu.move_copy_to_users import MoveCopyToUsers
-from hlofuse.passes.gpu.reductions.reduce_decomposer import ReduceDecomposer
-from hlofuse.passes.gpu.reductions.reduction_degenerate_dim_remover import (
+from hlofuse.passes.gpu.reduction_dimensions import (
     ReductionDegenerateDimRemover,
+    ReductionDimensionGrouper,
+    ReductionLayoutNormalizer,
 )
-from hlofuse.passes.gpu.reductions.reduction_dimension_grouper import ReductionDimensionGrouper
-from hlofuse.passes.gpu.reductions.reduction_layout_normalizer import ReductionLayoutNormalizer
-from hlofuse.passes.gpu.reductions.reduction_splitter import ReductionSplitter
-from hlofuse.passes.gpu.reductions.tree_reduction_rewriter import TreeReductionRewriter
+from hlofuse.passes.gpu.reduction_splitting import ReduceDecomposer, ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
-from hlofuse.passes.layout.broadcast_canonicalizer import BroadcastCanonicalizer
-from hlofuse.passes.layout.reshape_decomposer import ReshapeDecomposer
-from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
-from hlofuse.passes.sort.scratch_size import EstimateCubSortScratchSize
+from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
+from hlofuse.passes.scatter.scatter import ScatterSimplifier
+from hlofuse.passes.sort.sort_rewriter import EstimateCubSortScratchSize
 from hlofuse.pipelines.gpu.steps import (
     ALGSIMP_LAST,
     ALGSIMP_LAYOUTS,

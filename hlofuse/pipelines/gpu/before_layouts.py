@@ -6,38 +6,30 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.slice_sinker import SliceSinker
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
-from hlofuse.passes.control_flow.call_inliner import CallInliner
-from hlofuse.passes.control_flow.computation_deduplicator import HloComputationDeduplicator
+from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, HloComputationDeduplicator
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
-from hlofuse.passes.control_flow.flatten_call_graph import FlattenCallGraph
 from hlofuse.passes.cse import HloCSE
-from hlofuse.passes.dot.dot_decomposer import DotDecomposer
-from hlofuse.passes.dot.dot_dimension_normalizer import DotDimensionNormalizer
+from hlofuse.passes.dot.dot_dimensions import DotDecomposer, DotDimensionNormalizer, DotDimensionSorter
 from hlofuse.passes.dot.dot_merger import DotMerger
-from hlofuse.passes.dot.dot_operand_converter import DotOperandConverter
+from hlofuse.passes.dot.dot_operands import DotOperandConverter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
-from hlofuse.passes.float.comparison_expander import ComparisonExpander
-from hlofuse.passes.float.convert_mover import ConvertMover
-from hlofuse.passes.float.float_normalization import FloatNormalization
+from hlofuse.passes.float.conversions import ConvertMover
+from hlofuse.passes.float.expanders import ComparisonExpander
+from hlofuse.passes.float.float_normalization import FloatNormalization, library_takes_bf16
 from hlofuse.passes.gpu.convolutions.epilogues import CudnnFusedConvRewriter
-from hlofuse.passes.gpu.convolutions.padding_features import CudnnPadForConvolutions
-from hlofuse.passes.gpu.convolutions.padding_legalization import ConvPaddingLegalization
+from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization, CudnnPadForConvolutions
 from hlofuse.passes.gpu.convolutions.rewriter import ConvRewriter
-from hlofuse.passes.gpu.float_support import library_takes_bf16
-from hlofuse.passes.gpu.gemm.dot_dimension_sorter import DotDimensionSorter
+from hlofuse.passes.gpu.custom_calls import TopkSpecializer
 from hlofuse.passes.gpu.gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
-from hlofuse.passes.gpu.topk_specializer import TopkSpecializer
-from hlofuse.passes.loop.constant_sinking import WhileLoopConstantSinking
+from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
-from hlofuse.passes.reduction.reduce_window_rewriter import ReduceWindowRewriter
+from hlofuse.passes.reduction import ReduceWindowRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
-from hlofuse.passes.scatter.gather_expander import GatherExpander
-from hlofuse.passes.scatter.gather_simplifier import GatherSimplifier
-from hlofuse.passes.scatter.scatter_expander import ScatterExpander
-from hlofuse.passes.scatter.scatter_simplifier import ScatterSimplifier
+from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
+from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
 from hlofuse.passes.sort.stable_sort_expander import StableSortExpander

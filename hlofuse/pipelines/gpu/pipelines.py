@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pipeline
-from hlofuse.passes.control_flow.flatten_call_graph import FlattenCallGraph
+from hlofuse.passes.control_flow.call_graph import FlattenCallGraph
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
-from hlofuse.passes.dot.dot_dimension_merger import DotDimensionMerger
+from hlofuse.passes.dot.dot_dimensions import DotDimensionMerger
+from hlofuse.passes.gpu.custom_calls import TriangularSolveRewriter
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.passes.gpu.dynamic_slice_fusion_rewriter import DynamicSliceFusionRewriter
 from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment
-from hlofuse.passes.gpu.triangular_solve_rewriter import TriangularSolveRewriter
-from hlofuse.passes.loop.annotator import WhileLoopTripCountAnnotator
+from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
 from hlofuse.pipelines.gpu.after_layouts import (
     LAYOUT_NORMALIZATION,
     normalization,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hlofuse.passes.algebraic.options import Options
+from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.dot.transpose_folding import TransposeFolding, never
-from hlofuse.passes.gpu.convolutions.normalization import normalized_call
+from hlofuse.passes.gpu.convolutions.calls import normalized_call
 from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable
 from hlofuse.passes.gpu.matrix_layout import can_fold_transpose
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization

@@ -1,24 +1,59 @@
-"""Matrix products that cuBLAS computes, with what it does beside
-(`xla/backends/gpu/transforms/gemm_rewriter.cc`)."""
+"""Passes that make products calls of cuBLAS."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
-from hlofuse.passes.common.make import added
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.make import added, reshaped, transposed
 from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced, visit, visit_module
-from hlofuse.passes.common.shapes import array
-from hlofuse.passes.gpu.cublas.batches import has_two_batches, with_one_batch
-from hlofuse.passes.gpu.cublas.calls import called_instead, config_of, is_call
+from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
+from hlofuse.passes.dot.dot_operand import BATCH, CONTRACTING, DotOperand
+from hlofuse.passes.gpu.cublas.calls import called_instead, config_of, configure, is_call
 from hlofuse.passes.gpu.cublas.epilogues import with_activation, with_factor, with_sum
 from hlofuse.passes.gpu.matrix_layout import is_for_cublas, is_tiny
 from hlofuse.trace import Recorder
+
+# Products of two batch dimensions get one (`NormalizeBatchDimensions`).
+
+
+def has_two_batches(dot: Instruction) -> bool:
+    return len(DotDimensions.of(dot).lhs_batch) == 2
+
+
+def with_one_batch(dot: Instruction) -> Instruction:
+    """What `dot` gives: a product with one, reshaped."""
+    operands, sides = [], []
+    for number, operand in enumerate(dot.operands):
+        side, laid = DotOperand.of(dot, number), operand.shape
+        first, second = side.groups[BATCH]
+        if second != first + 1:
+            order = [d for d in range(len(side.sizes)) if d != second]
+            order.insert(first if second < first else first + 1, second)
+            shape = with_dimensions(operand.shape, permute(operand.shape.dimensions, order))
+            operand, laid = transposed(operand, order, shape), permuted(laid, order)
+            side = side.permuted(order)
+        # The transpose is row-major; the reshape lies as the operand did.
+        laid = without(laid, [side.groups[BATCH][1]])
+        side = side.collapsed(BATCH)
+        operands.append(reshaped(operand, replace(laid, dimensions=side.sizes)))
+        sides.append(side)
+    batch, contracting = ([side.groups[kind] for side in sides] for kind in (BATCH, CONTRACTING))
+    new = new_dot(dot, operands, batch, contracting, dot.shape.element_type, dot)
+    return reshaped(new, dot.shape)
+
+
+# Matrix products that cuBLAS computes, with what it does beside
+# (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
+
 
 _TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
@@ -110,3 +145,106 @@ def _with_workspace(call: Instruction, size: int) -> bool:
         element = added(call, "get-tuple-element", user.shape, [new], like=call, index=str(user.tuple_index))
         replaced(user, element)
     return True
+
+
+# Products of a batch with one and the same matrix
+# (`xla/backends/gpu/transforms/gemm_broadcast_folding_rewriter.cc`).
+
+
+@dataclass(frozen=True)
+class GemmBroadcastFoldingRewriter(Pass):
+    """`cublas-gemm-broadcast-folding-rewriter`: cuBLAS reads a matrix again for each of a batch."""
+
+    name: ClassVar[str] = "cublas-gemm-broadcast-folding-rewriter"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["custom-call"], lambda x: is_call(x) and _fold(x), recorder)
+
+
+def _fold(call: Instruction) -> bool:
+    for number, side in ((0, "lhs"), (1, "rhs")):
+        broadcast = call.operands[number]
+        if broadcast.opcode != "broadcast":
+            continue
+        config = config_of(call)
+        said = config["dot_dimension_numbers"]
+        new = broadcast.shape.rank - broadcast.operands[0].shape.rank
+        batch = {int(d) for d in said[f"{side}_batch_dimensions"]}
+        if new != len(said["lhs_batch_dimensions"]) or any(
+            d < new or d in batch for d in broadcast.dimensions
+        ):
+            return False
+        contracting = f"{side}_contracting_dimensions"
+        said[contracting] = [str(int(said[contracting][0]) - new)]
+        said[f"{side}_batch_dimensions"] = []
+        call.replace_operand(number, broadcast.operands[0])
+        configure(call, config)
+        return True
+    return False
+
+
+# Matrix products padded to the sizes that tensor cores take
+# (`xla/backends/gpu/transforms/cublas_pad_for_gemms.cc`).
+
+
+_MULTIPLES = (("s8", 7, 4), ("f16", 7, 8), ("bf16", 8, 8))
+"""Element types, since which compute capability, and to a multiple of what (`CublasPaddingRequirements`)."""
+
+
+@dataclass(frozen=True)
+class CublasPadForGemms(Pass):
+    """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for."""
+
+    name: ClassVar[str] = "cublas-pad-for-gemms"
+    element_type: str
+    multiple: int
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            for dot in [i for i in computation if i.opcode == "dot"]:
+                if dot.operands[0].shape.element_type == self.element_type and _is_padded(dot):
+                    changed |= self._pad(dot)
+        return changed
+
+    def _pad(self, dot: Instruction) -> bool:
+        """`PadForGemm`: the result is cut back."""
+        lhs, rhs = dot.operands
+        old = (lhs.shape, rhs.shape)
+        new = (self._padded(lhs.shape), self._padded(rhs.shape))
+        if new == old or rhs.shape.element_type != self.element_type:
+            return False
+        zero = make.scalar(dot, self.element_type, 0)
+        pads = [
+            make.pad(dot, shape, operand, zero, _missing(operand.shape, shape))
+            for operand, shape in zip(dot.operands, new, strict=True)
+        ]
+        product = make.copy_of(dot, pads, self._padded(dot.shape))
+        return replaced(dot, make.slice_of(dot, product, [0] * dot.shape.rank, dot.shape.dimensions))
+
+    def _padded(self, shape: Shape) -> Shape:
+        """The same layout, and more rows and columns."""
+        *batch, rows, columns = shape.dimensions
+        padded = (-(-n // self.multiple) * self.multiple for n in (rows, columns))
+        return replace(shape, dimensions=(*batch, *padded))
+
+
+def paddings(device: DeviceDescription) -> tuple[CublasPadForGemms, ...]:
+    """The passes that a device asks for (`AddGemmPadding`)."""
+    major = device.compute_capability[0]
+    return tuple(CublasPadForGemms(of, multiple) for of, since, multiple in _MULTIPLES if major >= since)
+
+
+def _is_padded(dot: Instruction) -> bool:
+    """A product of matrices for cuBLAS, batch dimensions first (`GetRelevantDots`)."""
+    dims = DotDimensions.of(dot)
+    batch = tuple(range(len(dims.lhs_batch)))
+    if any(dims.batch(n) != batch or o.shape.rank != len(batch) + 2 for n, o in enumerate(dot.operands)):
+        return False
+    return is_for_cublas(dot, of_vectors=False)
+
+
+def _missing(old: Shape, new: Shape) -> PaddingConfig:
+    return PaddingConfig(
+        tuple(PaddingDimension(0, n - o) for o, n in zip(old.dimensions, new.dimensions, strict=True))
+    )

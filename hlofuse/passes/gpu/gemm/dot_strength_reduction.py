@@ -11,11 +11,10 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.make import added, numbers, zero
-from hlofuse.passes.common.reducers import reducer
+from hlofuse.passes.common.make import added, numbers, reducer, zero
 from hlofuse.passes.common.rewriting import attempt, replaced
 from hlofuse.passes.common.shapes import inserted, permuted, without
-from hlofuse.passes.gpu.gemm.legacy_support import can_handle_gemm
+from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.gemm.splitk import sum_type
 from hlofuse.passes.gpu.matrix_layout import is_tiny
 from hlofuse.trace import Recorder

@@ -12,11 +12,9 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, made_dot
-from hlofuse.passes.common.layout_shapes import relaid
-from hlofuse.passes.common.make import added, numbers, zero
-from hlofuse.passes.common.reducers import reducer
+from hlofuse.passes.common.make import added, numbers, reducer, zero
 from hlofuse.passes.common.rewriting import replaced, visit_module
-from hlofuse.passes.common.shapes import array
+from hlofuse.passes.common.shapes import array, relaid
 from hlofuse.trace import Recorder
 
 _TILE = 128

@@ -1,0 +1,242 @@
+"""Sums, differences and products."""
+
+from __future__ import annotations
+
+from hlofuse.ir.graph import Instruction
+from hlofuse.passes.algebraic.context import Context, either_way
+from hlofuse.passes.algebraic.facts import (
+    broadcast_constant,
+    broadcast_effective_constant,
+    is_all,
+    is_complex,
+    is_integral,
+    is_non_negative,
+    is_power_of_two,
+    is_scalar_value,
+    scalar_constant,
+)
+from hlofuse.passes.algebraic.gather_scatter import sum_of_scatters
+from hlofuse.passes.common import make
+
+# Sums and differences (`HandleAdd`, `HandleSubtract`).
+
+
+def handle_add(c: Context, add: Instruction) -> None:
+    lhs, rhs = add.operands
+    if is_all(rhs, 0) and c.replace_if_compatible(add, lhs):
+        return
+    if is_all(lhs, 0) and c.replace_if_compatible(add, rhs):
+        return
+    if lhs.opcode == "constant" != rhs.opcode:
+        c.replace(add, make.binary(add, "add", rhs, lhs, add.shape))
+        return
+    constants = constants_of_both(lhs, rhs, "add", 1)
+    if constants is not None:
+        a, c1, c2 = constants
+        total = spread(add, make.binary(add, "add", c1, c2))
+        c.replace(add, make.binary(add, "add", a, total, add.shape))
+        return
+    constants = constants_of_both(lhs, rhs, "subtract", 0)
+    if constants is not None:
+        a, c1, c2 = constants
+        total = spread(add, make.binary(add, "add", c1, c2))
+        c.replace(add, make.binary(add, "subtract", total, a, add.shape))
+        return
+    exact = is_integral(add) or c.options.fast_math
+    for x, other in either_way(add):
+        if other.opcode == "subtract" and other.operands[1] is x and exact:
+            if c.replace_if_compatible(add, other.operands[0]):
+                return
+            break
+    if _add_to_part(c, add) or _distribute(c, add) or c.options.layout_sensitive:
+        return
+    sum_of_scatters(c, add)
+
+
+def constants_of_both(
+    lhs: Instruction, rhs: Instruction, inner: str, place: int
+) -> tuple[Instruction, Instruction, Instruction] | None:
+    """a, c1, c2 of (a ∘ c1) ∘ c2, `place` being where c1 stands; both constants, or scalars broadcast."""
+    if lhs.opcode != inner:
+        return None
+    c1, a = lhs.operands[place], lhs.operands[1 - place]
+    if a.opcode == "constant":
+        return None
+    if c1.opcode == "constant" == rhs.opcode:
+        return a, c1, rhs
+    scalar1, scalar2 = broadcast_constant(c1), broadcast_constant(rhs)
+    return (a, scalar1, scalar2) if scalar1 is not None and scalar2 is not None else None
+
+
+def spread(like: Instruction, value: Instruction) -> Instruction:
+    """`value` in the shape of `like`, a scalar being broadcast."""
+    if value.shape.dimensions or not like.shape.dimensions:
+        return value
+    return make.broadcast(like, like.shape, value, ())
+
+
+def _add_to_part(c: Context, add: Instruction) -> bool:
+    """x + dynamic-update-slice(zeros, part) needs only a part of x."""
+    for lhs, rhs in either_way(add):
+        if rhs.opcode != "dynamic-update-slice":
+            continue
+        base = broadcast_effective_constant(rhs.operands[0])
+        if base is None or not is_scalar_value(base, 0):
+            continue
+        part, starts = rhs.operands[1], rhs.operands[2:]
+        sliced = make.dynamic_slice(lhs, lhs, starts, part.shape.dimensions)
+        total = make.binary(rhs, "add", sliced, part)
+        c.replace(add, make.dynamic_update_slice(add, lhs, total, starts))
+        return True
+    return False
+
+
+def _distribute(c: Context, add: Instruction) -> bool:
+    """A*C + B*C is (A+B)*C where that is exact."""
+    lhs, rhs = add.operands
+    if lhs.opcode != "multiply" or rhs.opcode != "multiply":
+        return False
+    if len(lhs.users) != 1 or len(rhs.users) != 1:
+        return False
+    for a, factor in ((lhs.operands[0], lhs.operands[1]), (lhs.operands[1], lhs.operands[0])):
+        b = next((q for p, q in either_way(rhs) if p is factor), None)
+        if b is None:
+            continue
+        if is_integral(add) or is_power_of_two(factor):
+            total = make.binary(lhs, "add", a, b, add.shape)
+            c.replace(add, make.binary(add, "multiply", total, factor, add.shape))
+            return True
+        return False
+    return False
+
+
+def handle_subtract(c: Context, sub: Instruction) -> None:
+    lhs, rhs = sub.operands
+    exact = is_integral(sub) or c.options.fast_math
+    if exact and lhs is rhs:
+        c.replace(sub, make.scalar_like(sub, 0))
+        return
+    if is_all(rhs, 0) and c.replace_if_compatible(sub, lhs):
+        return
+    constant = rhs.operands[0] if rhs.opcode == "broadcast" else rhs
+    if lhs.opcode != "constant" and constant.opcode == "constant":
+        negative = make.unary(constant, "negate", constant)
+        if rhs.opcode == "broadcast":
+            negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
+        c.replace(sub, make.binary(sub, "add", lhs, negative, sub.shape))
+        return
+    if not exact:
+        return
+    if rhs.opcode == "subtract" and rhs.operands[0] is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
+        return
+    if rhs.opcode == "add" and lhs in rhs.operands:
+        other = rhs.operands[1] if rhs.operands[0] is lhs else rhs.operands[0]
+        c.replace(sub, make.unary(sub, "negate", other))
+        return
+    if lhs.opcode == "add" and rhs in lhs.operands:
+        c.replace_if_compatible(sub, lhs.operands[0] if lhs.operands[1] is rhs else lhs.operands[1])
+
+
+# Products (`HandleMultiply`).
+
+
+def handle_multiply(c: Context, multiply: Instruction) -> None:
+    lhs, rhs = multiply.operands
+    for one, other in ((rhs, lhs), (lhs, rhs)):
+        if is_all(one, 1) and c.replace_if_compatible(multiply, other):
+            return
+    if c.options.fast_math or is_integral(multiply):
+        for zero in (lhs, rhs):
+            if is_all(zero, 0) and c.replace_if_compatible(multiply, zero):
+                return
+    if lhs.opcode == "negate" == rhs.opcode or (
+        lhs is rhs and lhs.opcode == "abs" and not is_complex(lhs.operands[0])
+    ):
+        a, b = lhs.operands[0], rhs.operands[0]
+        multiply.replace_operand(0, a)
+        multiply.replace_operand(1, b)
+        c.changed = True
+        return
+    for operand, converted in either_way(multiply):
+        if converted.opcode == "convert" and converted.operands[0].shape.element_type == "pred":
+            zeros = make.zeros(multiply, multiply.shape)
+            c.replace(multiply, make.select(multiply, converted.operands[0], operand, zeros))
+            return
+    if _join_constants(c, multiply) or _constant_into_broadcast(c, multiply):
+        return
+    if lhs.opcode == "multiply":
+        for a, factor in ((lhs.operands[0], lhs.operands[1]),):
+            c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
+            if c1 is not None and c2 is not None:
+                product = _product(multiply, c1, c2)
+                c.replace(multiply, make.binary(multiply, "multiply", a, product, multiply.shape))
+                return
+    if lhs.opcode == "exponential" == rhs.opcode:
+        total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
+        c.replace(multiply, make.unary(multiply, "exponential", total))
+        return
+    if lhs.opcode == rhs.opcode and lhs.opcode in ("sqrt", "rsqrt") and lhs.operands[0] is rhs.operands[0]:
+        x = lhs.operands[0]
+        if not is_non_negative(x):
+            return
+        if lhs.opcode == "sqrt":
+            c.replace(multiply, x)
+        else:
+            c.replace(multiply, make.binary(multiply, "divide", make.scalar_like(x, 1), x, multiply.shape))
+
+
+def _product(multiply: Instruction, c1: Instruction, c2: Instruction) -> Instruction:
+    return spread(multiply, make.binary(multiply, "multiply", c1, c2))
+
+
+def _with_constant(x: Instruction) -> tuple[Instruction, Instruction] | None:
+    """a and c of a product of something and a constant."""
+    if x.opcode != "multiply":
+        return None
+    for a, constant in either_way(x):
+        if a.opcode != "constant" == constant.opcode:
+            return a, constant
+    return None
+
+
+def _join_constants(c: Context, multiply: Instruction) -> bool:
+    lhs, rhs = multiply.operands
+    left, right = _with_constant(lhs), _with_constant(rhs)
+    if left and right:
+        product = _product(multiply, left[1], right[1])
+        inner = make.binary(multiply, "multiply", left[0], right[0], multiply.shape)
+        c.replace(multiply, make.binary(multiply, "multiply", inner, product, multiply.shape))
+        return True
+    for inner_, constant in ((left, rhs), (right, lhs)):
+        if inner_ and constant.opcode == "constant":
+            product = _product(multiply, inner_[1], constant)
+            c.replace(multiply, make.binary(multiply, "multiply", inner_[0], product, multiply.shape))
+            return True
+    return False
+
+
+def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
+    """(a * constant) * broadcast(b) multiplies b, which is smaller."""
+    found = _scaled(multiply, bare=True) or _scaled(multiply, bare=False)
+    if found is None:
+        return False
+    a, constant, op = found
+    if not scalar_constant(constant) or op.opcode != "broadcast" or op.operands[0].opcode == "constant":
+        return False
+    b = op.operands[0]
+    factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant, ())
+    new = make.binary(multiply, "multiply", b, factor)
+    wide = make.broadcast(multiply, multiply.shape, new, op.dimensions)
+    c.replace(multiply, make.binary(multiply, "multiply", a, wide, multiply.shape))
+    return True
+
+
+def _scaled(multiply: Instruction, *, bare: bool) -> tuple[Instruction, Instruction, Instruction] | None:
+    for inner, op in either_way(multiply):
+        if inner.opcode != "multiply":
+            continue
+        for a, factor in either_way(inner):
+            constant = factor if bare else (factor.operands[0] if factor.opcode == "broadcast" else None)
+            if a.opcode != "constant" and constant is not None and constant.opcode == "constant":
+                return a, constant, op
+    return None

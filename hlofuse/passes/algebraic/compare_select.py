@@ -1,0 +1,262 @@
+"""Comparisons, logical operations, maxima and minima, and selections."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.expensive import is_constant_effective_scalar
+from hlofuse.analysis.structural_key import StructuralKeys
+from hlofuse.ir.graph import Instruction
+from hlofuse.passes.algebraic.context import Context, either_way
+from hlofuse.passes.algebraic.facts import (
+    broadcast_effective_constant,
+    is_all,
+    is_floating,
+    is_integral,
+    is_non_negative,
+)
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import highest, lowest, scalar_of
+
+# Comparisons (`HandleCompare`).
+
+
+def handle_compare(c: Context, compare: Instruction) -> None:
+    lhs, rhs = compare.operands
+    direction = compare.attributes.raw("direction")
+    known = _known(lhs, rhs, direction)
+    if known is not None:
+        c.replace(compare, make.scalar_like(compare, known))
+        return
+    if lhs.shape.element_type == "pred" == rhs.shape.element_type and direction in ("NE", "EQ"):
+        for constant, other in ((rhs, lhs), (lhs, rhs)):
+            if is_all(constant, direction == "EQ"):
+                c.replace(compare, other)
+                return
+    if direction == "NE" and is_all(rhs, 0) and lhs.opcode == "select":
+        condition, yes, no = lhs.operands
+        if (
+            condition.opcode == "compare"
+            and condition.attributes.raw("direction") == "GE"
+            and is_all(yes, 1)
+            and is_all(no, 0)
+            and c.same_shape(compare.shape, condition.shape)
+        ):
+            c.replace(compare, condition)
+            return
+    if direction != "GT":
+        return
+    for side, opcode in ((0, "maximum"), (1, "minimum")):
+        extreme, other = compare.operands[side], compare.operands[1 - side]
+        if extreme.opcode != opcode:
+            continue
+        if other in extreme.operands:
+            rest = extreme.operands[1] if other is extreme.operands[0] else extreme.operands[0]
+            compare.replace_operand(side, rest)
+            c.changed = True
+        return
+
+
+def _known(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool | None:
+    """The answer, if it does not depend on the values."""
+    unsigned = lhs.shape.element_type[0] == "u" or lhs.shape.element_type == "pred"
+    if direction in ("LT", "GE") and is_all(rhs, 0) and (unsigned or is_non_negative(lhs)):
+        return direction == "GE"
+    if direction in ("GT", "LE") and is_all(lhs, 0) and (unsigned or is_non_negative(rhs)):
+        return direction == "LE"
+    if lhs is rhs and is_integral(lhs):
+        return direction in ("EQ", "GE", "LE")
+    return None
+
+
+# And, or, exclusive or, not (`HandleAnd`, `HandleOr`, `HandleXor`, `HandleNot`).
+
+
+def handle_and(c: Context, x: Instruction) -> None:
+    lhs, rhs = x.operands
+    if lhs.shape.element_type == "pred" == rhs.shape.element_type:
+        for constant, other in ((rhs, lhs), (lhs, rhs)):
+            if is_all(constant, 1) and c.replace_if_compatible(x, other):
+                return
+    for constant in (rhs, lhs):
+        if is_all(constant, 0) and c.replace_if_compatible(x, constant):
+            return
+    left, right = _upper_bound(lhs), _upper_bound(rhs)
+    if left is not None and right is not None and left[0] is right[0]:
+        bound = make.scalar_like(left[0], min(left[1], right[1]))
+        c.replace(x, make.compare(x, "LT", left[0], bound))
+
+
+def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
+    """The variable and the number of `variable < number`."""
+    if x.opcode != "compare":
+        return None
+    a, b = x.operands
+    if x.attributes.raw("direction") == "GT":
+        a, b = b, a
+    elif x.attributes.raw("direction") != "LT":
+        return None
+    value = scalar_of(b) if is_constant_effective_scalar(b) and b.shape.element_type == "s32" else None
+    return (a, int(value)) if value is not None else None
+
+
+def handle_or(c: Context, x: Instruction) -> None:
+    lhs, rhs = x.operands
+    if lhs.shape.element_type == "pred" == rhs.shape.element_type:
+        for constant in (rhs, lhs):
+            if is_all(constant, 1) and c.replace_if_compatible(x, constant):
+                return
+    for constant, other in ((rhs, lhs), (lhs, rhs)):
+        if is_all(constant, 0) and c.replace_if_compatible(x, other):
+            return
+
+
+def handle_xor(c: Context, x: Instruction) -> None:
+    lhs, rhs = x.operands
+    keys = StructuralKeys()
+    if lhs is rhs or (
+        not has_side_effect(lhs)
+        and lhs.operands
+        and lhs.operands == rhs.operands
+        and keys.of_instruction(lhs) == keys.of_instruction(rhs)
+    ):
+        c.replace(x, make.scalar_like(x, 0))
+        return
+    for constant, other in ((rhs, lhs), (lhs, rhs)):
+        if is_all(constant, 0) and c.replace_if_compatible(x, other):
+            return
+
+
+def handle_not(c: Context, x: Instruction) -> None:
+    inner = x.operands[0]
+    if inner.opcode == "not":
+        c.replace_if_compatible(x, inner.operands[0])
+
+
+# Greatest, least and in between (`HandleMaximum`, `HandleMinimum`, `HandleClamp`).
+
+
+# They never fall and bring no value further from zero (`IsNondecreasingSublinear`).
+_SINKS = frozenset({"cbrt", "erf", "logistic", "tanh"})
+
+
+def handle_extreme(c: Context, x: Instruction) -> None:
+    """Both maximum and minimum; what is said of one holds of the other the other way round."""
+    lhs, rhs = x.operands
+    if lhs is rhs:
+        c.replace(x, lhs)
+        return
+    maximum = x.opcode == "maximum"
+    if is_integral(x) or (is_floating(x) and c.options.minmax_propagate_nan):
+        for bound, other in ((lhs, rhs), (rhs, lhs)):
+            element_type = bound.shape.element_type
+            neutral = lowest(element_type) if maximum else highest(element_type)
+            if neutral is not None and is_all(bound, neutral):
+                c.replace(x, other)
+                return
+    if lhs.opcode == x.opcode and rhs in lhs.operands:
+        c.replace(x, lhs)
+        return
+    if rhs.opcode == x.opcode:
+        if rhs.operands[0] is lhs:
+            c.replace(x, rhs)
+            return
+        if rhs.operands[1] is lhs:
+            x.replace_operand(1, rhs.operands[0])
+            c.changed = True
+            return
+    if _clamps(c, x) or not maximum:
+        return
+    for operand, clamp in either_way(x):
+        if clamp.opcode == "clamp":
+            if operand is clamp.operands[0] and c.replace_if_compatible(x, clamp):
+                return
+            break
+    if lhs.opcode == rhs.opcode and lhs.opcode in _SINKS:
+        new = make.binary(x, "maximum", lhs.operands[0], rhs.operands[0])
+        c.replace(x, make.unary(x, lhs.opcode, new))
+
+
+def _clamps(c: Context, x: Instruction) -> bool:
+    """max(lower, min(y, upper)) with lower < upper is a clamp."""
+    inner_opcode = "minimum" if x.opcode == "maximum" else "maximum"
+    for bound, inner in either_way(x):
+        outer_constant = broadcast_effective_constant(bound)
+        if outer_constant is None or inner.opcode != inner_opcode:
+            continue
+        for y, other in either_way(inner):
+            inner_constant = broadcast_effective_constant(other)
+            if inner_constant is None:
+                continue
+            lower, upper = (bound, other) if x.opcode == "maximum" else (other, bound)
+            least, most = scalar_of(lower.operands[0]), scalar_of(upper.operands[0])
+            if least is None or most is None or not least < most:
+                return False
+            c.replace(x, make.add(x, "clamp", y.shape, [lower, y, upper]))
+            return True
+    return False
+
+
+def handle_clamp(c: Context, clamp: Instruction) -> None:
+    lower, x, upper = clamp.operands
+    if x.opcode == "clamp" and x.operands[0] is lower and x.operands[2] is upper:
+        c.replace_if_compatible(clamp, x)
+
+
+# Selections (`HandleSelect`).
+
+
+_OF_PREDS = {"GT": "or", "GE": "or", "LT": "and", "LE": "and"}
+
+
+def handle_select(c: Context, select: Instruction) -> None:
+    condition, yes, no = select.operands
+    if yes is no and c.replace_if_compatible(select, yes):
+        return
+    if is_all(condition, True) and c.replace_if_compatible(select, yes):
+        return
+    if is_all(condition, False) and c.replace_if_compatible(select, no):
+        return
+    if condition.opcode == "not":
+        c.replace(select, make.add(select, "select", select.shape, [condition.operands[0], no, yes]))
+        return
+    if select.shape.element_type == "pred" and _of_preds(c, select):
+        return
+    _with_update(c, select)
+
+
+def _of_preds(c: Context, select: Instruction) -> bool:
+    condition, yes, no = select.operands
+    if is_all(yes, True) and is_all(no, False):
+        c.replace(select, condition)
+    elif is_all(yes, False) and is_all(no, True):
+        c.replace(select, make.unary(select, "not", condition))
+    elif condition.opcode == "compare" and condition.operands == [yes, no]:
+        direction = str(condition.attributes.raw("direction"))
+        if direction in _OF_PREDS:
+            c.replace(select, make.binary(select, _OF_PREDS[direction], yes, no))
+        else:
+            c.replace(select, no if direction == "EQ" else yes)
+    else:
+        return False
+    return True
+
+
+def _with_update(c: Context, select: Instruction) -> None:
+    """Either an array or the same with a part updated: select only the part."""
+    condition, yes, no = select.operands
+    for update, other in ((no, yes), (yes, no)):
+        if update.opcode != "dynamic-update-slice" or update.operands[0] is not other:
+            continue
+        if len(update.users) != 1 or update.users[0].operands.count(update) != 1:
+            continue
+        part, starts = update.operands[1], update.operands[2:]
+        sizes = part.shape.dimensions
+        new_condition = condition
+        if condition.shape.dimensions:
+            new_condition = make.dynamic_slice(select, condition, starts, sizes)
+            new_condition.shape = part.shape.with_element_type("pred")
+        old = make.dynamic_slice(select, other, starts, sizes)
+        branches = (old, part) if update is no else (part, old)
+        chosen = make.select(select, new_condition, *branches)
+        c.replace(select, make.dynamic_update_slice(select, other, chosen, starts))
+        return

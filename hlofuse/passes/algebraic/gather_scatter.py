@@ -1,0 +1,298 @@
+"""Gathers and scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.graph import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.facts import is_of_parameters
+from hlofuse.passes.common import make
+from hlofuse.passes.common.index_vectors import is_simplified_scatter
+from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.shapes import array, permuted, unmodified_dimensions, with_layout
+
+# What is gathered out of padded dimensions that slices hold whole is padded afterwards.
+
+
+_NUMBERS = (
+    *("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"),
+    *("start_indices_batching_dims", "index_vector_dim", "indices_are_sorted"),
+)
+
+
+def gather_ahead_of_pad(c: Context, gather: Instruction) -> bool:
+    """`HandleGather`: the operand is a pad, or a reshape of one that leaves the padded dimensions alone."""
+    pad, indices = gather.operands
+    reshape = None
+    places = {d: d for d in range(pad.shape.rank)}
+    if pad.opcode == "reshape":
+        reshape, pad = pad, pad.operands[0]
+        if not reshape_is_bitcast(pad.shape, reshape.shape):
+            return False
+        places = dict(unmodified_dimensions(pad.shape, reshape.shape))
+    if pad.opcode != "pad":
+        return False
+    config = pad.attributes["padding"]
+    padded = config.padded
+    if any(d not in places for d in padded):
+        return False
+    results = _whole_dimensions(gather)
+    batches = {} if reshape is not None else _batches_padded_alike(gather, config)
+    if any(places[d] not in results for d in padded):
+        if any(places[d] not in results and d not in batches for d in padded):
+            return False
+        if len(batches) != len(indices.attributes["padding"].padded):
+            return False
+        results |= batches
+        indices = indices.operands[0]
+    source = pad.operands[0]
+    small = {places[d]: source.shape.dimensions[d] for d in padded}
+    if reshape is not None:
+        source = make.derived(gather, "reshape", _resized(reshape.shape, small), [source])
+    windows = [
+        size if d in batches else small.get(d, size)
+        for d, size in enumerate(gather.attributes["slice_sizes"])
+    ]
+    said = {name: text for name in _NUMBERS if (text := gather.attributes.raw(name)) is not None}
+    said["slice_sizes"] = make.numbers(windows)
+    shape = _resized(gather.shape, {results[d]: size for d, size in small.items()})
+    new = make.derived(gather, "gather", shape, [source, indices], **said)
+    around = {results[places[d]]: config[d] for d in padded}
+    dimensions = [around.get(d, PaddingDimension(0, 0)) for d in range(gather.shape.rank)]
+    text = str(PaddingConfig(tuple(dimensions)))
+    return c.replace(gather, make.derived(gather, "pad", gather.shape, [new, pad.operands[1]], padding=text))
+
+
+def _resized(shape: Shape, sizes: dict[int, int]) -> Shape:
+    dimensions = [sizes.get(d, size) for d, size in enumerate(shape.dimensions)]
+    return with_layout(shape.element_type, dimensions, shape.minor_to_major)
+
+
+def _whole_dimensions(gather: Instruction) -> dict[int, int]:
+    """Of the operand's dimensions that every slice holds whole: the dimension of the result
+    (`GetGatherOperandPassthroughDims`)."""
+    said, sizes = gather.attributes, gather.operands[0].shape.dimensions
+    left_out = {*said.get("collapsed_slice_dims", ()), *said.get("operand_batching_dims", ())}
+    kept = [d for d in range(len(sizes)) if d not in left_out]
+    pairs = zip(kept, said["offset_dims"], strict=True)
+    return {d: result for d, result in pairs if said["slice_sizes"][d] == sizes[d]}
+
+
+def _batches_padded_alike(gather: Instruction, config: PaddingConfig) -> dict[int, int]:
+    """Of batch dimensions that the indices have padded as the operand has: the dimension of the result
+    (`CheckPaddedDimsForGatherOfPad`)."""
+    said, indices = gather.attributes, gather.operands[1]
+    if indices.opcode != "pad":
+        return {}
+    offsets: Sequence[int] = said["offset_dims"]
+    free = [d for d in range(gather.shape.rank) if d not in offsets]
+    of_indices = [d for d in range(indices.shape.rank) if d != said["index_vector_dim"]]
+    result_of = dict(zip(of_indices, free, strict=True))
+    theirs, mine = said.get("start_indices_batching_dims", ()), said.get("operand_batching_dims", ())
+    around = indices.attributes["padding"]
+    pairs = zip(mine, theirs, strict=True)
+    return {a: result_of[b] for a, b in pairs if a in config.padded and around[b] == config[a]}
+
+
+# Gathers and scatters.
+
+
+def handle_gather(c: Context, gather: Instruction) -> None:
+    operand, indices = gather.operands
+    if operand.shape.element_count == 0:
+        c.replace(gather, make.scalar_like(gather, 0))
+        return
+    if operand.shape.is_effective_scalar:
+        scalar = operand
+        if operand.shape.dimensions:
+            scalar = make.reshape(operand, array(operand.shape.element_type), operand)
+        c.replace(gather, make.broadcast(scalar, gather.shape, scalar, ()))
+        return
+    said = gather.attributes
+    if (
+        operand.shape.rank == 1
+        and operand.shape.dimensions[0] <= c.options.very_small_gather_size
+        and said.get("index_vector_dim") == indices.shape.rank
+        and len(said.get("collapsed_slice_dims", ())) == 1
+    ):
+        c.replace(gather, _by_selecting(gather))
+        return
+    gather_ahead_of_pad(c, gather)
+
+
+def _by_selecting(gather: Instruction) -> Instruction:
+    operand, indices = gather.operands
+
+    def value(k: int) -> Instruction:
+        one = make.slice_of(gather, operand, [k], [k + 1])
+        scalar = make.reshape(gather, array(operand.shape.element_type), one)
+        return make.broadcast(gather, gather.shape, scalar, ())
+
+    result = value(0)
+    for k in range(operand.shape.dimensions[0]):
+        mask = make.compare(gather, "GE", indices, make.scalar_like(indices, k))
+        mask.shape = gather.shape.with_element_type("pred")
+        result = make.add(gather, "select", gather.shape, [mask, value(k), result])
+    return result
+
+
+def handle_scatter(c: Context, scatter: Instruction) -> None:
+    count = len(scatter.operands) // 2
+    bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
+    if all(u.shape.element_count == 0 for u in updates):
+        if count == 1:
+            c.replace_if_compatible(scatter, bases[0])
+        return
+    indices = scatter.operands[count]
+    if (
+        count == 1
+        and indices.shape.element_count == 0
+        and c.same_shape(scatter.shape, bases[0].shape)
+        and c.same_shape(scatter.shape, updates[0].shape)
+    ):
+        function = scatter.called_computations[0]
+        numbers = make.numbers(range(scatter.shape.rank))
+        new = make.add(
+            scatter,
+            "map",
+            scatter.shape,
+            [bases[0], updates[0]],
+            called=[("to_apply", function)],
+            dimensions=numbers,
+        )
+        c.replace(scatter, new)
+
+
+# A transpose of a scatter is a scatter into the transposed array (`TryFoldTransposeIntoScatter`).
+
+
+def fold_transpose_into_scatter(c: Context, transpose: Instruction) -> bool:
+    """Of one array, as `scatter_simplifier` leaves it, and read by nothing else."""
+    scatter = transpose.operands[0]
+    if not c.options.fold_transpose_into_scatter or scatter.opcode != "scatter" or len(scatter.users) != 1:
+        return False
+    if len(scatter.operands) != 3 or not scatter.shape.dimensions or not is_simplified_scatter(scatter):
+        return False
+    if scatter.attributes.get("input_batching_dims") or scatter.attributes.get(
+        "scatter_indices_batching_dims"
+    ):
+        return False
+    base, indices, update = scatter.operands
+    permutation = transpose.dimensions
+    turned = _transposed(transpose, base, permutation)
+    turned.shape = transpose.shape
+    update = _transposed(transpose, update, (0, *(d + 1 for d in permutation)))
+    place = inverse(permutation)
+    targets = [place[d] for d in scatter.attributes.get("scatter_dims_to_operand_dims", ())]
+    new = clone_of(scatter, [turned, indices, update], "scatter")
+    new.shape = transpose.shape
+    new.attributes = new.attributes.without("sharding", "frontend_attributes").updated(
+        scatter_dims_to_operand_dims=make.numbers(targets)
+    )
+    return c.replace(transpose, computation_of(transpose).add_instruction(new))
+
+
+def _transposed(at: Instruction, operand: Instruction, permutation: tuple[int, ...]) -> Instruction:
+    """`transpose->AddInstruction(CreateTranspose(…))`."""
+    shape = permuted(operand.shape, permutation)
+    return make.derived(at, "transpose", shape, [operand], dimensions=make.numbers(permutation))
+
+
+# A sum with the result of a scatter that adds, made one scatter into the sum (end of `HandleAdd`).
+
+
+_SUMMED_NUMBERS = (
+    "index_vector_dim",
+    "scatter_dims_to_operand_dims",
+    "inserted_window_dims",
+    "update_window_dims",
+    "scatter_indices_batching_dims",
+    "input_batching_dims",
+)
+
+
+def sum_of_scatters(c: Context, add: Instruction) -> None:
+    lhs, rhs = add.operands
+    left, right = _adds_into(lhs), _adds_into(rhs)
+    if left and right:
+        _sum_of_two(c, add, lhs, rhs)
+        return
+    if not left and not right:
+        return
+    scatter, other = (rhs, lhs) if right else (lhs, rhs)
+    base = scatter.operands[0]
+    operands = (other, base) if right else (base, other)
+    scatter.replace_operand(0, make.binary(add, "add", *operands))
+    c.replace(add, scatter)
+
+
+def _adds_into(x: Instruction) -> bool:
+    if x.opcode != "scatter" or len(x.operands) != 3 or len(x.users) != 1:
+        return False
+    if x.users[0].operands.count(x) != 1:
+        return False
+    return is_of_parameters(x.called_computations[0], "add")
+
+
+def _sum_of_two(c: Context, add: Instruction, lhs: Instruction, rhs: Instruction) -> None:
+    """One scatter of both updates where those join, else one into the result of the other."""
+    place = _where_to_join(lhs, rhs)
+    updates = [s.operands[2] for s in (lhs, rhs)]
+    if place is None or sum(u.shape.element_count for u in updates) >= lhs.shape.element_count:
+        return
+    base = make.binary(add, "add", lhs.operands[0], rhs.operands[0])
+    if not _join(lhs, rhs):
+        rhs.replace_operand(0, base)
+        lhs.replace_operand(0, rhs)
+        c.replace(add, lhs)
+        return
+    indices = make.concatenate(add, [lhs.operands[1], rhs.operands[1]], place[0])
+    both = clone_of(lhs, [base, indices, make.concatenate(add, updates, place[1])], "scatter")
+    c.replace(add, computation_of(add).add_instruction(both))
+
+
+def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None:
+    """The one dimension of indices in which the two differ, else the first, and that of the updates."""
+    a, b = lhs.operands[1].shape, rhs.operands[1].shape
+    if a.rank != b.rank:
+        return None
+    window = numbers_of(lhs, "update_window_dims")
+    batching = numbers_of(lhs, "scatter_indices_batching_dims")
+    free = [d for d in range(lhs.operands[2].shape.rank) if d not in window]
+    first: tuple[int, int] | None = None
+    unequal: tuple[int, int] | None = None
+    for d in reversed(range(a.rank)):
+        if d == int(lhs.attributes["index_vector_dim"]):
+            continue
+        pair = (d, free.pop())
+        same = a.dimensions[d] == b.dimensions[d]
+        if d in batching:
+            if not same:
+                return None
+        elif same:
+            first = pair
+        elif unequal is not None:
+            return None
+        else:
+            unequal = pair
+    return unequal or first
+
+
+def _join(lhs: Instruction, rhs: Instruction) -> bool:
+    """Neither says more of its indices, and both are numbered alike."""
+    if any(
+        s.attributes.raw(n) == "true" for s in (lhs, rhs) for n in ("unique_indices", "indices_are_sorted")
+    ):
+        return False
+    if any(lhs.attributes.get(name) != rhs.attributes.get(name) for name in _SUMMED_NUMBERS):
+        return False
+    window = numbers_of(lhs, "update_window_dims")
+    a, b = lhs.operands, rhs.operands
+    return a[1].shape.element_type == b[1].shape.element_type and all(
+        a[2].shape.dimensions[d] == b[2].shape.dimensions[d] for d in window
+    )

@@ -1,0 +1,187 @@
+"""Pads and concatenations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+from hlofuse.ir.graph import Instruction
+from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.slice import is_unstrided
+from hlofuse.passes.common import make
+from hlofuse.passes.common.reading import ranges_of
+from hlofuse.passes.common.shapes import array, ones_moved, without
+
+# Pads and reversals (`HandlePad`, `HandleReverse`).
+
+
+_BINARY = frozenset(
+    "add and atan2 complex divide maximum minimum multiply or power remainder shift-left"
+    " shift-right-arithmetic shift-right-logical subtract xor".split()
+)
+
+
+def handle_pad(c: Context, pad: Instruction) -> None:
+    operand, value = pad.operands
+    config: PaddingConfig = pad.attributes["padding"]
+    if operand.shape.element_count == 0:
+        c.replace(pad, make.broadcast(pad, pad.shape, value, ()))
+        return
+    sizes = operand.shape.dimensions
+    if any(p.interior > 0 and n == 1 for p, n in zip(config, sizes, strict=True)):
+        kept = [replace(p, interior=0) if n == 1 else p for p, n in zip(config, sizes, strict=True)]
+        c.replace(pad, make.pad(pad, pad.shape, operand, value, PaddingConfig(tuple(kept))))
+        return
+    if not any(p.low or p.high for p in config) and c.replace_if_compatible(pad, operand):
+        return
+    if _of_broadcast(c, pad, config):
+        return
+    if c.options.negative_padding_replacement and any(p.low < 0 or p.high < 0 for p in config):
+        _negative(c, pad, config)
+
+
+def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
+    """Pad only the dimensions that need it, then broadcast."""
+    broadcast = pad.operands[0]
+    padded = config.padded
+    if len(padded) == len(config) or broadcast.opcode != "broadcast" or len(broadcast.users) != 1:
+        return False
+    if any(d not in padded for d in broadcast.dimensions):
+        return False
+    element_type = pad.shape.element_type
+    inner = array(element_type, [broadcast.shape.dimensions[d] for d in padded])
+    outer = array(element_type, [pad.shape.dimensions[d] for d in padded])
+    small = make.broadcast(
+        broadcast, inner, broadcast.operands[0], [padded.index(d) for d in broadcast.dimensions]
+    )
+    new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(tuple(config[d] for d in padded)))
+    return c.replace(pad, make.broadcast(pad, pad.shape, new, padded))
+
+
+def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> None:
+    """A pad that adds, then a slice that takes away."""
+    operand = pad.operands[0]
+    grown = PaddingConfig(tuple(PaddingDimension(max(0, p.low), max(0, p.high), p.interior) for p in config))
+    sizes = [
+        n + p.low + p.high + max(0, n - 1) * p.interior
+        for n, p in zip(operand.shape.dimensions, grown, strict=True)
+    ]
+    bigger = make.pad(pad, array(pad.shape.element_type, sizes), operand, pad.operands[1], grown)
+    starts = [max(0, -p.low) for p in config]
+    limits = [n + min(0, p.high) for n, p in zip(sizes, config, strict=True)]
+    c.replace(pad, make.slice_of(pad, bigger, starts, limits))
+
+
+def _reverse(at: Instruction, operand: Instruction, dimensions: list[int]) -> Instruction:
+    return make.add(at, "reverse", operand.shape, [operand], dimensions=make.numbers(dimensions))
+
+
+def handle_reverse(c: Context, x: Instruction) -> None:
+    (inner,) = x.operands
+    dimensions = list(x.dimensions)
+    if all(x.shape.dimensions[d] == 1 for d in dimensions):
+        c.replace(x, inner)
+        return
+    if c.options.layout_sensitive:
+        return
+    if inner.opcode == "reverse":
+        left = sorted(set(dimensions) ^ set(inner.dimensions))
+        source = inner.operands[0]
+        c.replace(x, _reverse(source, source, left) if left else source)
+    elif inner.opcode in _BINARY:
+        for place in (0, 1):
+            scalar = inner.operands[place]
+            if scalar.opcode == "broadcast" and not scalar.operands[0].shape.dimensions:
+                other = inner.operands[1 - place]
+                operands = [_reverse(other, other, dimensions)]
+                operands.insert(place, scalar)
+                c.replace(x, make.add(x, inner.opcode, inner.shape, operands))
+                return
+    elif inner.opcode == "reshape":
+        moved = ones_moved(inner.operands[0].shape, inner.shape)
+        if moved is None or moved[0]:
+            return
+        source = inner.operands[0]
+        kept = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
+        c.replace(x, make.reshape(x, inner.shape, _reverse(source, source, kept)))
+
+
+# Concatenations (`HandleConcatenate`).
+
+
+def handle_concatenate(c: Context, x: Instruction) -> None:
+    operands = x.operands
+    (dimension,) = x.dimensions
+    if len(operands) == 1:
+        c.replace_if_compatible(x, operands[0])
+        return
+    full = [o for o in operands if o.shape.element_count]
+    if len(full) < len(operands):
+        new = operands[0] if not full else full[0] if len(full) == 1 else make.copy_of(x, full)
+        c.replace_if_compatible(x, new)
+        return
+    if c.options.layout_sensitive:
+        return
+    flat: list[Instruction] = []
+    for o in operands:
+        flat += o.operands if o.opcode == "concatenate" and o.dimensions == (dimension,) else [o]
+    if len(flat) != len(operands):
+        c.replace(x, make.concatenate(x, flat, dimension))
+        return
+    joined = _join_slices(operands, dimension)
+    if len(joined) < len(operands):
+        c.replace_if_compatible(x, make.copy_of(x, joined))
+        return
+    if len(operands) == 2:
+        _as_pad(c, x)
+        return
+    if all(o is operands[0] for o in operands) and operands[0].shape.dimensions[dimension] == 1:
+        small = make.reshape(operands[0], without(operands[0].shape, [dimension]), operands[0])
+        rest = [d for d in range(x.shape.rank) if d != dimension]
+        c.replace(x, make.broadcast(small, x.shape, small, rest))
+
+
+def _join_slices(operands: list[Instruction], dimension: int) -> list[Instruction]:
+    """Slices of one array that lie side by side are one slice."""
+    joined = []
+    k = 0
+    while k < len(operands):
+        first = operands[k]
+        k += 1
+        if not is_unstrided(first):
+            joined.append(first)
+            continue
+        ranges = ranges_of(first)
+        end, start = ranges[dimension].limit, k
+        while (
+            k < len(operands) and is_unstrided(operands[k]) and operands[k].operands[0] is first.operands[0]
+        ):
+            other = ranges_of(operands[k])
+            same = all(
+                a.start == b.start
+                for d, (a, b) in enumerate(zip(ranges, other, strict=True))
+                if d != dimension
+            )
+            if other[dimension].start != end or not same:
+                break
+            end = other[dimension].limit
+            k += 1
+        if k > start:
+            limits = [end if d == dimension else r.limit for d, r in enumerate(ranges)]
+            first = make.slice_of(first, first.operands[0], ranges.starts, limits)
+        joined.append(first)
+    return joined
+
+
+def _as_pad(c: Context, x: Instruction) -> None:
+    """Two pieces, one of them a scalar everywhere."""
+    (dimension,) = x.dimensions
+    wide = [o.opcode == "broadcast" and not o.operands[0].shape.dimensions for o in x.operands]
+    if not any(wide):
+        return
+    low = wide[0]
+    value, kept = (x.operands[0], x.operands[1]) if low else (x.operands[1], x.operands[0])
+    size = value.shape.dimensions[dimension]
+    at = PaddingDimension(size, 0) if low else PaddingDimension(0, size)
+    config = [at if d == dimension else PaddingDimension(0, 0) for d in range(x.shape.rank)]
+    c.replace(x, make.pad(x, x.shape, kept, value.operands[0], PaddingConfig(tuple(config))))

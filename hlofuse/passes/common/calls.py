@@ -1,0 +1,159 @@
+"""Clones of computations, and calls that give way to what they call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hlofuse.ir.attributes.metadata import OpMetadata
+from hlofuse.ir.fusing import clone_of, computation_of, module_of
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.removing import move_control_dependencies
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import evaluate
+from hlofuse.passes.common.literals import Value, scalar_of
+
+# Copies of computations, and changing what an instruction calls or what a body is given.
+
+
+def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
+    """A copy in the same module that calls the same computations (`HloComputation::Clone`).
+
+    Instructions are as old among themselves as those of the original, and users stand in the same order.
+    """
+    module = module_of(original)
+    copy = Computation(f"{original.name}.{suffix}")
+    twins: dict[Instruction, Instruction] = {}
+    for i in original.post_order():
+        twin = clone_of(i, [twins[o] for o in i.operands])
+        twin.name = f"{i.name}.{suffix}"
+        twins[i] = twin
+        for predecessor in i.control_predecessors:
+            twins[predecessor].add_control_dependency_to(twin)
+    for i in original:
+        copy.append_parsed(twins[i])
+        twins[i].users[:] = [twins[user] for user in i.users]
+    copy.root = twins[original.root]
+    copy.attributes_text = original.attributes_text
+    return module.add_computation(copy)
+
+
+def set_called(caller: Instruction, called: Sequence[tuple[str, Computation]]) -> None:
+    """`caller` calls these instead (`ReplaceCalledComputations`)."""
+    for _, callee in caller.called:
+        callee.callers.pop(caller, None)
+    caller.called = list(called)
+    for _, callee in called:
+        callee.add_caller(caller)
+
+
+def replace_parameter(computation: Computation, shape: Shape) -> tuple[Instruction, Instruction]:
+    """The old parameter, still read by everything, and a new one of another shape.
+
+    The caller gives the users something else to read and then calls `drop`.
+    """
+    old = computation.parameters[0]
+    new = Instruction(old.name, shape, "parameter", attributes=old.attributes, payload="0")
+    computation.parameters = []
+    computation.add_instruction(new)
+    return old, new
+
+
+def drop(x: Instruction) -> None:
+    """Take out what nobody reads any more, also a parameter that was replaced."""
+    assert x.computation is not None
+    x.computation.remove_instruction(x)
+
+
+# What a call says of its origin, handed on to what is inlined (`PropagateCallMetadata`). Mirrors
+# `PropagateMetadataToInstruction` of `xla/hlo/transforms/propagate_call_metadata.cc`.
+
+
+_LONGEST_NAME = 1024
+_CONTROL_FLOW = ("while", "conditional")
+
+
+def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) -> None:
+    """To `inlined` and to what that runs: the names go behind that of `call`, the frames into its frame."""
+    given = call.attributes.get("metadata")
+    if given is None or not (given.op_name or given.stack_frame_id):
+        return
+    prefix = (given.op_name or "").removesuffix("/")
+    pending = [inlined]
+    for x in pending:
+        if x.opcode in _CONTROL_FLOW:
+            pending += [y for computation in x.called_computations for y in computation]
+        own = x.attributes.get("metadata") or OpMetadata()
+        name = _behind(prefix, own.op_name or "")
+        frame = module.stack_frames.joined(given.stack_frame_id, own.stack_frame_id)
+        if (name, frame) != (own.op_name or "", own.stack_frame_id):
+            metadata = replace(own, op_name=name or None, stack_frame_id=frame)
+            x.attributes = x.attributes.updated(metadata=str(metadata))
+
+
+def _behind(prefix: str, name: str) -> str:
+    inner = name.removeprefix("/").removesuffix("/")
+    if inner.startswith(prefix) or len(prefix) + len(inner) >= _LONGEST_NAME:
+        return name
+    return f"{prefix}/{inner}" if inner else prefix
+
+
+# A body in the place of its call (`xla/service/call_inliner.cc`).
+
+
+def inline(call: Instruction) -> None:
+    """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`)."""
+    computation, body = computation_of(call), call.called_computations[0]
+    module = module_of(computation)
+    clones: dict[Instruction, Instruction] = {}
+    # What nobody reads comes first, however young it is (`HloComputation::Accept`).
+    for inner in body.post_order(starts=[*body.unreachable_roots(), body.root]):
+        if inner.opcode == "parameter":
+            clones[inner] = call.operands[inner.parameter_number]
+            continue
+        clone = computation.add_instruction(clone_of(inner, [clones[o] for o in inner.operands]))
+        clones[inner] = clone
+        hand_on_metadata(call, clone, module)
+        for predecessor in inner.control_predecessors:
+            clones[predecessor].add_control_dependency_to(clone)
+        for predecessor in call.control_predecessors:
+            predecessor.add_control_dependency_to(clone)
+    root = clones[body.root]
+    move_control_dependencies(call, root)
+    call.replace_all_uses_with(root)
+    computation.remove_instruction(call)
+
+
+# Conditionals whose branch is known (`HandleConditional`, `xla/hlo/evaluator/hlo_evaluator.cc`).
+
+
+def chosen_branch(conditional: Instruction) -> int | None:
+    """The number of the branch, the last where there is none of that number; None where it is not known."""
+    index = conditional.operands[0]
+    value = scalar_of(index)
+    if value is None:
+        return None
+    if index.shape.element_type == "pred":
+        return 0 if value else 1
+    last = len(conditional.called_computations) - 1
+    return int(value) if 0 <= value <= last else last
+
+
+def elements_of_choice(conditional: Instruction) -> list[list[Value]]:
+    """The values of each element of the tuple that the chosen branch makes."""
+    branch = chosen_branch(conditional)
+    if branch is None:
+        raise CannotEvaluate
+    given = conditional.operands[1 + branch]
+    root = conditional.called_computations[branch].root
+    if root.opcode != "tuple" or any(o.shape.is_tuple for o in root.operands):
+        raise CannotEvaluate
+    known: dict[Instruction, list[Value]] = {}
+    for parameter in conditional.called_computations[branch].parameters:
+        if parameter.shape.is_array:
+            known[parameter] = evaluate(given)
+        for element in parameter.users:
+            if element.opcode == "get-tuple-element" and element.shape.is_array and given.opcode == "tuple":
+                known[element] = evaluate(given.operands[element.tuple_index])
+    return [evaluate(o, known) for o in root.operands]

@@ -1,0 +1,142 @@
+"""Passes on the graph of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import is_inlined
+from hlofuse.analysis.structural_key import StructuralKeys
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.unfusing import check_growth, most_instructions
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common.calls import clone_computation, inline, set_called
+from hlofuse.passes.dce import HloDCE
+from hlofuse.trace import Recorder
+
+# One caller for every computation (`xla/hlo/transforms/simplifiers/flatten_call_graph.cc`).
+
+
+@dataclass(frozen=True)
+class FlattenCallGraph(Pass):
+    """`flatten-call-graph`; HlofuseError where calls multiply beyond reason."""
+
+    name: ClassVar[str] = "flatten-call-graph"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        most = most_instructions(module)
+        size = sum(len(c) for c in module.computations)
+        changed = False
+        for computation in module.computation_post_order():
+            for k, caller in enumerate(_by_age(computation)):
+                if k == 0 and caller.called_computations.count(computation) <= 1:
+                    continue
+                changed = True
+                fresh = _replace(caller, computation)
+                while fresh:
+                    body = fresh.pop()
+                    size += len(body)
+                    if size > most:
+                        check_growth(module, most)
+                    for inner in body:
+                        fresh += _replace(inner, None)
+        return changed
+
+
+def _by_age(computation: Computation) -> list[Instruction]:
+    """Callers by unique id, of which the order of computations and of instructions in them is left."""
+    module = computation.module
+    assert module is not None
+    place = {c: k for k, c in enumerate(module.computations)}
+    return sorted(
+        computation.callers,
+        key=lambda i: (place.get(i.computation, -1) if i.computation is not None else -1, i.id),
+    )
+
+
+def _replace(caller: Instruction, which: Computation | None) -> list[Computation]:
+    """Copies take the place of what `caller` calls, of `which` or of everything; the copies."""
+    if not caller.called:
+        return []
+    called = []
+    fresh = []
+    for name, callee in caller.called:
+        if which is None or callee is which:
+            callee = clone_computation(callee)
+            fresh.append(callee)
+        called.append((name, callee))
+    set_called(caller, called)
+    return fresh
+
+
+# Calls give way to what they call (`xla/service/call_inliner.cc`).
+
+
+@dataclass(frozen=True)
+class CallInliner(Pass):
+    """`call-inliner`, callees first. HlofuseError where inlining gets out of hand."""
+
+    name: ClassVar[str] = "call-inliner"
+    single_call_site: bool = False
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        most = most_instructions(module)
+        changed = False
+        sites = {c: len(c.callers) for c in module.computations}
+        for computation in module.computation_post_order():
+            for i in computation.post_order() if computation.module is not None else ():
+                if not is_inlined(i):
+                    continue
+                if self.single_call_site and sites.get(i.called_computations[0], 1) != 1:
+                    continue
+                inline(i)
+                changed = True
+            check_growth(module, most)
+        if changed:
+            HloDCE().run(module, recorder)
+        return changed
+
+
+# Calls of equal computations call one (`xla/hlo/transforms/simplifiers/hlo_computation_deduplicator.cc`).
+
+
+_MOST_INSTRUCTIONS = 128
+_MOST_CONSTANT_BYTES = 1024
+_COLLECTIVES = frozenset(
+    """
+    all-gather all-gather-start all-reduce all-reduce-start all-to-all collective-broadcast
+    collective-permute collective-permute-start ragged-all-to-all reduce-scatter
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class HloComputationDeduplicator(Pass):
+    """`computation-deduplicator`, for computations that are small and none of a collective's."""
+
+    name: ClassVar[str] = "computation-deduplicator"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        keys = StructuralKeys()
+        first: dict[Hashable, Computation] = {}
+        instead: dict[Computation, Computation] = {}
+        for computation in module.computation_post_order():
+            if computation.is_entry or len(computation) > _MOST_INSTRUCTIONS:
+                continue
+            if any(caller.opcode in _COLLECTIVES for caller in computation.callers):
+                continue
+            constants = sum(i.shape.byte_size for i in computation if i.opcode == "constant")
+            if constants > _MOST_CONSTANT_BYTES:
+                continue
+            shapes = tuple(p.shape.key for p in computation.parameters)
+            key = (keys.of_computation(computation), shapes, len(computation))
+            found = first.setdefault(key, computation)
+            if found is not computation:
+                instead[computation] = found
+        for twin, found in instead.items():
+            for caller in list(twin.callers):
+                set_called(caller, [(name, found if c is twin else c) for name, c in caller.called])
+            if not twin.callers:
+                module.remove_computation(twin)
+        return bool(instead)

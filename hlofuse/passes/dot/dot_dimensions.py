@@ -1,0 +1,239 @@
+"""Passes that merge, sort and normalize the dimensions of products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, made_dot, new_dot
+from hlofuse.passes.common.make import added, reshaped
+from hlofuse.passes.common.rewriting import expand_each, replaced, visit_module
+from hlofuse.passes.common.shapes import array, without
+from hlofuse.passes.dot.dot_operand import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
+from hlofuse.passes.dot.shape_tracker import ShapeTracker
+from hlofuse.trace import Recorder
+
+# Dots of batch dimensions first, one contracted and one free dimension
+# (`xla/hlo/transforms/expanders/dot_decomposer.cc`).
+
+
+@dataclass(frozen=True)
+class DotDecomposer(Pass):
+    """`dot_decomposer`."""
+
+    name: ClassVar[str] = "dot_decomposer"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        dots = [
+            i
+            for computation in module.non_fusion_computations()
+            for i in computation
+            if i.opcode == "dot"
+            and len(i.operands) == 2
+            and not all(_is_canonical(i, side) for side in (0, 1))
+        ]
+        return expand_each(dots, _canonicalize, recorder)
+
+
+def _is_canonical(dot: Instruction, side: int) -> bool:
+    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
+    free_at_most_one = len(batch) + 2 >= dot.operands[side].shape.rank
+    return len(contracting) == 1 and free_at_most_one and batch == tuple(range(len(batch)))
+
+
+def _canonicalize(dot: Instruction) -> None:
+    batch = range(len(DotDimensions.of(dot).batch(0)))
+    left, left_contracted = _operand(dot, 0)
+    right, right_contracted = _operand(dot, 1)
+    new = new_dot(
+        dot,
+        [left, right],
+        [batch, batch],
+        [[left_contracted], [right_contracted]],
+        dot.shape.element_type,
+        dot,
+    )
+    replace_instruction(dot, make.reshape(dot, dot.shape, new), has_side_effect)
+
+
+def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
+    """Transposed and reshaped, and which dimension is contracted: the last on the left, on the right the
+    first behind the batch."""
+    operand = dot.operands[side]
+    sizes = operand.shape.dimensions
+    batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)
+    free = [d for d in range(len(sizes)) if d not in batch and d not in contracting]
+    order = [*batch, *free, *contracting] if side == 0 else [*batch, *contracting, *free]
+    shuffled = replace(operand.shape, dimensions=tuple(sizes[d] for d in order))
+    transposed = make.transpose(operand, operand, order, shuffled)
+    contracted = math.prod(sizes[d] for d in contracting)
+    rest = math.prod(sizes[d] for d in free)
+    kept = [rest] if rest != 1 else []
+    new = [contracted]
+    # The sizes of the batch are those of the left side, in the order of its own dimensions.
+    left = dot.operands[0].shape.dimensions
+    first = [n for d, n in enumerate(left) if d in DotDimensions.of(dot).batch(0)]
+    shape = [*first, *kept, *new] if side == 0 else [*first, *new, *kept]
+    place = len(batch) + (len(kept) if side == 0 else 0)
+    return make.reshape(transposed, array(operand.shape.element_type, shape), transposed), place
+
+
+# Makes one batch dimension of several (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`).
+
+
+@dataclass(frozen=True)
+class DotDimensionMerger(Pass):
+    """`dot_dimension_merger`: batch dimensions that lie side by side in both operands."""
+
+    name: ClassVar[str] = "dot_dimension_merger"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["dot"], _merge, recorder)
+
+
+def _merge(dot: Instruction) -> bool:
+    dims = DotDimensions.of(dot)
+    count = len(dims.lhs_batch)
+    left, right = dot.operands
+    if count < 2:
+        return False
+    sides = ((left.shape, dims.lhs_batch), (right.shape, dims.rhs_batch))
+    if not all(_side_by_side(shape, batch) for shape, batch in sides):
+        return False
+    lhs_first, rhs_first = dims.lhs_batch[0], dims.rhs_batch[0]
+    merged = DotDimensions(
+        lhs_batch=(lhs_first,),
+        rhs_batch=(rhs_first,),
+        lhs_contracting=_shifted(dims.lhs_contracting, lhs_first, count - 1),
+        rhs_contracting=_shifted(dims.rhs_contracting, rhs_first, count - 1),
+    )
+    new = made_dot(
+        dot,
+        _merged_shape(dot.shape, 0, count),
+        reshaped(left, _merged_shape(left.shape, lhs_first, count)),
+        reshaped(right, _merged_shape(right.shape, rhs_first, count)),
+        merged,
+    )
+    return replaced(dot, added(dot, "reshape", dot.shape, [new], like=dot))
+
+
+def _side_by_side(shape: Shape, batch: Sequence[int]) -> bool:
+    """Consecutive and ascending dimensions, neighbours in memory."""
+    if list(batch) != list(range(batch[0], batch[0] + len(batch))):
+        return False
+    place = inverse(shape.minor_to_major)
+    places = [place[d] for d in batch]
+    return max(places) - min(places) == len(batch) - 1
+
+
+def _shifted(dimensions: Sequence[int], start: int, shift: int) -> tuple[int, ...]:
+    return tuple(d if d < start else d - shift for d in dimensions)
+
+
+def _merged_shape(shape: Shape, first: int, count: int) -> Shape:
+    size = math.prod(shape.dimensions[first : first + count])
+    left = without(shape, range(first + 1, first + count))
+    sizes = list(left.dimensions)
+    sizes[first] = size
+    return replace(left, dimensions=tuple(sizes))
+
+
+# One contracting and one free dimension an operand (`xla/hlo/transforms/dot_dimension_normalizer.cc`).
+
+
+@dataclass(frozen=True)
+class DotDimensionNormalizer(Pass):
+    """`dot_dimension_normalizer`: `free` with the non-contracting dimensions, too."""
+
+    name: ClassVar[str] = "dot_dimension_normalizer"
+    free: bool = True
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["dot"], self._normalize, recorder)
+
+    def _normalize(self, dot: Instruction) -> bool:
+        sides = [DotOperand.of(dot, side) for side in (0, 1)]
+        many = [side for side in sides if self.free and len(side.groups[FREE]) > 1]
+        if len(sides[0].groups[CONTRACTING]) < 2 and not many:
+            return False
+        lhs, left = self._operand(sides[0], dot.operands[0])
+        rhs, right = self._operand(sides[1], dot.operands[1])
+        shape = array(dot.shape.element_type, product_sizes(lhs, rhs))
+        new = made_dot(dot, shape, left, right, dimensions_of(lhs, rhs))
+        if shape.dimensions != dot.shape.dimensions:
+            new = added(dot, "reshape", dot.shape, [new], like=dot)
+        return replaced(dot, new)
+
+    def _operand(self, dims: DotOperand, operand: Instruction) -> tuple[DotOperand, Instruction]:
+        head = operand
+        while head.opcode in ("transpose", "reshape"):
+            head = head.operands[0]
+        tracker = ShapeTracker.between(head, operand)
+        for category in (CONTRACTING, FREE):
+            if category == FREE and not (self.free and len(dims.groups[FREE]) > 1):
+                continue
+            if not dims.is_consecutive(category):
+                permutation = dims.made_consecutive(category)
+                dims = dims.permuted(permutation)
+                tracker.transpose(permutation)
+            dims = dims.collapsed(category)
+            tracker.reshape(dims.sizes)
+        return dims, tracker.chain(head)
+
+
+# Contracting dimensions in order (`xla/backends/gpu/transforms/dot_dimension_sorter.cc`).
+
+
+@dataclass(frozen=True)
+class DotDimensionSorter(Pass):
+    """`dot_dimension_sorter`: where that does not put the other operand's out of order."""
+
+    name: ClassVar[str] = "dot_dimension_sorter"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        found = [
+            x
+            for computation in module.non_fusion_computations()
+            for x in computation
+            if x.opcode == "dot" and _is_unsorted(x)
+        ]
+        return expand_each(found, _sort, recorder)
+
+
+def _is_unsorted(dot: Instruction) -> bool:
+    if any(list(o.shape.minor_to_major) != list(range(o.shape.rank - 1, -1, -1)) for o in dot.operands):
+        return False
+    dims = DotDimensions.of(dot)
+    sides = (dims.lhs_contracting, dims.rhs_contracting)
+    (left, left_unsorted), (right, right_unsorted) = (
+        (_are_neighbours(s), list(s) != sorted(s)) for s in sides
+    )
+    if not sides[0]:
+        return False
+    return (
+        (left and left_unsorted and not right)
+        or (right and right_unsorted and not left)
+        or (left and left_unsorted and right and right_unsorted)
+    )
+
+
+def _are_neighbours(dimensions: Sequence[int]) -> bool:
+    return bool(dimensions) and max(dimensions) - min(dimensions) == len(dimensions) - 1
+
+
+def _sort(dot: Instruction) -> None:
+    dims = DotDimensions.of(dot)
+    key = dims.lhs_contracting if _are_neighbours(dims.lhs_contracting) else dims.rhs_contracting
+    permutation = [d - min(key) for d in key]
+    left, right = (tuple(s[k] for k in permutation) for s in (dims.lhs_contracting, dims.rhs_contracting))
+    new = replace(dims, lhs_contracting=left, rhs_contracting=right)
+    replaced(dot, made_dot(dot, dot.shape, dot.operands[0], dot.operands[1], new))

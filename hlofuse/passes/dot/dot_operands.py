@@ -1,0 +1,92 @@
+"""Passes that widen operands of products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.make import derived
+from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.rewriting import NotRepresentable, replaced, rewrite_each, visit_module
+from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
+
+# Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).
+
+
+@dataclass(frozen=True)
+class GemvRewriter(Pass):
+    """`gemv-rewriter`."""
+
+    name: ClassVar[str] = "gemv-rewriter"
+    layout_sensitive: bool = True
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["dot"], self._widen, recorder)
+
+    def _widen(self, dot: Instruction) -> bool:
+        lhs, rhs = dot.operands
+        of_lhs, of_rhs = _is_matrix(dot, lhs, "lhs"), _is_matrix(dot, rhs, "rhs")
+        vector = rhs if of_lhs else lhs
+        # The matrix keeps its layout; unless bitcasts are made, it has to be the usual one, too.
+        shapes = [i.shape for i in ((vector, dot) if self.layout_sensitive else (lhs, rhs, dot))]
+        if of_lhs == of_rhs or any(s != array(s.element_type, s.dimensions) for s in shapes):
+            return False
+        opcode = "bitcast" if self.layout_sensitive else "reshape"
+        wide = array(vector.shape.element_type, (*vector.shape.dimensions, 1))
+        matrix = make.add(dot, opcode, wide, [vector])
+        sizes = list(dot.shape.dimensions)
+        sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
+        operands = [lhs, matrix] if of_lhs else [matrix, rhs]
+        product = make.copy_of(dot, operands, array(dot.shape.element_type, sizes))
+        return replaced(dot, make.add(dot, opcode, dot.shape, [product]))
+
+
+def _is_matrix(dot: Instruction, operand: Instruction, side: str) -> bool:
+    """Has it a dimension that is neither of the batch nor summed over?"""
+    given = [numbers_of(dot, f"{side}_{kind}_dims") for kind in ("batch", "contracting")]
+    return operand.shape.rank == sum(map(len, given)) + 1
+
+
+# Products of two element types are of the more precise one
+# (`xla/backends/gpu/transforms/dot_operand_converter.cc`).
+
+
+_UNCONVERTED = frozenset({"f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"})
+_FLOATS = {"f16": (16, 11), "bf16": (128, 8), "f32": (128, 24), "f64": (1024, 53)}
+"""Exponent that overflows, and bits of the significand."""
+
+
+@dataclass(frozen=True)
+class DotOperandConverter(Pass):
+    """`operand_converter`, of integers and of floats wider than a byte."""
+
+    name: ClassVar[str] = "operand_converter"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["dot"], _convert, recorder)
+
+
+def _convert(dot: Instruction) -> bool:
+    types = [o.shape.element_type for o in dot.operands[:2]]
+    if types[0] == types[1] or _UNCONVERTED.issuperset(types):
+        return False
+    wider = max(types, key=_precision)
+    narrow = 1 if wider == types[0] else 0
+    operand = dot.operands[narrow]
+    dot.replace_operand(narrow, derived(dot, "convert", operand.shape.with_element_type(wider), [operand]))
+    return True
+
+
+def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:
+    """What `HigherPrecisionType` compares."""
+    is_complex = element_type in COMPLEX_TYPES
+    component = {"c64": "f32", "c128": "f64"}.get(element_type, element_type)
+    if component.startswith("f") and component not in _FLOATS:
+        raise NotRepresentable("a product of a narrow float and another type")
+    overflow, significand = _FLOATS.get(component, (-1, -1))
+    return is_complex, overflow, significand, BIT_WIDTH[component], component.startswith("s")

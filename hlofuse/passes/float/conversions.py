@@ -1,0 +1,176 @@
+"""Passes that move, drop and add conversions between element types."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.fusing import clone_of
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import Value, rounded, values_of
+from hlofuse.passes.common.make import added, derived
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced, rewrite_each
+from hlofuse.trace import Recorder
+
+# Conversions behind what narrows nothing, and ahead of what widens nothing
+# (`xla/hlo/transforms/simplifiers/convert_mover.cc`).
+
+
+_COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
+
+
+@dataclass(frozen=True)
+class ConvertMover(Pass):
+    """`convert-mover`."""
+
+    name: ClassVar[str] = "convert-mover"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            move_down = attempt(_move_down, recorder)
+            for x in computation.post_order():
+                changed |= move_down(x)
+            changed |= _move_up(computation)
+        return changed
+
+
+def _move_down(x: Instruction) -> bool:
+    """op(wider(x)) becomes wider(op(x))."""
+    converts = [o for o in x.operands if o.opcode == "convert" and len(o.users) == 1]
+    constants = [o for o in x.operands if o.opcode == "constant"]
+    if x.opcode not in _COMMUTES or not converts or len(converts) + len(constants) != len(x.operands):
+        return False
+    sources = {o.operands[0].shape.element_type for o in converts}
+    narrow = converts[0].operands[0].shape
+    if len(sources) > 1 or narrow.bit_width >= converts[0].shape.bit_width or _is_packed(narrow.element_type):
+        return False
+    of = narrow.element_type
+    if not all(_is_kept(o, of) for o in constants):
+        return False
+    operands = [o.operands[0] if o.opcode == "convert" else _converted(o, of) for o in x.operands]
+    moved = _again(x, operands, of)
+    return replaced(x, added(x, "convert", x.shape, [moved], like=x))
+
+
+def _move_up(computation: Computation) -> bool:
+    """narrower(op(x)) becomes op(narrower(x))."""
+    changed = False
+    work = deque(reversed(computation.post_order()))
+    while work:
+        convert = work.popleft()
+        if convert.opcode != "convert" or convert.computation is None:
+            continue
+        x, of = convert.operands[0], convert.shape.element_type
+        if len(x.users) != 1 or x.opcode not in _COMMUTES:
+            continue
+        if x.shape.bit_width <= convert.shape.bit_width or _is_packed(of):
+            continue
+        operands = []
+        for operand in x.operands:
+            operands.append(_converted(operand, of))
+            work.appendleft(operands[-1])
+        changed |= replaced(convert, _again(x, operands, of))
+    return changed
+
+
+def _again(x: Instruction, operands: list[Instruction], element_type: str) -> Instruction:
+    new = clone_of(x, operands)
+    new.shape = x.shape.with_element_type(element_type)
+    computation = x.computation
+    assert computation is not None
+    return computation.add_instruction(new)
+
+
+def _converted(x: Instruction, element_type: str) -> Instruction:
+    """`MakeConvertToHlo`."""
+    return derived(x, "convert", x.shape.with_element_type(element_type), [x])
+
+
+def _is_packed(element_type: str) -> bool:
+    return element_type in INTEGER_TYPES and element_type[1:] in ("1", "2", "4")
+
+
+def _is_kept(constant: Instruction, element_type: str) -> bool:
+    """`IsLosslesslyConvertibleTo`."""
+    values = values_of(constant)
+    if values is None:
+        raise NotRepresentable("a constant whose elements are not known")
+    return all(_fits(v, element_type) for v in values)
+
+
+def _fits(value: Value, element_type: str) -> bool:
+    if isinstance(value, complex) or (isinstance(value, float) and math.isnan(value)):
+        raise NotRepresentable("a constant that is complex or not a number")
+    if element_type in FLOATING_TYPES:
+        return rounded(element_type, value) == value
+    if element_type == "pred":
+        return value in (0, 1)
+    if element_type not in INTEGER_TYPES or not math.isfinite(value) or value != int(value):
+        return False
+    width = int(element_type[1:])
+    low, high = (0, 1 << width) if element_type[0] == "u" else (-(1 << (width - 1)), 1 << (width - 1))
+    return low <= value < high
+
+
+# A chain of conversions between floats becomes one
+# (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`).
+
+
+@dataclass(frozen=True)
+class SimplifyFPConversions(Pass):
+    """`simplify-fp-conversions`, in fusions, too; what a narrow step in between rounds off is kept."""
+
+    name: ClassVar[str] = "simplify-fp-conversions"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.computation_post_order():
+            for i in computation.post_order():
+                changed |= i.computation is not None and _shorten(i)
+        return changed
+
+
+def _shorten(convert: Instruction) -> bool:
+    source, length = convert, 0
+    while source.opcode == "convert" and source.shape.element_type in FLOATING_TYPES:
+        source = source.operands[0]
+        length += 1
+    if length < 2:
+        return False
+    if source.shape.element_type == convert.shape.element_type:
+        return replaced(convert, source)
+    return replaced(convert, added(convert, "convert", convert.shape, [source]))
+
+
+# Products and convolutions of narrow floats on wider ones (`xla/service/change_op_data_type.cc`).
+
+
+@dataclass(frozen=True)
+class ChangeOpDataType(Pass):
+    """`change-op-data-type` of products and convolutions whose operands are all of `low`."""
+
+    name: ClassVar[str] = "change-op-data-type"
+    low: str
+    high: str
+    is_skipped: Callable[[Instruction], bool]
+    """Those that a library computes in the narrow type."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["dot", "convolution"], self._widen, recorder)
+
+    def _widen(self, x: Instruction) -> bool:
+        if self.is_skipped(x) or any(o.shape.element_type != self.low for o in x.operands):
+            return False
+        operands = [make.convert(o, o, self.high) for o in x.operands]
+        wide = make.copy_of(x, operands, x.shape.with_element_type(self.high))
+        new = make.convert(wide, wide, x.shape.element_type)
+        return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)

@@ -1,0 +1,114 @@
+"""Passes that make operations calls of kernels of XLA's."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common.make import added
+from hlofuse.passes.common.rewriting import expand_each, replaced, visit_module
+from hlofuse.passes.common.shapes import array
+from hlofuse.passes.sort.topk import is_stable, is_topk_call
+from hlofuse.trace import Recorder
+
+# Triangular systems that cuBLAS solves (`xla/backends/gpu/transforms/triangular_solve_rewriter.cc`).
+
+
+_TARGET = "__cublas$triangularSolve"
+_POINTERS = 2 * 8
+"""Bytes of workspace for each system of a batch."""
+
+
+@dataclass(frozen=True)
+class TriangularSolveRewriter(Pass):
+    """`triangular-solve-rewriter`."""
+
+    name: ClassVar[str] = "triangular-solve-rewriter"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "triangular-solve"]
+        return expand_each(found, _call, recorder)
+
+
+def _call(solve: Instruction) -> None:
+    batch = math.prod(solve.operands[1].shape.dimensions[:-2])
+    workspace = array("s8", [0 if batch == 1 else _POINTERS * batch])
+    said = solve.attributes
+    options = {
+        "left_side": said.raw("left_side") == "true",
+        "lower": said.raw("lower") == "true",
+        "unit_diagonal": said.raw("unit_diagonal") == "true",
+        "transpose_a": said.raw("transpose_a") or "NO_TRANSPOSE",
+    }
+    call = added(
+        solve,
+        "custom-call",
+        Shape.tuple_of([solve.shape, workspace]),
+        solve.operands,
+        like=solve,
+        name="triangular-solve",
+        custom_call_target=f'"{_TARGET}"',
+        backend_config=json.dumps(options, separators=(",", ":")),
+    )
+    replaced(solve, added(call, "get-tuple-element", solve.shape, [call], like=call, index="0"))
+
+
+# Calls for the greatest elements that a kernel of XLA's computes
+# (`xla/backends/gpu/transforms/topk_specializer.cc`).
+
+
+_MOST_OF_ALL = 0.85
+
+
+@dataclass(frozen=True)
+class TopkSpecializer(Pass):
+    """`topk-specializer`, of a CUDA device."""
+
+    name: ClassVar[str] = "topk-specializer"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        def handle(x: Instruction) -> bool:
+            return is_topk_call(x) and _is_computed(x) and replaced(x, _specialized(x))
+
+        return visit_module(module, ["custom-call"], handle, recorder)
+
+
+def _is_computed(call: Instruction) -> bool:
+    """`SmallBufferOptimization`: few of many, in rows of at most one batch dimension."""
+    shape = call.operands[0].shape
+    if shape.element_type not in ("f32", "bf16") or not 1 <= shape.rank <= 2:
+        return False
+    size, wanted = shape.dimensions[-1], call.shape.tuple_shapes[0].dimensions[-1]
+    if wanted >= _MOST_OF_ALL * size:
+        return False
+    rows = shape.dimensions[0] if shape.rank == 2 else 0
+    least, most = (1024, 16) if is_stable(call) else (1, _most_unstable(shape, rows, size))
+    return wanted <= most and size >= least
+
+
+def _most_unstable(shape: Shape, rows: int, size: int) -> int:
+    """How many are selected by RAFT at best."""
+    if shape.element_type == "f32":
+        return 256 if rows >= 64 and size >= 16384 else 128
+    if 64 <= rows <= 128 and 8192 <= size <= 32768:
+        return 64
+    return 256 if rows >= 16 and size >= 65536 else 128
+
+
+def _specialized(call: Instruction) -> Instruction:
+    said = {"custom_call_target": '"__gpu$TopK"', "api_version": "API_VERSION_TYPED_FFI"}
+    config = call.attributes.raw("backend_config")
+    if config is not None:
+        said["backend_config"] = config
+    called = [("called_computations", c) for c in call.called_computations]
+    new = added(call, "custom-call", call.shape, call.operands, called=called, said=said)
+    elements = [
+        added(call, "get-tuple-element", part, [new], index=str(k))
+        for k, part in enumerate(call.shape.tuple_shapes)
+    ]
+    return added(call, "tuple", call.shape, elements)

@@ -1,1 +1,0 @@
-"""How reductions are made such as the emitters of XLA:GPU take."""

@@ -1,0 +1,222 @@
+"""Passes that move constants into loops and what never changes out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import clone_computation, drop, replace_parameter, set_called
+from hlofuse.passes.common.make import elements
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.loop.parts import (
+    all_loops,
+    body_of,
+    carried_unchanged,
+    condition_of,
+    new_loop,
+    replace_loop,
+)
+from hlofuse.passes.loop.trip_count import trip_count
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.trace import Recorder
+
+# Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).
+
+
+@dataclass(frozen=True)
+class WhileLoopConstantSinking(Pass):
+    """`while-loop-constant-sinking`."""
+
+    name: ClassVar[str] = "while-loop-constant-sinking"
+    sink_broadcasts: bool = False
+    only_scalars: bool = False
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        pending: list[Computation] = [module.entry]
+        visited: set[Computation] = set()
+        while pending:
+            computation = pending.pop()
+            if computation in visited:
+                continue
+            visited.add(computation)
+            for i in list(computation):
+                if i.opcode == "while":
+                    changed |= self._sink(i)
+                pending += i.called_computations
+        if changed:
+            _remove_unused_computations(module)
+        return changed
+
+    def _sinks(self, value: Instruction) -> bool:
+        if self.only_scalars and value.shape.dimensions:
+            return False
+        if value.opcode == "broadcast" and self.sink_broadcasts:
+            return value.operands[0].opcode == "constant"
+        return value.opcode == "constant"
+
+    def _sink(self, loop: Instruction) -> bool:
+        init = loop.operands[0]
+        body, condition = body_of(loop), condition_of(loop)
+        if init.opcode != "tuple" or body.root.opcode != "tuple":
+            return False
+        wanted = [g.tuple_index for g in carried_unchanged(body) if self._sinks(init.operands[g.tuple_index])]
+        into_body = [k for k in wanted if len(body.root.operands[k].users) > 1]
+        readers = [u for u in condition.parameters[0].users if u.opcode == "get-tuple-element" and u.users]
+        into_condition = [k for k in wanted if any(r.tuple_index == k for r in readers)]
+        if into_body:
+            body = clone_computation(body, "sunk")
+        if into_condition:
+            condition = clone_computation(condition, "sunk")
+        if not into_body and not into_condition:
+            return False
+        set_called(loop, [("body", body), ("condition", condition)])
+        for k in into_body:
+            element = body.root.operands[k]
+            constant = _copied(init.operands[k], element)
+            for user in list(element.users):
+                for number, operand in enumerate(user.operands):
+                    if operand is element and not (user is body.root and number == k):
+                        user.replace_operand(number, constant)
+        for k in into_condition:
+            for element in list(condition.parameters[0].users):
+                if element.opcode == "get-tuple-element" and element.tuple_index == k and element.users:
+                    element.replace_all_uses_with(_copied(init.operands[k], element))
+                    condition.remove_instruction(element)
+        return True
+
+
+def _remove_unused_computations(module: Module) -> None:
+    """`HloModule::RemoveUnusedComputations`: what nobody reads in the others stays."""
+    reached: set[Computation] = set()
+    pending = [module.entry]
+    while pending:
+        computation = pending.pop()
+        if computation not in reached:
+            reached.add(computation)
+            pending += [callee for i in computation for callee in i.called_computations]
+    for computation in list(module.computations):
+        if computation not in reached:
+            module.remove_computation(computation)
+
+
+def _copied(value: Instruction, at: Instruction) -> Instruction:
+    if value.opcode == "broadcast":
+        return make.broadcast(at, value.shape, _copied(value.operands[0], at), value.dimensions)
+    return make.add(at, "constant", value.shape, payload=value.payload)
+
+
+# What a loop computes anew each time and alike moves out of it
+# (`xla/service/while_loop_invariant_code_motion.cc`).
+
+
+_NOT_ALONE = frozenset("constant reshape bitcast broadcast iota reverse slice transpose tuple".split())
+
+
+@dataclass(frozen=True)
+class WhileLoopInvariantCodeMotion(Pass):
+    """`while-loop-invariant-code-motion`."""
+
+    name: ClassVar[str] = "while-loop-invariant-code-motion"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for loop in all_loops(module):
+            changed |= _hoist(loop)
+        if changed:
+            HloDCE().run(module, recorder)
+            TupleSimplifier().run(module, recorder)
+        return changed
+
+
+def _hoist(loop: Instruction) -> bool:
+    body = body_of(loop)
+    trips = trip_count(loop)
+    if not loop.shape.is_tuple or body.root.opcode != "tuple" or (trips is not None and trips <= 1):
+        return False
+    waiting = {g for g in carried_unchanged(body) if g.shape.is_array}
+    if not waiting or any(i.opcode in ("domain", "custom-call") and _stops(i) for i in body):
+        return False
+    hoisted: dict[Instruction, Instruction] = {}
+    moved: list[Instruction] = []
+    for i in body.post_order():
+        if has_side_effect(i) or i.opcode in ("after-all", "parameter") or i.control_predecessors:
+            continue
+        if i.control_successors or not all(
+            o in hoisted or o in waiting or o.opcode == "constant" for o in i.operands
+        ):
+            continue
+        if i.opcode in _NOT_ALONE or i.attributes.get("custom_call_target") == "Sharding":
+            if i.opcode != "constant":
+                waiting.add(i)
+            continue
+        _copy_out(i, loop, hoisted, waiting)
+        moved.append(i)
+    if not moved:
+        return False
+    _carry(loop, moved, [hoisted[i] for i in moved])
+    return True
+
+
+def _stops(i: Instruction) -> bool:
+    if i.opcode == "domain":
+        return True
+    target = str(i.attributes.get("custom_call_target"))
+    return target in ("SPMDFullToShardShape", "SPMDShardShapeToFull") or target.startswith("annotate_device")
+
+
+def _copy_out(
+    x: Instruction, loop: Instruction, hoisted: dict[Instruction, Instruction], waiting: set[Instruction]
+) -> None:
+    """`CreateLoopInvariantCopy`: `x` and what it needs, beside the loop."""
+    parameter = body_of(loop).parameters[0]
+    stack = [x]
+    while stack:
+        current = stack[-1]
+        missing = [o for o in current.operands if o is not parameter and o not in hoisted]
+        if missing:
+            stack.append(missing[0])
+            continue
+        stack.pop()
+        if current in hoisted:
+            continue
+        operands = [loop.operands[0] if o is parameter else hoisted[o] for o in current.operands]
+        clone = current.clone(operands)
+        clone.attributes = clone.attributes.without("control-predecessors")
+        assert loop.computation is not None
+        hoisted[current] = loop.computation.add_instruction(clone)
+        waiting.discard(current)
+
+
+def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction]) -> None:
+    """The loop carries the values (`MakeInstructionsLiveIn`)."""
+    old_size = len(loop.shape.tuple_shapes)
+    init = loop.operands[0]
+    wide_init = make.tuple_of(init, [*elements(init, range(old_size)), *values])
+    place = {i: k for k, i in enumerate(body_of(loop))}
+    body = clone_computation(body_of(loop), "wide")
+    condition = clone_computation(condition_of(loop), "wide")
+    copies = list(body)
+    twins = [copies[place[i]] for i in moved]
+    _widen(condition, wide_init.shape, old_size)
+    parameter = _widen(body, wide_init.shape, old_size)
+    root = body.root
+    through = elements(parameter, range(old_size, old_size + len(values)))
+    body.root = make.tuple_of(root, [*elements(root, range(old_size)), *through])
+    for k, twin in enumerate(twins):
+        twin.replace_all_uses_with(make.get_tuple_element(parameter, parameter, old_size + k))
+    new = new_loop(loop, wide_init, condition, body)
+    new.attributes = new.attributes.without("backend_config", "frontend_attributes")
+    replace_loop(loop, make.tuple_of(new, elements(new, range(old_size))))
+
+
+def _widen(computation: Computation, shape: Shape, old_size: int) -> Instruction:
+    old, new = replace_parameter(computation, shape)
+    old.replace_all_uses_with(make.tuple_of(new, elements(new, range(old_size))))
+    drop(old)
+    return new

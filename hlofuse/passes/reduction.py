@@ -1,0 +1,219 @@
+"""Passes that make reductions of several steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir.shape import Layout, Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.common.shapes import array, permuted, without
+from hlofuse.trace import Recorder
+
+# Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`).
+
+
+@dataclass(frozen=True)
+class TreeReductionRewriter(Pass):
+    """`tree_reduction_rewriter`."""
+
+    name: ClassVar[str] = "tree_reduction_rewriter"
+    is_skipped: Callable[[Instruction], bool]
+    """Reductions of a library."""
+    window: int = 32
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, ["reduce"], self._split, recorder)
+
+    def _split(self, reduce: Instruction) -> bool:
+        if reduce.shape.is_tuple or self.is_skipped(reduce):
+            return False
+        operand, init = reduce.operands
+        sizes = operand.shape.dimensions
+        if all(sizes[d] <= self.window for d in reduce.dimensions):
+            return False
+        window, left = [], []
+        for d, size in enumerate(sizes):
+            width = min(size, self.window) if d in reduce.dimensions else 1
+            steps = -(-size // width) if width else 0
+            padding = max((steps - 1) * width + width - size, 0)
+            window.append(WindowDimension(width, width, padding // 2, padding - padding // 2))
+            left.append(steps)
+        function = reduce.called_computations[0]
+        first = make.add(
+            reduce,
+            "reduce-window",
+            array(init.shape.element_type, left),
+            [operand, init],
+            called=[("to_apply", function)],
+            window=Window(tuple(window)),
+        )
+        second = make.reduce(reduce, first, init, reduce.dimensions, function)
+        second.shape = reduce.shape
+        return replaced(reduce, second)
+
+
+# Long cumulative sums in blocks (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`).
+
+
+_TRIVIAL = WindowDimension(1)
+
+
+@dataclass(frozen=True)
+class ReduceWindowRewriter(Pass):
+    """`reduce-window-rewriter`."""
+
+    name: ClassVar[str] = "reduce-window-rewriter"
+    base_length: int = 16
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.computations:
+            for x in computation.post_order():
+                if x.opcode != "reduce-window" or not x.shape.is_array:
+                    continue
+                new = self._in_blocks(x)
+                if new is None and x.operands[0].shape.rank == 1:
+                    new = _of_two_dimensions(x)
+                if new is not None:
+                    changed |= replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+        return changed
+
+    def _in_blocks(self, x: Instruction) -> Instruction | None:
+        """`TryOptimizeCumSumOrProd`."""
+        window = _window(x)
+        moved = [k for k, d in enumerate(window) if d != _TRIVIAL]
+        if len(moved) != 1:
+            return None
+        dimension = moved[0]
+        length = x.operands[0].shape.dimensions[dimension]
+        if length <= self.base_length:
+            return None
+        at = window.dimensions[dimension]
+        low, high = at.padding_low, at.padding_high
+        forward = low in (length - 1, length) and high == 0
+        reverse = high in (length - 1, length) and low == 0
+        if at != WindowDimension(length, 1, low, high) or not (forward or reverse):
+            return None
+        return _Scan(x, dimension, length, forward, max(low, high) == length, self.base_length).made()
+
+
+def _window(x: Instruction) -> Window:
+    window = x.attributes["window"]
+    assert isinstance(window, Window)
+    return window
+
+
+def _blocks(shape: Shape, size: int) -> Shape:
+    """With one more dimension, the most major one (`AppendMajorDimension`)."""
+    layout = Layout((*shape.minor_to_major, shape.rank))
+    return Shape(shape.element_type, (*shape.dimensions, size), layout)
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """`RewriteScanAsTreeReduction`."""
+
+    x: Instruction
+    dimension: int
+    length: int
+    forward: bool
+    exclusive: bool
+    base: int
+
+    def made(self) -> Instruction:
+        x, init = self.x, self.x.operands[1]
+        source, permutation = self._transposed()
+        rank, last = source.shape.rank, source.shape.rank - 1
+        padded = -(-self.length // self.base) * self.base
+        if padded != self.length:
+            shape = self._resized(source.shape, last, padded)
+            source = make.pad(x, shape, source, init, self._padding(rank, last, 0, padded - self.length))
+        columns = padded // self.base
+        tiled = _blocks(self._resized(source.shape, last, columns), self.base)
+        within = self._reduce_window(make.reshape(x, tiled, source), tiled, rank, self.base, self.base - 1)
+        total = make.reshape(x, without(tiled, [rank]), self._edge(within, rank))
+        further = self._resized(total.shape, last, columns + 1)
+        before = self._reduce_window(total, further, last, columns, columns)
+        start = 0 if self.forward else 1
+        starts = [start if d == last else 0 for d in range(rank)]
+        limits = [start + columns if d == last else n for d, n in enumerate(further.dimensions)]
+        before = make.slice_of(x, before, starts, limits)
+        before.shape = total.shape
+        before = make.broadcast(x, tiled, before, range(rank))
+        function = x.called_computations[0]
+        every = make.numbers(range(rank + 1))
+        scan = make.add(x, "map", tiled, [within, before], called=[("to_apply", function)], dimensions=every)
+        scan = make.reshape(x, source.shape, scan)
+        if self.dimension != last:
+            scan = make.transpose(x, scan, permutation)
+        if padded != self.length:
+            sizes = [self.length if d == self.dimension else n for d, n in enumerate(x.shape.dimensions)]
+            scan = make.slice_of(x, scan, [0] * rank, sizes)
+            scan.shape = self._resized(x.shape, self.dimension, self.length)
+        if self.exclusive:
+            low, high = (1, 0) if self.forward else (0, 1)
+            scan = make.pad(x, x.shape, scan, init, self._padding(rank, self.dimension, low, high))
+        return scan
+
+    def _transposed(self) -> tuple[Instruction, Sequence[int]]:
+        """The operand with the dimension in the last place."""
+        source = self.x.operands[0]
+        last = source.shape.rank - 1
+        order = list(range(last + 1))
+        if self.dimension == last:
+            return source, order
+        order[self.dimension], order[last] = last, self.dimension
+        return make.transpose(self.x, source, order, permuted(source.shape, order)), order
+
+    def _resized(self, shape: Shape, dimension: int, size: int) -> Shape:
+        sizes = tuple(size if d == dimension else n for d, n in enumerate(shape.dimensions))
+        return Shape(shape.element_type, sizes, Layout(shape.minor_to_major))
+
+    def _padding(self, rank: int, dimension: int, low: int, high: int) -> PaddingConfig:
+        none, some = PaddingDimension(0, 0), PaddingDimension(low, high)
+        return PaddingConfig(tuple(some if d == dimension else none for d in range(rank)))
+
+    def _reduce_window(
+        self, operand: Instruction, shape: Shape, dimension: int, size: int, padding: int
+    ) -> Instruction:
+        low, high = (padding, 0) if self.forward else (0, padding)
+        moved = WindowDimension(size, 1, low, high)
+        window = Window(tuple(moved if d == dimension else _TRIVIAL for d in range(shape.rank)))
+        return make.add(
+            self.x,
+            "reduce-window",
+            shape,
+            [operand, self.x.operands[1]],
+            called=[("to_apply", self.x.called_computations[0])],
+            window=window,
+        )
+
+    def _edge(self, within: Instruction, dimension: int) -> Instruction:
+        """What each block comes to."""
+        sizes = within.shape.dimensions
+        starts, limits = [0] * len(sizes), list(sizes)
+        if self.forward:
+            starts[dimension] = sizes[dimension] - 1
+        else:
+            limits[dimension] = 1
+        edge = make.slice_of(self.x, within, starts, limits)
+        edge.shape = self._resized(within.shape, dimension, 1)
+        return edge
+
+
+def _of_two_dimensions(x: Instruction) -> Instruction:
+    """`Replace1DReduceWindowWithReshape`."""
+    operand, init = x.operands
+    wider = make.reshape(x, _blocks(operand.shape, 1), operand)
+    window = Window((*_window(x).dimensions, _TRIVIAL))
+    called = [("to_apply", x.called_computations[0])]
+    new = make.add(x, "reduce-window", _blocks(x.shape, 1), [wider, init], called=called, window=window)
+    return make.reshape(x, x.shape, new)

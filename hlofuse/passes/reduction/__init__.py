@@ -1,1 +1,0 @@
-"""Passes on reductions, of arrays and of windows."""

@@ -1,0 +1,201 @@
+"""Passes on scatters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.counted_loop import counted_loop
+from hlofuse.passes.common.index_vectors import (
+    flat_indices,
+    in_operand_space,
+    index_vector,
+    is_simplified_scatter,
+    moved,
+    padded,
+    reshaped,
+    scalars,
+    slice_at,
+    with_vectors_last,
+    without_dimensions,
+)
+from hlofuse.passes.common.make import reducer
+from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each
+from hlofuse.passes.common.shapes import array
+from hlofuse.trace import Recorder
+
+# Scatters of indices in two dimensions that insert nothing (`xla/service/scatter_simplifier.cc`).
+
+
+@dataclass(frozen=True)
+class ScatterSimplifier(Pass):
+    """`scatter_simplifier`; a scatter into a scalar is left alone."""
+
+    name: ClassVar[str] = "scatter_simplifier"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["scatter"], _handle, recorder)
+
+
+def _handle(x: Instruction) -> bool:
+    return (
+        bool(x.operands[0].shape.dimensions)
+        and not is_simplified_scatter(x)
+        and replace_instruction(x, _simplified(x), has_side_effect, relay_control_dependencies=True)
+    )
+
+
+def _simplified(scatter: Instruction) -> Instruction:
+    count = len(scatter.operands) // 2
+    bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
+    if scatter.attributes.get("input_batching_dims"):
+        raise NotRepresentable("a scatter with batch dimensions")
+    indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
+    said = {
+        name: "true"
+        for name in ("indices_are_sorted", "unique_indices")
+        if scatter.attributes.raw(name) == "true"
+    }
+    return make.add(
+        scatter,
+        "scatter",
+        bases[0].shape if count == 1 else Shape.tuple_of([b.shape for b in bases]),
+        [*bases, indices, *(_flat(scatter, u) for u in updates)],
+        called=[("to_apply", scatter.called_computations[0])],
+        update_window_dims=make.numbers(range(1, bases[0].shape.rank + 1)),
+        inserted_window_dims="{}",
+        scatter_dims_to_operand_dims=make.numbers(numbers_of(scatter, "scatter_dims_to_operand_dims")),
+        index_vector_dim=1,
+        kept=said,
+    )
+
+
+def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
+    """One update below the other, each with all dimensions of the result (`FlattenAndTransposeUpdates`)."""
+    window = numbers_of(scatter, "update_window_dims")
+    outer = [d for d in range(updates.shape.rank) if d not in window]
+    updates = moved(updates, [*outer, *window])
+    sizes = list(updates.shape.dimensions)
+    if len(outer) > 1:
+        first = 1
+        for n in sizes[: len(outer)]:
+            first *= n
+        updates = reshaped(updates, [first, *sizes[len(outer) :]])
+    elif not outer:
+        updates = reshaped(updates, [1, *sizes])
+    inserted = numbers_of(scatter, "inserted_window_dims")
+    if inserted:
+        sizes = list(updates.shape.dimensions)
+        for d in inserted:
+            sizes.insert(d + 1, 1)
+        updates = reshaped(updates, sizes)
+    return updates
+
+
+# Scatters of a single update become a loop of one iteration (`xla/service/scatter_expander.cc`).
+
+
+@dataclass(frozen=True)
+class ScatterExpander(Pass):
+    """`scatter_expander` of simple scatters (`kEliminateSimpleScatters`) into one array, with no batch."""
+
+    name: ClassVar[str] = "scatter_expander"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        def handle(x: Instruction) -> bool:
+            return _is_simple(x) and replace_instruction(
+                x, _expanded(x), has_side_effect, relay_control_dependencies=True
+            )
+
+        return rewrite_each(module, ["scatter"], handle, recorder)
+
+
+def _is_simple(scatter: Instruction) -> bool:
+    if len(scatter.operands) != 3 or numbers_of(scatter, "input_batching_dims"):
+        return False
+    indices = scatter.operands[1].shape.dimensions
+    vector = int(scatter.attributes["index_vector_dim"])
+    return math.prod(n for d, n in enumerate(indices) if d != vector) == 1 and bool(scatter.shape.dimensions)
+
+
+def _expanded(scatter: Instruction) -> Instruction:
+    base, indices, updates = scatter.operands
+    if updates.shape.element_count == 0:
+        return base
+    state = [base, _indices(scatter, indices), _updates(scatter, updates)]
+
+    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+        return _body(scatter, number, *state)
+
+    return counted_loop(scatter, 1, state, body)[0]
+
+
+def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
+    """One index vector below the other; scalars where it has one number (`CanonicalizeScatterIndices`)."""
+    vector, rank = int(scatter.attributes["index_vector_dim"]), indices.shape.rank
+    last = with_vectors_last(indices, vector)
+    inner = 0 if vector == rank else 1
+    if vector == rank - 1 and indices.shape.dimensions[-1] == 1:
+        inner = 0
+        reshaped(indices, indices.shape.dimensions[:-1])  # XLA makes this, too, and does not use it
+    sizes = last.shape.dimensions
+    if rank == inner:
+        return reshaped(last, [1, *sizes])
+    return reshaped(last, [math.prod(sizes[: rank - inner]), *sizes[rank - inner :]])
+
+
+def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
+    """One update below the other (`PermuteScatterAndWindowDims`, `AdjustScatterDims`)."""
+    window = numbers_of(scatter, "update_window_dims")
+    outer = [d for d in range(updates.shape.rank) if d not in window]
+    moved = make.transpose(updates, updates, [*outer, *window])
+    indices = scatter.operands[1].shape.rank
+    count = indices - (int(scatter.attributes["index_vector_dim"]) < indices)
+    sizes = moved.shape.dimensions
+    return reshaped(moved, [1, *sizes] if count == 0 else [math.prod(sizes[:count]), *sizes[count:]])
+
+
+def _body(
+    scatter: Instruction, number: Instruction, base: Instruction, indices: Instruction, updates: Instruction
+) -> list[Instruction]:
+    """`ScatterLoopBody`."""
+    place = make.broadcast(number, array("s32", [1]), number, ())
+    index = index_vector(indices, place)
+    start = in_operand_space(index, base.shape.rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
+    update = slice_at(updates, padded(place, updates.shape.rank - 1), [1, *updates.shape.dimensions[1:]])
+    part = without_dimensions(update, [0])
+    sizes = list(part.shape.dimensions)
+    for d in sorted(numbers_of(scatter, "inserted_window_dims")):
+        sizes.insert(d, 1)
+    part = reshaped(part, sizes)
+    old = slice_at(base, start, sizes)
+    valid = _validity(base, start, sizes)
+    function = scatter.called_computations[0]
+    called = [("to_apply", function)]
+    numbers = make.numbers(range(len(sizes)))
+    new = make.add(part, "map", part.shape, [old, part], called=called, dimensions=numbers)
+    chosen = make.select(part, valid, new, old)
+    return [make.dynamic_update_slice(part, base, chosen, scalars(start)), indices, updates]
+
+
+def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instruction:
+    """`CheckIndexValidity`: an update that does not fit is not made."""
+    zero = make.scalar(start, start.shape.element_type, 0)
+    zeros = make.broadcast(start, start.shape, zero, ())
+    above = make.compare(start, "LE", zeros, start)
+    room = [n - size for n, size in zip(base.shape.dimensions, sizes, strict=True)]
+    most = make.constant(start, start.shape, room)
+    inside = make.binary(start, "and", above, make.compare(start, "GE", most, start))
+    true = make.scalar(start, "pred", True)
+    all_of = make.reduce(
+        start, inside, true, [0], reducer(start, "and.reduce_sub_computation", "and", "pred")
+    )
+    return make.broadcast(start, array("pred", sizes), all_of, ())
