@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TypeAlias
 
-from hlofuse.cost.gpu import DeviceDescription, load_device
+from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.ir.module import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.trace.priority_record import IneligibleStep, PriorityStep, RecordedStep, read_priority_record

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.cost.gpu import KernelModel
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.instruction import Instruction
 from hlofuse.ir.module import Module

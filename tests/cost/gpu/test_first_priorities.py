@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.cost.gpu import KernelModel, load_device
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.module import Module
 from hlofuse.trace.priority_record import PriorityStep
 
