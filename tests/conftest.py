@@ -54,12 +54,9 @@ def deviceless(samples: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """`golden("explain/softmax.txt", text)`: equal to the file kept in tests/golden, or written there.
+    """`golden("explain/softmax.txt", text)`: equal to the file kept in tests/golden, or written there."""
 
-    A whole path is a file kept elsewhere.
-    """
-
-    def check(name: str | Path, text: str) -> None:
+    def check(name: str, text: str) -> None:
         path = GOLDEN / name
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,9 @@ def read_cases(path: Path) -> list[Case]:
             assert name not in cases, f"{path}: {name} is there twice"
             case = cases[name] = Case(path, name, options, text)
         else:
-            case.sections.update({(word, label): text for label in labels or [""]})
+            new = {(word, label): text for label in labels or [""]}
+            assert not new.keys() & case.sections.keys(), f"{path}: {case.name} has two {word} {labels}"
+            case.sections.update(new)
     return list(cases.values())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from hlofuse.ir.graph import Instruction, Module
@@ -36,4 +35,4 @@ class Run(Protocol):
 class Golden(Protocol):
     """Compares with a golden file."""
 
-    def __call__(self, name: str | Path, text: str) -> None: ...
+    def __call__(self, name: str, text: str) -> None: ...
