@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options_with
+from hlofuse.cli.common.output import emit, rendered
+from hlofuse.cli.common.progress import progress_bar, spinner
+from hlofuse.cli.common.side_by_side import picture_if_possible, picture_of, read_both, times_on
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
@@ -68,11 +72,8 @@ def command(
 
     Exit status 0: the same, 1: different, 2: trouble.
     """
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.side_by_side import read_both, times_on
     from hlofuse.diff import diff
     from hlofuse.diff.report.headline import is_fused
-    from hlofuse.ir import HlofuseError
 
     form = form or _by_suffix(output)
     times = times_on(device, device_after)
@@ -106,7 +107,6 @@ def _report(
     chosen: tuple[str, ...],
     times: Times | None,
 ) -> None:
-    from hlofuse.cli.common.output import emit, rendered
     from hlofuse.diff.report.summary import summarize
 
     if form == "json":
@@ -114,11 +114,8 @@ def _report(
 
         text = to_json(found, times)
     elif form == "svg":
-        from hlofuse.cli.common.side_by_side import picture_of
-
         text = picture_of(found)
     elif form == "html":
-        from hlofuse.cli.common.side_by_side import picture_if_possible
         from hlofuse.diff.report.html import to_html
 
         picture = picture_if_possible(found)
@@ -147,14 +144,11 @@ def _many(
     metadata: bool,
     times: Times | None,
 ) -> int:
-    from hlofuse.cli.common.output import emit, rendered
-    from hlofuse.cli.common.progress import progress_bar
     from hlofuse.diff.batch import diff_many
     from hlofuse.diff.report import batch
     from hlofuse.diff.report.batch_html import to_html
     from hlofuse.inputs import load
     from hlofuse.inputs.many import modules_at
-    from hlofuse.ir import HlofuseError
 
     if form == "svg":
         raise HlofuseError("a picture is of two modules: --module NAME picks one from the directories")

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.cli.common.at_fusion import say
 from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import ReplayRequest, Subject, replay_options
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from hlofuse.plot.figure import Plot
@@ -34,9 +38,6 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
     Times are by XLA's own model, on GPU targets; elsewhere bytes stand for them.
     """
-    from hlofuse.cli.common.at_fusion import say
-    from hlofuse.cli.common.output import write_file
-    from hlofuse.cli.common.progress import spinner
     from hlofuse.render import format_of
     from hlofuse.render.engine import require_engine
 
@@ -55,7 +56,6 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
 def _plot(subject: Subject, kind: str) -> Plot:
     from hlofuse.account import KernelTimes
-    from hlofuse.ir import HlofuseError
     from hlofuse.reports.difference.phrases import warning_line
     from hlofuse.reports.stages.unoptimized import BRIEF
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
+from hlofuse.cli.common.at_fusion import say
 from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.output import emit, write_file
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.format.escape import printable
 
 _PATH = click.Path(path_type=Path)
 
@@ -35,9 +38,6 @@ def command(
     Of a module before optimizations it is approximate, and the file says so in its first line. One that is
     fused already is refused.
     """
-    from hlofuse.cli.common.at_fusion import say
-    from hlofuse.cli.common.output import emit, write_file
-    from hlofuse.format.escape import printable
     from hlofuse.ir.text.printer import print_module
     from hlofuse.trace.jsonl import to_jsonl
 

@@ -9,6 +9,7 @@ import click
 
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayRequest, replay_options
+from hlofuse.cli.common.reporting import report
 
 if TYPE_CHECKING:
     from hlofuse.ir.module import Module
@@ -36,7 +37,6 @@ def command(
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
     --enable, --rules or --passes it is the module that those passes leave.
     """
-    from hlofuse.cli.common.reporting import report
     from hlofuse.reports.stats import statistics
     from hlofuse.reports.stats.json import statistics_json
     from hlofuse.reports.stats.markdown import statistics_markdown

@@ -8,8 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.cli.common.at_fusion import say
+from hlofuse.cli.common.at_fusion import at_fusion, say
 from hlofuse.cli.common.replaying import ReplayRequest, Supposed
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import TARGETS
 
 if TYPE_CHECKING:
     from hlofuse.inputs import DumpedModule
@@ -75,7 +77,6 @@ def _modules(request: ReplayRequest, context: _Context) -> Iterator[Measured]:
 def _file_of(module: DumpedModule, request: ReplayRequest) -> Path | None:
     """The finished module, of a dump without the stages that a replay takes; None where those are there."""
     from hlofuse.inputs import choose_target
-    from hlofuse.ir.errors import HlofuseError
 
     folder = Path(request.input)
     target = request.target or choose_target(folder, module.label, device=request.device is not None).name
@@ -89,7 +90,6 @@ def _file_of(module: DumpedModule, request: ReplayRequest) -> Path | None:
 
 def _supposed(profile: Profile | None) -> Supposed | None:
     from hlofuse.cost.gpu.device import device_names
-    from hlofuse.pipelines import TARGETS
 
     if profile is None or profile.target not in TARGETS or profile.device not in (None, *device_names()):
         return None
@@ -97,7 +97,6 @@ def _supposed(profile: Profile | None) -> Supposed | None:
 
 
 def _one(request: ReplayRequest, name: str | None, context: _Context) -> Measured:
-    from hlofuse.cli.common.at_fusion import at_fusion
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
