@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,8 +227,6 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
 
 
 def _moved(module: Any, out: Path) -> Any:
-    from dataclasses import replace
-
     return replace(module, folder=out / module.name)
 
 

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hlofuse.cli.common.progress import spinner
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
+from hlofuse.ir.errors import HlofuseError
+
 if TYPE_CHECKING:
     from hlofuse.capture.model import Capture, Destination
 
@@ -153,9 +158,6 @@ def _compiled(
 ) -> Capture:
     from hlofuse.capture.arguments import parse_arguments
     from hlofuse.capture.capturing import capture_function, capture_modules, module_names
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.format.escape import printable
-    from hlofuse.ir.errors import HlofuseError
 
     where, colon, name = program.rpartition(":")
     ending = f"{destination.target}-{destination.device}" if destination.device else destination.target
@@ -210,9 +212,6 @@ def _followers(context: click.Context, names: list[str], target: str | None) -> 
 
 
 def _report(captured: Capture) -> None:
-    from hlofuse.format.escape import printable
-    from hlofuse.format.units import plural
-
     versions = ", ".join(f"{k} {v}" for k, v in captured.versions.items())
     where = printable(str(captured.folder))
     words = [f"{plural(len(captured.modules), 'module')} for {captured.target} in {where}"]

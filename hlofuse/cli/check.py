@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse import __version__
+from hlofuse.cli.common.measuring import has_several, measure_all
 from hlofuse.cli.common.options import report_options_with
+from hlofuse.cli.common.output import emit, rendered, write_file
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from hlofuse.reports.check import Check
@@ -77,12 +84,8 @@ def command(
 
     Exit status 0: as it should be, 1: something broke, 2: trouble.
     """
-    from dataclasses import replace
 
-    from hlofuse.cli.common.measuring import has_several, measure_all
-    from hlofuse.cli.common.output import emit, write_file
     from hlofuse.cli.common.replaying import warn
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.check import Baseline, check_modules, read_baseline
     from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
 
@@ -137,9 +140,6 @@ def _nothing_there(baseline: Path) -> bool:
 
 
 def _more_reports(words: tuple[str, ...]) -> list[tuple[str, Path]]:
-    from hlofuse.format.escape import printable
-    from hlofuse.ir.errors import HlofuseError
-
     found = []
     for word in words:
         form, _, file = word.partition("=")
@@ -152,14 +152,11 @@ def _more_reports(words: tuple[str, ...]) -> list[tuple[str, Path]]:
 
 
 def _written(check: Check, form: str, color: str, output: Path | None, root: Path) -> str:
-    from json import dumps
-
     if form == "json":
         from hlofuse.reports.check.json import check_json
 
         return dumps(check_json(check), indent=2)
     if form == "sarif":
-        from hlofuse import __version__
         from hlofuse.reports.check.sarif import check_sarif
 
         return dumps(check_sarif(check, __version__), indent=2)
@@ -175,7 +172,6 @@ def _written(check: Check, form: str, color: str, output: Path | None, root: Pat
         from hlofuse.reports.check.markdown import check_markdown
 
         return check_markdown(check)
-    from hlofuse.cli.common.output import rendered
     from hlofuse.reports.check.text import print_check
 
     return rendered(lambda console: print_check(check, console), color, output)

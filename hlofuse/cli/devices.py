@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common.options import report_options
+from hlofuse.cli.common.reporting import report
+from hlofuse.cost.gpu.device import XLAS_OWN, device_names, load_device
+from hlofuse.cost.gpu.device_numbers import DeviceError
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,11 +29,6 @@ def command(name: str | None, form: str, color: str, output: Path | None) -> int
     A file is a TOML file like the ones shipped, or the text proto that XLA reads with
     --xla_gpu_target_config_filename. Single numbers are changed with --set NAME=VALUE.
     """
-    from hlofuse.cli.common.reporting import report
-    from hlofuse.cost.gpu.device import device_names, load_device
-    from hlofuse.cost.gpu.device_numbers import DeviceError
-    from hlofuse.ir.errors import HlofuseError
-
     try:
         devices = {n: load_device(n) for n in ([name] if name is not None else device_names())}
     except DeviceError as error:
@@ -48,8 +48,6 @@ def command(name: str | None, form: str, color: str, output: Path | None) -> int
 
 
 def _numbers(device: DeviceDescription) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return asdict(device)
 
 
@@ -81,8 +79,6 @@ def _print(devices: dict[str, DeviceDescription], console: Console) -> None:
 
 def _other_origins(devices: dict[str, DeviceDescription]) -> list[str]:
     """Whose numbers are not XLA's own."""
-    from hlofuse.cost.gpu.device import XLAS_OWN
-
     return [f"{name}: {d.origin}, not {XLAS_OWN}" for name, d in devices.items() if d.origin != XLAS_OWN]
 
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options_with
+from hlofuse.cli.common.output import emit, rendered
+from hlofuse.cli.common.progress import progress_bar, spinner
+from hlofuse.cli.common.side_by_side import picture_if_possible, picture_of, read_both, times_on
 
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
@@ -68,8 +71,6 @@ def command(
 
     Exit status 0: the same, 1: different, 2: trouble.
     """
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.side_by_side import read_both, times_on
     from hlofuse.diff import diff
     from hlofuse.ir import HlofuseError
     from hlofuse.reports.diff.phrases import is_fused
@@ -106,7 +107,6 @@ def _report(
     chosen: tuple[str, ...],
     times: Times | None,
 ) -> None:
-    from hlofuse.cli.common.output import emit, rendered
     from hlofuse.reports.diff.model import summarize
 
     if form == "json":
@@ -114,11 +114,8 @@ def _report(
 
         text = to_json(found, times)
     elif form == "svg":
-        from hlofuse.cli.common.side_by_side import picture_of
-
         text = picture_of(found)
     elif form == "html":
-        from hlofuse.cli.common.side_by_side import picture_if_possible
         from hlofuse.reports.diff.html import to_html
 
         picture = picture_if_possible(found)
@@ -147,8 +144,6 @@ def _many(
     metadata: bool,
     times: Times | None,
 ) -> int:
-    from hlofuse.cli.common.output import emit, rendered
-    from hlofuse.cli.common.progress import progress_bar
     from hlofuse.diff.batch import diff_many
     from hlofuse.inputs import load
     from hlofuse.inputs.many import modules_at

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from hlofuse.cli.common.progress import spinner
+from hlofuse.cli.common.reporting import report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,10 +29,7 @@ def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, A
         return True
     if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
-    from dataclasses import replace
 
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.reporting import report
     from hlofuse.reports.fused.boundaries import explain_fused
     from hlofuse.reports.fused.json import fused_json
     from hlofuse.reports.fused.markdown import fused_markdown
@@ -67,8 +68,6 @@ def _explain_tpu(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, An
             return False
     elif not any(name in files[0].name for name in TPU_PIPELINES):
         return False
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.reporting import report
     from hlofuse.inputs import load
     from hlofuse.reports.tpu.json import tpu_json
     from hlofuse.reports.tpu.markdown import tpu_markdown

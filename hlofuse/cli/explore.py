@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.output import emit
+from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
+from hlofuse.format.escape import printable
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
@@ -30,8 +33,6 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
     XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
-    from hlofuse.cli.common.output import emit
-    from hlofuse.cli.common.progress import progress_bar, spinner
     from hlofuse.explorer import page_html, page_of, passes_of, reel_of
 
     asked = ReplayOptions(input=input, **request)
@@ -50,9 +51,6 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
 
 def _side_by_side(asked: ReplayOptions, observed: Observed, other: str | None) -> dict[str, Observed]:
     """The replays of the page, each under what tells it from the others."""
-
-    from hlofuse.format.escape import printable
-
     if other is not None:
         second = asked.on_device(observed, other)
         return {

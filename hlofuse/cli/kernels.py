@@ -9,6 +9,8 @@ import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.cli.common.reporting import report
+from hlofuse.pipelines import device_of
 
 if TYPE_CHECKING:
     from hlofuse.replay import Replay
@@ -42,7 +44,6 @@ def command(
     A module from before fusion is replayed first; one that is fused already, or optimised to the end, is
     taken as it is.
     """
-    from hlofuse.cli.common.reporting import report
     from hlofuse.reports.kernels.json import selection_json
     from hlofuse.reports.kernels.markdown import selection_markdown
     from hlofuse.reports.kernels.text import print_selection
@@ -67,7 +68,6 @@ def command(
 
 def _selection(asked: ReplayOptions) -> tuple[KernelSelection, Difference | None, Replay | None]:
     from hlofuse.inputs.stage import stage_of
-    from hlofuse.pipelines import device_of
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
 

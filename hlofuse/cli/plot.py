@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options, warn
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
     Times are by XLA's own model, on GPU targets; elsewhere bytes stand for them.
     """
-    from hlofuse.cli.common.output import write_file
-    from hlofuse.cli.common.progress import spinner
     from hlofuse.render import format_of
     from hlofuse.render.engine import require_engine
 

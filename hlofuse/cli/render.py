@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from hlofuse.cli.common.options import input_argument
+from hlofuse.cli.common.output import emit, write_file
+from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
+from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
+from hlofuse.cli.render_atlas import is_directory, write_atlas
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
@@ -94,10 +99,6 @@ def command(
 
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
-    from hlofuse.cli.common.output import emit, write_file
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.render_atlas import is_directory, write_atlas
-    from hlofuse.ir import HlofuseError
     from hlofuse.render import ModulePair, Options, format_of, render
     from hlofuse.render.engine import require_engine
     from hlofuse.replay import Replay
@@ -178,10 +179,7 @@ def _replayed(asked: ReplayOptions, view: str | None) -> _Drawn:
 
 def _pair(asked: ReplayOptions, after: str, view: str | None) -> _Drawn:
     """Two modules as they are, and what of the one is what of the other."""
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
     from hlofuse.diff import diff
-    from hlofuse.ir import HlofuseError
 
     given = [flag for flag in asked.input_words[1:] if flag.startswith("--") and flag != "--module"]
     if given:

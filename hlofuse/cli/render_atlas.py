@@ -7,6 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.progress import progress_bar
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,10 +29,6 @@ def write_atlas(
     folder: Path, subject: Module | Replay, view: str | None, options: Options, caption: Sequence[str]
 ) -> None:
     """Draw everything, then write it: the overview last, so that what it leads to is there."""
-    from hlofuse.cli.common.output import write_file
-    from hlofuse.cli.common.progress import progress_bar
-    from hlofuse.format.escape import printable
-    from hlofuse.ir import HlofuseError
     from hlofuse.render import Drawing
     from hlofuse.render.atlas import INDEX, atlas
 

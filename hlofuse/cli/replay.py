@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.output import emit, write_file
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
+from hlofuse.format.escape import printable
 
 _PATH = click.Path(path_type=Path)
 
@@ -35,8 +37,6 @@ def command(
     Of a module before optimizations it is approximate, and the file says so in its first line. One that is
     fused already is refused.
     """
-    from hlofuse.cli.common.output import emit, write_file
-    from hlofuse.format.escape import printable
     from hlofuse.ir.text.printer import print_module
     from hlofuse.replay import ModuleTexts
     from hlofuse.trace.events import to_jsonl

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hlofuse.cli.common.options import report_options
+from hlofuse.cli.common.output import emit, rendered
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.pages import (
+    FAMILIES,
+    by_family,
+    family_of,
+    family_title,
+    index_markdown,
+    rule_markdown,
+    rules_json,
+    sections,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,10 +39,6 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
     CODE is a rule's code (CPU012) or its letters (CPU) for a family. Rules that installed packages register
     are listed as well; they take part in a replay only with --rules.
     """
-    from hlofuse.cli.common.output import emit, rendered
-    from hlofuse.rules.catalogue import catalogue
-    from hlofuse.rules.pages import index_markdown, rule_markdown, rules_json
-
     known = catalogue()
     if not codes or not all(_is_xlas(code, known) for code in codes):
         known = {**known, **_outside_rules()}
@@ -35,8 +46,6 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
     # A page each for codes that were named, a list for families and for everything.
     pages = bool(codes) and all(c.upper() in known for c in codes)
     if form == "json":
-        import json
-
         emit(json.dumps(rules_json(wanted), indent=2, ensure_ascii=False), output)
     elif form == "markdown":
         emit("\n".join(map(rule_markdown, wanted)) if pages else index_markdown(wanted, "#{code}"), output)
@@ -47,14 +56,11 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
 
 
 def _is_xlas(word: str, known: dict[str, Rule]) -> bool:
-    from hlofuse.rules.pages import FAMILIES
-
     return word.upper() in known or word.upper() in FAMILIES
 
 
 def _outside_rules() -> dict[str, Rule]:
     """Of every package that can be used; of the others a warning tells."""
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.plugins.installed import installed_names, load_package
 
     found: dict[str, Rule] = {}
@@ -70,10 +76,7 @@ def _outside_rules() -> dict[str, Rule]:
 
 
 def _wanted(codes: tuple[str, ...], known: dict[str, Rule]) -> list[Rule]:
-    from hlofuse.format.escape import printable
     from hlofuse.inputs.suggest import did_you_mean
-    from hlofuse.ir.errors import HlofuseError
-    from hlofuse.rules.pages import family_of
 
     families: dict[str, list[Rule]] = {}
     for code, rule in known.items():
@@ -94,9 +97,6 @@ def _print_list(rules: list[Rule], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from hlofuse.format.escape import printable
-    from hlofuse.rules.pages import by_family, family_title
-
     for letters, found in by_family(rules).items():
         console.print(Text(f"{letters}  {printable(family_title(found[0]))}", style="bold"))
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -114,9 +114,6 @@ def _print_list(rules: list[Rule], console: Console) -> None:
 def _print_pages(rules: list[Rule], console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
-
-    from hlofuse.format.escape import printable
-    from hlofuse.rules.pages import sections
 
     for number, rule in enumerate(rules):
         if number:

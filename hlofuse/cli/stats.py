@@ -9,6 +9,7 @@ import click
 
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.cli.common.reporting import report
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
@@ -37,10 +38,9 @@ def command(
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
     --enable, --rules or --passes it is the module that those passes leave.
     """
-    from hlofuse.cli.common.reporting import report
+    from hlofuse.reports.stats import statistics
     from hlofuse.reports.stats.json import statistics_json
     from hlofuse.reports.stats.markdown import statistics_markdown
-    from hlofuse.reports.stats.model import statistics
     from hlofuse.reports.stats.text import print_statistics
 
     requests = [ReplayOptions(input=path, **request) for path in inputs]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import report_options
+from hlofuse.cli.common.reporting import report
+from hlofuse.pipelines.targets import TARGETS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 @report_options
 def command(verbose: bool, form: str, color: str, output: Path | None) -> int:
     """The backends whose fusion can be replayed: release, passes in order, fidelity as measured."""
-    from hlofuse.cli.common.reporting import report
-    from hlofuse.pipelines.targets import TARGETS
-
     targets = list(TARGETS.values())
     report(
         form,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options
+from hlofuse.cli.common.progress import progress_bar
+from hlofuse.cli.common.reporting import report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,8 +37,6 @@ def command(
     For each pass: instructions and kernels before and after, what was rewritten into what, what became of
     fusions, and the time where file times show it. Dumps that cannot be read are named, and left out.
     """
-    from hlofuse.cli.common.progress import progress_bar
-    from hlofuse.cli.common.reporting import report
     from hlofuse.reports.timeline import film, reels
     from hlofuse.reports.timeline.json import timeline_json
     from hlofuse.reports.timeline.markdown import film_markdown, reels_markdown

@@ -7,6 +7,10 @@ from pathlib import Path
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options
+from hlofuse.cli.common.progress import spinner
+from hlofuse.cli.common.reporting import report
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
 
 
 @click.command("trace-op")
@@ -30,11 +34,7 @@ def command(
     followed back to where it was made as well. FILE:LINE takes every operation of a line of the program.
     Instructions are matched by structure; where only their op_name tells, that is said.
     """
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.reporting import report
-    from hlofuse.format.escape import printable
     from hlofuse.inputs.dump_directory import far_largest
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.timeline import reels
     from hlofuse.reports.trace_op import follow
     from hlofuse.reports.trace_op.json import journey_json

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options, target_options
+from hlofuse.cli.common.progress import progress_bar
+from hlofuse.cli.common.reporting import report
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, device_of, passes_of
 
 if TYPE_CHECKING:
     from hlofuse.reports.verify import Case
@@ -58,12 +62,8 @@ def command(
 
     Instructions are compared by structure, never by name. Exit status 1 when something differs.
     """
-    from hlofuse.cli.common.progress import progress_bar
-    from hlofuse.cli.common.reporting import report
     from hlofuse.inputs.beside import device_beside
     from hlofuse.inputs.choose_target import choose_target, target_of_files
-    from hlofuse.ir.errors import HlofuseError
-    from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, device_of, passes_of
     from hlofuse.reports.verify import verify
     from hlofuse.reports.verify.json import report_json
     from hlofuse.reports.verify.markdown import report_markdown
@@ -116,7 +116,6 @@ def _cases(
     path: Path, after: Path | None, target: str, option: str | None, module: str | None
 ) -> tuple[list[Case], list[str]]:
     """What is compared with what, and what of a directory cannot be."""
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.verify import Case, find_cases
 
     if after is not None:

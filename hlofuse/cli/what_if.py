@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.output import emit, rendered, write_file
+from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options
+from hlofuse.cli.common.reporting import report
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +23,6 @@ if TYPE_CHECKING:
 
 def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
-        from hlofuse.cli.common.output import emit, rendered
         from hlofuse.reports.whatif.text import print_knobs
 
         emit(rendered(print_knobs))
@@ -71,7 +74,6 @@ def command(
     Without --sweep each rule that refused something here is switched off alone, and the fusion passes are
     replayed. Rules without which the program would be wrong stay.
     """
-    from hlofuse.ir.errors import HlofuseError
 
     asked = ReplayOptions(input=input, **request)
     if asked.xla_trace is not None:
@@ -92,8 +94,6 @@ def command(
 
 
 def _rank(asked: ReplayOptions, limit: int, form: str, color: str, output: Path | None) -> None:
-    from hlofuse.cli.common.progress import progress_bar
-    from hlofuse.cli.common.reporting import report
     from hlofuse.reports.whatif.json import ranking_json
     from hlofuse.reports.whatif.markdown import ranking_markdown
     from hlofuse.reports.whatif.ranking import rank
@@ -124,9 +124,6 @@ def _sweep(
     color: str,
     output: Path | None,
 ) -> None:
-    from hlofuse.cli.common.output import write_file
-    from hlofuse.cli.common.progress import progress_bar
-    from hlofuse.cli.common.reporting import report
     from hlofuse.reports.whatif.json import sweep_json
     from hlofuse.reports.whatif.markdown import sweep_markdown
     from hlofuse.reports.whatif.sweep import sweep
@@ -166,8 +163,6 @@ def _vary(asked: ReplayOptions, loaded: Loaded, device: str | None) -> Vary:
 
 
 def _axes(sweeps: tuple[str, ...]) -> dict[str, list[str]]:
-    from hlofuse.ir.errors import HlofuseError
-
     axes: dict[str, list[str]] = {}
     for text in sweeps:
         name, equals, values = text.partition("=")

@@ -9,6 +9,9 @@ import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.cli.common.reporting import report
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
@@ -37,11 +40,10 @@ def command(
     Names are those of the dump, of the result, or of fusions made on the way, with or without %; a line of
     the program, model.py:42, stands for the kernel that comes of it.
     """
-    from hlofuse.cli.common.reporting import report
     from hlofuse.reports.difference.model import difference_of
+    from hlofuse.reports.why import why
     from hlofuse.reports.why.json import why_json
     from hlofuse.reports.why.markdown import why_markdown
-    from hlofuse.reports.why.story import why
     from hlofuse.reports.why.text import print_why
 
     asked = ReplayOptions(input=input, **request)
@@ -66,8 +68,6 @@ def command(
 def _in_other_words(observed: Observed, name: str, other: str | None) -> PairAnswer | None:
     """Of two names from XLA's own run, with settings under which they mean nothing: the same pair by the
     names of the input, which a note tells; None where the names as they are will do."""
-    from hlofuse.format.escape import printable
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.why import PairAnswer
     from hlofuse.reports.why.story import in_the_input, why
 

@@ -1,27 +1,47 @@
-"""XLA's graph in XLA's terms: modules, computations, instructions, shapes; reading and printing them."""
+"""XLA's graph in XLA's terms: modules, computations, instructions, shapes; reading and printing them.
 
-from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError, HloParseError
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.literal import Literal
-from hlofuse.ir.print_options import PrintOptions
-from hlofuse.ir.shape import Layout, Shape
-from hlofuse.ir.text.printer import print_module
-from hlofuse.ir.text.reader import parse_module
+Each name is imported when it is first used: most of the command line needs `hlofuse.ir.errors` only.
+"""
 
-__all__ = [
-    "Attributes",
-    "Computation",
-    "HloParseError",
-    "HlofuseError",
-    "Instruction",
-    "Layout",
-    "Literal",
-    "Module",
-    "PrintOptions",
-    "Shape",
-    "copy_module",
-    "parse_module",
-    "print_module",
-]
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hlofuse.ir.attributes.attributes import Attributes as Attributes
+    from hlofuse.ir.copy import copy_module as copy_module
+    from hlofuse.ir.errors import HlofuseError as HlofuseError
+    from hlofuse.ir.errors import HloParseError as HloParseError
+    from hlofuse.ir.graph import Computation as Computation
+    from hlofuse.ir.graph import Instruction as Instruction
+    from hlofuse.ir.graph import Module as Module
+    from hlofuse.ir.literal import Literal as Literal
+    from hlofuse.ir.print_options import PrintOptions as PrintOptions
+    from hlofuse.ir.shape import Layout as Layout
+    from hlofuse.ir.shape import Shape as Shape
+    from hlofuse.ir.text.printer import print_module as print_module
+    from hlofuse.ir.text.reader import parse_module as parse_module
+
+_FILES = {
+    "Attributes": "attributes.attributes",
+    "Computation": "graph",
+    "HloParseError": "errors",
+    "HlofuseError": "errors",
+    "Instruction": "graph",
+    "Layout": "shape",
+    "Literal": "literal",
+    "Module": "graph",
+    "PrintOptions": "print_options",
+    "Shape": "shape",
+    "copy_module": "copy",
+    "parse_module": "text.reader",
+    "print_module": "text.printer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_FILES[name]}"), name)
+    return value

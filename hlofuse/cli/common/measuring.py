@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.cli.common.replaying import ReplayOptions, Supposed, warn
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import TARGETS
 
 if TYPE_CHECKING:
     from hlofuse.inputs import DumpedModule
@@ -74,7 +76,6 @@ def _modules(request: ReplayOptions, context: _Context) -> Iterator[Measured]:
 def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
     """The finished module, of a dump without the stages that a replay takes; None where those are there."""
     from hlofuse.inputs import choose_target
-    from hlofuse.ir.errors import HlofuseError
 
     folder = Path(request.input)
     target = request.target or choose_target(folder, module.label, device=request.device is not None).name
@@ -88,7 +89,6 @@ def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
 
 def _supposed(profile: Profile | None) -> Supposed | None:
     from hlofuse.cost.gpu.device import device_names
-    from hlofuse.pipelines import TARGETS
 
     if profile is None or profile.target not in TARGETS or profile.device not in (None, *device_names()):
         return None

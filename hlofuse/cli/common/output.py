@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -34,8 +35,6 @@ def emit(text: str, output: Path | None = None) -> None:
 
 def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path | None = None) -> str:
     """What `draw` prints on a rich console made for the place the report goes to."""
-    import io
-
     from hlofuse.cli.common.unbroken import HELD, UnbrokenConsole
 
     to_terminal = output is None and sys.stdout.isatty()

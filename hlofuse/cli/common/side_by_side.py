@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hlofuse.cli.common.progress import spinner
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import device_of
+
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.times import Times
@@ -20,9 +25,7 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
 
     HlofuseError for what cannot be read.
     """
-    from hlofuse.cli.common.progress import spinner
     from hlofuse.inputs import load
-    from hlofuse.ir import HlofuseError
 
     if before == after == "-":
         raise HlofuseError("standard input can be only one of BEFORE and AFTER")
@@ -48,7 +51,6 @@ def pair_of_diff(diff: ModuleDiff) -> ModulePair:
 
 def picture_of(diff: ModuleDiff) -> str:
     """Both sides as an SVG. HlofuseError where there is no Graphviz."""
-    from hlofuse.cli.common.progress import spinner
     from hlofuse.render import render
 
     with spinner("drawing"):
@@ -57,8 +59,6 @@ def picture_of(diff: ModuleDiff) -> str:
 
 def picture_if_possible(diff: ModuleDiff) -> str | None:
     """The same, None where the picture has to be done without: the words stand by themselves."""
-    from hlofuse.ir import HlofuseError
-
     try:
         return picture_of(diff)
     except HlofuseError as e:
@@ -72,8 +72,6 @@ def times_on(before: str | None, after: str | None) -> Times | None:
         return None
     from hlofuse.account import KernelTimes
     from hlofuse.diff.times import Times
-    from hlofuse.ir import HlofuseError
-    from hlofuse.pipelines import device_of
 
     if before is None:
         raise HlofuseError("--device-after goes with --device, the GPU of BEFORE")
@@ -83,10 +81,8 @@ def times_on(before: str | None, after: str | None) -> Times | None:
 
 
 def _of_stage(path: str, module: str | None, stage: str) -> str:
-    from hlofuse.format.escape import printable
     from hlofuse.inputs.dump_directory import corpus_file
     from hlofuse.inputs.many import modules_at
-    from hlofuse.ir import HlofuseError
 
     if module is None:
         name = "after" if stage == "output" else "before"

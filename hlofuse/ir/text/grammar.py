@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.text.errors import Rejected, located, unexpected
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -83,8 +84,6 @@ def parse_rule(text: str, start: str) -> Any:
     """The value of `text` as the rule `start`; raises `Rejected`."""
     from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-    from hlofuse.ir.text.errors import Rejected, unexpected
-
     reader = parser()
     try:
         # The callbacks make a span of every rule, no tree.
@@ -98,8 +97,6 @@ def parse_rule(text: str, start: str) -> Any:
 
 def parse_shape(text: str) -> Shape:
     """A shape by itself; raises `HloParseError`."""
-    from hlofuse.ir.text.errors import Rejected, located
-
     try:
         shape: Shape = parse_rule(text, "shape")[0]
     except Rejected as error:
@@ -109,7 +106,6 @@ def parse_shape(text: str) -> Shape:
 
 def parse_attribute(name: str, text: str) -> Any:
     """The typed value of an attribute, from its text; raises `HloParseError`."""
-    from hlofuse.ir.text.errors import Rejected, located
     from hlofuse.ir.text.tree.nodes import plain_value
 
     whole = f"{name}={text}"
@@ -121,7 +117,6 @@ def parse_attribute(name: str, text: str) -> Any:
 
 def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
     """`, a=1, b={2}` as name to raw text and typed value; raises `HloParseError`."""
-    from hlofuse.ir.text.errors import Rejected, located
     from hlofuse.ir.text.tree.nodes import plain_value
 
     try:
