@@ -28,7 +28,7 @@ _PASSES: dict[str, dict[str, str]] = {
     "gpu": {
         "variadic-op-splitter": "hlofuse.passes.fusion.variadic_op_splitter:VariadicOpSplitter",
         "sort-iota-fusion": "hlofuse.passes.fusion.sort_iota_fusion:SortIotaFusion",
-        "priority-fusion": "hlofuse.passes.fusion.priority_fusion:PriorityFusion",
+        "priority-fusion": "hlofuse.passes.fusion.priority_fusion.priority_fusion:PriorityFusion",
         "multi_output_fusion": "hlofuse.passes.fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
         "horizontal_loop_fusion": "hlofuse.passes.fusion.horizontal_loop_fusion:HorizontalLoopFusion",
         "horizontal_input_fusion": "hlofuse.passes.fusion.horizontal_input_fusion:HorizontalInputFusion",

@@ -17,9 +17,9 @@ from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 from hlofuse.ir.text.computation_reader import Body, Memo, Unusual
-from hlofuse.ir.text.lexer import read_tables
 from hlofuse.ir.text.patterns import END, HEAD, INSTRUCTION, MODULE, PARAMETER_SHAPE, TABLES, Declined
 from hlofuse.ir.text.shapes import split_tuple
+from hlofuse.ir.text.tables import read_tables
 
 STRETCH = 1 << 16
 """Characters matched at once: enough to make the loop cheap, little enough to keep memory flat."""

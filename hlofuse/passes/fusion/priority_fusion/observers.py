@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from hlofuse.cost.combined import CombinedModel
 from hlofuse.ir.graph import Instruction
+
+if TYPE_CHECKING:
+    from hlofuse.cost.combined import CombinedModel
 
 
 class Observer:

@@ -1,0 +1,55 @@
+"""The producer that saves most is fused first (`xla/backends/gpu/transforms/priority_fusion.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
+from hlofuse.passes.base import Pass
+from hlofuse.passes.fusion.priority_fusion.driver import Driver
+from hlofuse.passes.fusion.priority_fusion.legality import Legality
+from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
+from hlofuse.rules.gpu_fusible import fusible_computations
+from hlofuse.trace import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorityFusion(Pass):
+    """`priority-fusion`, for one device."""
+
+    name: ClassVar[str] = "priority-fusion"
+    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+    tie_breaker: TieBreaker | None = field(default=None, compare=False, repr=False)
+    """Settles ties in another way than by unique ids."""
+    observers: Sequence[Observer] = field(default=(), compare=False, repr=False)
+    known: KnownStructures | None = field(default=None, compare=False, repr=False)
+    triton_multi_output: bool = False
+    """A Triton fusion may take in a producer that others use too (off in XLA unless
+    `xla_gpu_unsupported_enable_triton_multi_output_fusion` is set)."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if self.device is None:
+            raise HlofuseError("priority-fusion asks for a device")
+        model = CombinedModel(self.device, known=self.known)
+        for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
+            observer.begin(model)
+        legality = Legality(module, model, self.settings)
+        changed = False
+        for computation in fusible_computations(module):
+            driver = Driver(
+                computation,
+                model,
+                legality,
+                recorder,
+                self.tie_breaker,
+                self.observers,
+                extra_outputs=self.triton_multi_output,
+            )
+            changed |= driver.run()
+        return changed
