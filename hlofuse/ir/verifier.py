@@ -137,6 +137,8 @@ def _caller_problems(computation: Computation, expected: Counter[Instruction]) -
         known = computation.callers.get(caller, 0)
         if known != times:
             yield Problem(f"{caller.name} calls it {times} times, known are {known}", computation.name)
+    if len(expected) > 1 and any(caller.opcode == "fusion" for caller in expected):
+        yield Problem("it is a fusion's own, but others call it as well", computation.name)
     for caller in computation.callers:
         if caller not in expected:
             yield Problem(f"{caller.name} is listed as a caller and is none", computation.name)

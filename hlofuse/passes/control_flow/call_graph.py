@@ -124,7 +124,8 @@ class HloComputationDeduplicator(Pass):
         for computation in module.computation_post_order():
             if computation.is_entry or len(computation) > _MOST_INSTRUCTIONS:
                 continue
-            if any(caller.opcode in _COLLECTIVES for caller in computation.callers):
+            # What a fusion calls is its own: others may not call it.
+            if any(c.opcode == "fusion" or c.opcode in _COLLECTIVES for c in computation.callers):
                 continue
             constants = sum(i.shape.byte_size for i in computation if i.opcode == "constant")
             if constants > _MOST_CONSTANT_BYTES:
