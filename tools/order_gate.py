@@ -30,8 +30,7 @@ from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.order.estimate import MECHANISMS, estimate_order
-from hlofuse.pipelines import replay
-from hlofuse.replay import ReplayInput
+from hlofuse.replay import ReplayInput, replay
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
 
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.computations import processing_order
 from hlofuse.order.front_end import named_by_front_end
-from hlofuse.order.names import is_of_program, number, stem
+from hlofuse.order.names import is_of_program, number
 from hlofuse.order.phases import TABLE, Evidence, Phase, phase_of
 from hlofuse.order.program_order import in_program_order
 from hlofuse.order.recreated import add_recreated, alone_in_layout, in_rounds
 
-DEBUG: dict = {}
+DEBUG: dict[str, object] = {}
 MECHANISMS = (
     "windows",
     "program order",
     "alone in layout",
     "recreated",
     "rounds",
-    "numbers",
     "computations",
     "repeated calls",
     "bitcasts by number",
@@ -68,24 +67,9 @@ def _by_age(
         if phase == Phase.FRONT_END:
             if "program order" not in without:
                 members = in_program_order(members)
-        elif phase == Phase.BITCASTS:
-            if "bitcasts by number" not in without:
-                members.sort(key=number)
         elif phase == Phase.SIMPLIFIED_AGAIN and "rounds" not in without:
             members = [x for one in in_rounds(members) for x in one]
-        elif phase > Phase.CALLS and "numbers" not in without:
-            members = _with_numbers_rising(members)
+        elif phase == Phase.BITCASTS and "bitcasts by number" not in without:
+            members.sort(key=number)
         order += members
     return order
-
-
-def _with_numbers_rising(members: list[Instruction]) -> list[Instruction]:
-    """What a pass created, given in the order of the text, with those of each stem in order of numbers."""
-    places: dict[str, list[int]] = {}
-    for k, x in enumerate(members):
-        places.setdefault(stem(x), []).append(k)
-    found = [*members]
-    for own in places.values():
-        for k, x in zip(own, sorted((members[k] for k in own), key=number), strict=True):
-            found[k] = x
-    return found

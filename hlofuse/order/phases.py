@@ -205,7 +205,7 @@ def _is_spread_for_layout(e: Evidence, x: Instruction) -> bool:
 
 def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     """True if it was narrow, and so converted after the broadcast."""
-    if not _is_new_broadcast(x) or _is_spread_constant(x) or e.are_laid_out(x.users):
+    if not _is_new_broadcast(x) or _is_spread_constant(x):
         return False
     if any(_is_computed_wide(e, u) for u in x.users):
         return True
@@ -239,6 +239,19 @@ def _is_inserted_convert(e: Evidence, x: Instruction) -> bool:
     if x.opcode != "convert" or is_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
         return False
     return {x.operands[0].shape.element_type, x.shape.element_type} <= FLOATING_TYPES
+
+
+def _is_converted_before_spread(e: Evidence, x: Instruction) -> bool:
+    """True if a broadcast was converted, and the two changed places."""
+    return _is_inserted_convert(e, x) and bool(x.users) and all(_is_spread_last(e, u) for u in x.users)
+
+
+def _is_widened_for_product(e: Evidence, x: Instruction) -> bool:
+    """True if the device has no product, or the library no convolution, of the narrow type."""
+    if not _is_inserted_convert(e, x):
+        return False
+    wide = x.users if x.shape.element_type == "f32" else x.operands
+    return any(_is_library_or_triton(e, n) or n.opcode == "dot" for n in wide)
 
 
 def _is_convert_of_widened(e: Evidence, x: Instruction) -> bool:
@@ -340,6 +353,8 @@ TABLE = (
     Entry("broadcast after a reshape", _is_spread_behind_reshape, Phase.SIMPLIFIED_AGAIN),
     Entry("broadcast of what was widened", _is_spread_last, Phase.SIMPLIFIED_LAST),
     Entry("broadcast again", _is_spread_again, Phase.SIMPLIFIED_AGAIN),
+    Entry("convert before a broadcast", _is_converted_before_spread, Phase.SIMPLIFIED_LAST),
+    Entry("convert for a product", _is_widened_for_product, Phase.DOTS),
     Entry("inserted convert", _is_inserted_convert, Phase.FLOATS),
     Entry("convert of what was widened", _is_convert_of_widened, Phase.SIMPLIFIED_LAST),
     Entry("sum of parts", _is_sum_of_parts, Phase.SPLIT_K),

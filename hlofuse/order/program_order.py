@@ -104,7 +104,8 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
             heads.add(lower[x])
             if unread[lower[x]] <= 0:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
-    return sorted(backwards[::-1], key=_is_tuple_at_root)
+    backwards.reverse()
+    return sorted(backwards, key=_is_tuple_at_root)
 
 
 def _needed_once(

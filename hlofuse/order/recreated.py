@@ -221,7 +221,7 @@ def _has_its_own_number(x: Instruction) -> bool:
 
 
 def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
-    """True if nothing that a broadcast needs is still to come; CSE keeps a constant's for the first reader."""
+    """True if nothing that a broadcast needs is still to come; CSE keeps a constant's for its first reader."""
     if x.opcode not in ("broadcast", "iota"):
         return False
     return rest.keys().isdisjoint(x.users[:1] if is_broadcast_of_constant(x) else x.operands[:1])

@@ -108,8 +108,8 @@ def merge_equals(graph: ShadowGraph) -> None:
 # ---------------------------------------------------------------- expanded gemms
 # Triton's matrix products as the operations they were made of.
 #
-# GemmFusion (`xla/service/gpu/transforms/gemm_fusion.cc`) takes bitcasts, transposes and converts around a dot
-# into a fusion after the first LayoutNormalization: that one saw them as users of what the fusion reads now.
+# GemmFusion (`xla/service/gpu/transforms/gemm_fusion.cc`) takes bitcasts, transposes and converts around a
+# dot into a fusion after the first LayoutNormalization: that one saw them as users of what the fusion reads now.
 
 
 class ExpandedGemms:
