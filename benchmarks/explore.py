@@ -30,8 +30,8 @@ from hlofuse.replay import replay_config
 
 def processor_ms(session: CDPSession) -> float:
     """What the page's main thread has worked so far."""
-    told = session.send("Performance.getMetrics")["metrics"]
-    return 1000 * next(float(m["value"]) for m in told if m["name"] == "TaskDuration")
+    reported = session.send("Performance.getMetrics")["metrics"]
+    return 1000 * next(float(m["value"]) for m in reported if m["name"] == "TaskDuration")
 
 
 def steps(page: Page, session: CDPSession, view: str) -> tuple[float, float]:
@@ -56,7 +56,7 @@ def measure(
     replayed = time.perf_counter()
     file = folder / "page.html"
     file.write_text(page_html(page_of({"as XLA": observed})), encoding="utf-8")
-    made = time.perf_counter()
+    created = time.perf_counter()
     page = browser.new_page(viewport={"width": 1500, "height": 900})
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -69,7 +69,7 @@ def measure(
     page.close()
     count, decisions = sum(len(c) for c in module.computations), len(observed.replay.events)
     print(
-        f"{name:>24} {count:>8,} {decisions:>9,} {replayed - start:>8.1f} {made - replayed:>6.1f}"
+        f"{name:>24} {count:>8,} {decisions:>9,} {replayed - start:>8.1f} {created - replayed:>6.1f}"
         f" {file.stat().st_size / 1e6:>6.2f} {opened:>6.2f} {single[0]:>6.0f} {single[1]:>6.0f}"
         f" {sheet[0]:>6.0f} {sheet[1]:>6.0f}",
         flush=True,

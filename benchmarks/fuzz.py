@@ -24,17 +24,17 @@ from same import differences
 
 from hlofuse.ir import HloParseError, Module, parse_module, print_module
 from hlofuse.ir.text.build import parse_by_grammar
-from hlofuse.ir.text.fallback import GrammarPieces
+from hlofuse.ir.text.fallback import GrammarFallback
 from hlofuse.ir.text.fast import read_fast
-from hlofuse.ir.text.patterns import Declined
-from hlofuse.ir.verifier import verify_module
+from hlofuse.ir.text.patterns import FastPathMiss
+from hlofuse.ir.verify import verify_module
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 LARGEST = 6_000
 """Characters of a text that is damaged: enough for every construct, little enough for many of them."""
 _BODY = re.compile(r"^(?:ENTRY )?%?[\w.\-]+ [^\n]*\{\n.*?\n\}", re.MULTILINE | re.DOTALL)
 _WORD = re.compile(r"[\w.\-]+|\{[\d,]*\}")
-PIECES = [
+PARTS = [
     *"{}()[]<>=,:;#*%\"'/\\\n\t\r \0-+.?~é",
     "/*", "*/", "//", "->", "<=", "...", "ROOT ", "ENTRY ", "f32[2]{0}", "%x", "x=", "1e5", "0_0", "}\n",
     "HloModule ", "99999999999999999999", "{...}", "#0", "parameter(0)", ", metadata={", "=%", "\n\n",
@@ -66,7 +66,7 @@ def damaged_once(text: str, texts: list[str], source: random.Random) -> str:
     if kind == 0:
         return text[:start] + text[stop:]
     if kind == 1:
-        return text[:start] + source.choice(PIECES) + text[start:]
+        return text[:start] + source.choice(PARTS) + text[start:]
     if kind == 2:
         return text[:stop] + text[start:stop] * source.randint(1, 3) + text[stop:]
     if kind == 3:
@@ -86,10 +86,10 @@ def damaged_once(text: str, texts: list[str], source: random.Random) -> str:
         return "\n".join(lines)
     if kind in (6, 7):
         # One word for another: of the same text, or of any; what comes of it is often still a program.
-        words = list(_WORD.finditer(text, start, start + 400))
+        phrase = list(_WORD.finditer(text, start, start + 400))
         others = _WORD.findall(source.choice((text, source.choice(texts)))[-4000:])
-        if words and others:
-            word = source.choice(words)
+        if phrase and others:
+            word = source.choice(phrase)
             return text[: word.start()] + source.choice(others) + text[word.end() :]
     if kind == 8:
         pair = source.choice(["()", "{}", "[]", "({", "/*", '"', "{{", "(", "add(", "b(", "<="])
@@ -114,8 +114,8 @@ def run_one(text: str, differential: bool) -> str:
         assert print_module(parse_module(printed)) == printed, "printing again changes something"
     if differential:
         try:
-            fast = read_fast(text, GrammarPieces())
-        except Declined:
+            fast = read_fast(text, GrammarFallback())
+        except FastPathMiss:
             return "module" if module is not None else "error"
         found = next(differences(fast, parse_by_grammar(text)), None)
         assert found is None, found

@@ -130,16 +130,16 @@ def by_dot(
     done = subprocess.run(
         ["dot", "-Tjson"], input="\n".join(text), capture_output=True, text=True, check=True
     )
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     placed: dict[int, Rect] = {}
     number: dict[int, int] = {}
-    for item in told["objects"]:
+    for item in reported["objects"]:
         if "pos" in item and item["name"].startswith("n"):
             x, y = map(float, item["pos"].split(","))
             n = number[item["_gvid"]] = int(item["name"][1:])
             width, height = nodes[n][2:]
             placed[n] = (x - width / 2, -y - height / 2, width, height)
-    drawn = [(number[e["tail"]], number[e["head"]], _spline(e["pos"])) for e in told.get("edges", [])]
+    drawn = [(number[e["tail"]], number[e["head"]], _spline(e["pos"])) for e in reported.get("edges", [])]
     return [placed[n] for n in range(len(nodes))], drawn
 
 
@@ -182,15 +182,15 @@ def main() -> int:
             page = browser.new_page(viewport={"width": 1400, "height": 850})
             page.goto(file.as_uri())
             page.wait_for_selector("html[data-ready]")
-            ours, dots, boxes, count = Figures(), Figures(), 0, 0
+            actual, dots, boxes, count = Figures(), Figures(), 0, 0
             for part in range(min(options.parts, page.evaluate("explorer.run.regions.length"))):
                 nodes, kernels, lines = as_drawn(page.evaluate(_PICTURE, part))
                 boxes, count = boxes + len(nodes), count + len(lines)
                 if nodes:
-                    ours.add(measured(nodes, lines))
+                    actual.add(measured(nodes, lines))
                     dots.add(measured(*by_dot(nodes, kernels, lines)))
             page.close()
-            print(f"{module.name:>28} {boxes:>6} {count:>6} |{ours} |{dots}", flush=True)
+            print(f"{module.name:>28} {boxes:>6} {count:>6} |{actual} |{dots}", flush=True)
     return 0
 
 

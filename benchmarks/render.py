@@ -25,7 +25,7 @@ _X = "f32[64,256]{1,0}"
 def stack(size: int) -> str:
     """Layers forward and back, with scopes in `op_name` as a framework writes them."""
     lines = [f"  w = {_X} parameter(0)", "  half = f32[] constant(0.5)"]
-    kept: list[tuple[str, str]] = []
+    remaining: list[tuple[str, str]] = []
     current, count = "w", 0
     layers = max(1, size // 16)
 
@@ -44,9 +44,9 @@ def stack(size: int) -> str:
         added = add("add", f"{bent}, {current}", f"{scope}/attn")
         wide = add("exponential", added, f"{scope}/mlp")
         current = add("subtract", f"{wide}, {first}", f"{scope}/mlp")
-        kept.append((first, wide))
+        remaining.append((first, wide))
     for layer in reversed(range(layers)):
-        first, wide = kept[layer]
+        first, wide = remaining[layer]
         scope = f"bwd/layer_{layer}"
         current = add("multiply", f"{current}, {wide}", f"{scope}/mlp")
         current = add("negate", current, f"{scope}/mlp")

@@ -85,7 +85,7 @@ def print_row(name: str, module: Module, times: Times, xla: float | None) -> Non
     )
 
 
-def beside_xla(programs: Path, spec: Path, only: list[str], device: str, repeat: int) -> None:
+def compare_with_xla(programs: Path, spec: Path, only: list[str], device: str, repeat: int) -> None:
     """Compile each program, replay what was dumped, print both times."""
     folder = Path(tempfile.mkdtemp(prefix="hlofuse-bench-"))
     os.environ["XLA_FLAGS"] = (
@@ -107,7 +107,7 @@ def beside_xla(programs: Path, spec: Path, only: list[str], device: str, repeat:
         if only and name not in only:
             continue
         arguments = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=sharding), shapes)
-        xla, ours = float("inf"), Times(float("inf"), float("inf"), float("inf"))
+        xla, actual = float("inf"), Times(float("inf"), float("inf"), float("inf"))
         module: Module | None = None
         for _ in range(repeat):
             for old in folder.iterdir():
@@ -124,9 +124,9 @@ def beside_xla(programs: Path, spec: Path, only: list[str], device: str, repeat:
             xla = min(xla, (ends[0].stat().st_mtime_ns - starts[0].stat().st_mtime_ns) / 1e6)
             module = module or parse_module(starts[0].read_text())
             # In turns with XLA: a machine that is slow for a while is slow for both.
-            ours = Times(*map(min, ours, measure(module, device, 2)))
+            actual = Times(*map(min, actual, measure(module, device, 2)))
         if module is not None:
-            print_row(name, module, ours, xla)
+            print_row(name, module, actual, xla)
 
 
 def main() -> None:
@@ -147,7 +147,7 @@ def main() -> None:
         f" {'pipeline':>9}"
     )
     if a.programs is not None and a.spec is not None:
-        beside_xla(a.programs, a.spec, a.only.split(",") if a.only else [], a.device, a.repeat)
+        compare_with_xla(a.programs, a.spec, a.only.split(",") if a.only else [], a.device, a.repeat)
     else:
         for path in a.dumps or sorted(SAMPLES.glob("*/before.hlo")):
             module = parse_module(path.read_text())

@@ -38,7 +38,7 @@ SAMPLES = ROOT / "samples" / "cartpole"
 PAGE, PICTURE = ROOT / "docs" / "cartpole.md", ROOT / "docs" / "images" / "cartpole.svg"
 CARD = "rtx2080ti"
 TARGETS = ("gpu-legacy", "gpu", "cpu")
-STEPS_IN_A_TURN = {"unrolled_10": 10}
+STEPS_PER_ITERATION = {"unrolled_10": 10}
 PROGRAMS = {
     "baseline": "random numbers in the loop, by a library call",
     "baseline_today": "the same, random numbers as arithmetic",
@@ -82,12 +82,12 @@ def figures(name: str, target: str, without: str = "") -> Figures | None:
     settings = parse_settings((), (without,) if without else ())
     done = replay(ReplayInput(module, unique_ids_for(module)), target, device=card, settings=settings)
     after = done.after
-    turn = _turn(after)
+    executed = _executed(after)
     chosen = {(k.computation, k.name): k for k in kernel_selection(after, target, device=card).kernels}
     cost = CostAnalysis()
     kernels: list[Choice] = []
     launches, moved, us, unknown = 0, 0, 0.0, 0
-    for computation, times in turn:
+    for computation, times in executed:
         for kernel in iter_kernels(computation):
             choice = chosen[computation.name, kernel.name]
             kernels.append(choice)
@@ -95,11 +95,11 @@ def figures(name: str, target: str, without: str = "") -> Figures | None:
             moved += times * int(cost.instruction(kernel).bytes_accessed)
             us += times * (choice.us or 0.0)
             unknown += times * (choice.us is None and target != "cpu")
-    before = sum(times * sum(1 for _ in iter_kernels(c)) for c, times in _turn(module))
+    before = sum(times * sum(1 for _ in iter_kernels(c)) for c, times in _executed(module))
     return Figures(before, tuple(kernels), launches, moved, us, unknown, done)
 
 
-def _turn(module: Module) -> list[tuple[Computation, int]]:
+def _executed(module: Module) -> list[tuple[Computation, int]]:
     """The step loop's body and what runs inside it, with how often in a turn."""
     loops = [i for c in launched_computations(module)[:1] for i in c if i.opcode == "while"]
     (steps,) = loops
@@ -115,9 +115,9 @@ def _turn(module: Module) -> list[tuple[Computation, int]]:
 
 def _inner(loop: Instruction, times: int) -> list[tuple[Computation, int]]:
     trips = _TRIPS.search(loop.attributes.raw("backend_config") or "")
-    turns = int(trips[1]) if trips else 1
+    iterations = int(trips[1]) if trips else 1
     parts = dict(loop.called)
-    return [(parts["body"], times * turns), (parts["condition"], times * (turns + 1))]
+    return [(parts["body"], times * iterations), (parts["condition"], times * (iterations + 1))]
 
 
 # ------------------------------------------------------------------------- tables
@@ -126,8 +126,8 @@ def _inner(loop: Instruction, times: int) -> list[tuple[Computation, int]]:
 def summary() -> str:
     """Kernels in a turn of the loop, on each target."""
     rows = []
-    for name, words in PROGRAMS.items():
-        row = [f"`{name}`: {words}"]
+    for name, text in PROGRAMS.items():
+        row = [f"`{name}`: {text}"]
         for target in TARGETS:
             f = figures(name, target)
             row.append(f"{f.before:,} → **{f.launches:,}**" if f is not None else "as above")
@@ -139,7 +139,7 @@ def times() -> str:
     """Per step: bytes, and the time that XLA's own model estimates."""
     rows = []
     for name in PROGRAMS:
-        steps = STEPS_IN_A_TURN.get(name, 1)
+        steps = STEPS_PER_ITERATION.get(name, 1)
         row = [f"`{name}`"]
         for target in ("gpu-legacy", "gpu"):
             f = figures(name, target)
@@ -156,7 +156,7 @@ def walls(name: str, target: str) -> str:
     assert f is not None
     rows = [
         (o.rule.code, o.rule.title, str(o.edges))
-        for o in sorted(explain(f.replay).obstacles, key=lambda o: -o.edges)
+        for o in sorted(explain(f.replay).blocking_rules, key=lambda o: -o.edges)
     ]
     return table(("rule", "", "pairs of kernels kept apart"), rows, right=(2,))
 
@@ -182,7 +182,7 @@ def concatenate() -> str:
     rows = []
     for name in ("precomputed_noise", "stacked_rows"):
         module = load(SAMPLES / "gpu" / name, target="gpu")
-        join = next(i for c, _ in _turn(module) for i in c if i.opcode == "concatenate")
+        join = next(i for c, _ in _executed(module) for i in c if i.opcode == "concatenate")
         (user,) = join.users
         detail = pair_detail(CombinedModel(load_device(CARD)), join, user)
         assert detail is not None
@@ -190,7 +190,7 @@ def concatenate() -> str:
             (
                 f"`{name}`",
                 f"{join.shape.text_without_layout}, dimension {join.dimensions[0]}",
-                "400" if detail.remarks else "6",
+                "400" if detail.notes else "6",
                 us_text(detail.cost.producer.us_compute),
                 us_text(detail.us_unfused),
                 us_text(detail.us_fused),
@@ -210,10 +210,10 @@ def duplication() -> str:
             if as_xla is None or relaxed is None:
                 row.append("as above")
                 continue
-            words = f"{as_xla.launches:,} → {relaxed.launches:,}"
+            text = f"{as_xla.launches:,} → {relaxed.launches:,}"
             if target != "cpu":
-                words += f" ({us_text(as_xla.us)} → {us_text(relaxed.us)})"
-            row.append(words)
+                text += f" ({us_text(as_xla.us)} → {us_text(relaxed.us)})"
+            row.append(text)
         rows.append(row)
     header = ("program", *(f"{t} without {r}" for t, r in CODE_DUPLICATION.items()))
     return table(header, rows, right=(1, 2, 3))
@@ -245,12 +245,12 @@ PAPER = {
 def paper() -> str:
     """What the paper measured, and beside it what a replay counts."""
     rows = []
-    for words, measured, name in PAPER.values():
+    for text, measured, name in PAPER.values():
         counted = []
         for target in TARGETS:
             f = figures(name, target) if name else None
-            counted.append(_per_step(f.launches, STEPS_IN_A_TURN.get(name, 1)) if f is not None else "–")
-        rows.append((words, measured, f"`{name}`" if name else "below", *counted))
+            counted.append(_per_step(f.launches, STEPS_PER_ITERATION.get(name, 1)) if f is not None else "–")
+        rows.append((text, measured, f"`{name}`" if name else "below", *counted))
     header = (
         "what was changed",
         "measured (the paper's)",
@@ -296,7 +296,7 @@ def picture() -> str:
     bars = {}
     for name in PROGRAMS:
         found = {t: f for t in TARGETS if (f := figures(name, t)) is not None}
-        bars[name] = {t: f.launches / STEPS_IN_A_TURN.get(name, 1) for t, f in found.items()}
+        bars[name] = {t: f.launches / STEPS_PER_ITERATION.get(name, 1) for t, f in found.items()}
     return chart(bars, TARGETS)
 
 

@@ -41,13 +41,13 @@ def chart(bars: Mapping[str, Mapping[str, float]], series: Sequence[str]) -> str
                 continue
             y, value = top + place * _BAR, values[name]
             width = max(1.0, min(value, _MOST) * scale)
-            words = f"{value:g}" + (" (bar cut)" if value > _MOST else "")
+            text = f"{value:g}" + (" (bar cut)" if value > _MOST else "")
             if value > _MOST:
                 width -= 30
             out.append(
                 f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="{_BAR - 2}" fill="{_COLORS[place]}"/>'
             )
             out.append(
-                f'<text x="{_LEFT + width + 5:.1f}" y="{y + 10}" font-size="11" fill="#334155">{words}</text>'
+                f'<text x="{_LEFT + width + 5:.1f}" y="{y + 10}" font-size="11" fill="#334155">{text}</text>'
             )
     return "\n".join([*out, "</svg>", ""])

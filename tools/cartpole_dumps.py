@@ -81,8 +81,8 @@ def _call_gpus_cuda() -> None:
     """JAX 0.4.35 does not know that `gpu` means `cuda` on a machine without one."""
     from jax._src import xla_bridge
 
-    known = xla_bridge.canonicalize_platform
-    xla_bridge.canonicalize_platform = lambda name: "cuda" if name in ("gpu", "cuda") else known(name)
+    cached = xla_bridge.canonicalize_platform
+    xla_bridge.canonicalize_platform = lambda name: "cuda" if name in ("gpu", "cuda") else cached(name)
 
 
 def device_text() -> str:
@@ -105,14 +105,14 @@ def collect(dump: Path, target: str, out: Path) -> list[str]:
             programs.setdefault(m[1], []).append((int(m[2]), m[3], m[4], file))
     for name, files in programs.items():
         files.sort()
-        kept = _of_cpu(files) if target == "cpu" else _of_gpu(files)
+        remaining = _of_cpu(files) if target == "cpu" else _of_gpu(files)
         folder = out / target / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for file, source in kept.items():
+        for file, source in remaining.items():
             _keep(source, folder / file)
         if target == "gpu":
-            shutil.copy(kept["before.hlo"].with_suffix(".hlo.pb"), folder / "before.hlo.pb")
+            shutil.copy(remaining["before.hlo"].with_suffix(".hlo.pb"), folder / "before.hlo.pb")
             (record,) = dump.glob(f"module_*.jit_{name}.priority_fusion_dump.txt")
             text = re.sub(r"(?m)^hlo_module_before_fusion: .*\n", "", record.read_text(encoding="utf-8"))
             _write(folder / "priority_fusion.txtpb", text)
@@ -120,11 +120,11 @@ def collect(dump: Path, target: str, out: Path) -> list[str]:
 
 
 def _of_cpu(files: list[Dump]) -> dict[str, Path]:
-    ours = [k for k, f in enumerate(files) if f[1] == _CPU_PIPELINE and f[2] in _CPU_PASSES]
-    kept = {"before.hlo": files[ours[0] - 1][3]}
-    for number, k in enumerate(ours, 1):
-        kept[f"{number:02d}-{files[k][2]}.hlo"] = files[k][3]
-    return kept | {"after.hlo": files[ours[-1]][3]}
+    own = [k for k, f in enumerate(files) if f[1] == _CPU_PIPELINE and f[2] in _CPU_PASSES]
+    remaining = {"before.hlo": files[own[0] - 1][3]}
+    for number, k in enumerate(own, 1):
+        remaining[f"{number:02d}-{files[k][2]}.hlo"] = files[k][3]
+    return remaining | {"after.hlo": files[own[-1]][3]}
 
 
 def _of_gpu(files: list[Dump]) -> dict[str, Path]:

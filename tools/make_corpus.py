@@ -35,25 +35,25 @@ def corpora() -> dict[str, tuple[Path, Destination]]:
 
 
 def main() -> int:
-    known = corpora()
+    cached = corpora()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(cached))
     parser.add_argument("-o", "--out", type=Path, default=Path("out/corpus"))
     parser.add_argument("--only", action="append", default=[], metavar="PROGRAM")
     parser.add_argument("--python", help="the Python whose JAX compiles, if not this one")
     parser.add_argument("--whole", action="store_true", help="to the end: after_optimizations.hlo, too")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="programs that XLA:GPU is given at once")
     a = parser.parse_args()
-    unknown = [name for name in a.names if name not in known]
+    unknown = [name for name in a.names if name not in cached]
     if unknown:
-        parser.error(f"no corpus {', '.join(unknown)}; there are {', '.join(known)}")
+        parser.error(f"no corpus {', '.join(unknown)}; there are {', '.join(cached)}")
     # Names of source files without the folders they happen to lie in here.
     os.environ.setdefault("JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX", ".*/")
     status = 0
-    for name in a.names or known:
-        programs, destination = known[name]
+    for name in a.names or cached:
+        programs, destination = cached[name]
         until_fusion = destination.target == "gpu" and not a.whole
         make = partial(capture_function, only=a.only, python=a.python, until_fusion=until_fusion, jobs=a.jobs)
         status |= _make(name, programs, destination, a.out / name, make)
@@ -65,18 +65,18 @@ def _make(
 ) -> int:
     print(f"{name}: compiling", flush=True)
     try:
-        made = capture(str(programs), "PROGRAMS", destination, out)
+        created = capture(str(programs), "PROGRAMS", destination, out)
     except CaptureError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    for program, why in [*made.errors.items(), *made.left_out.items()]:
+    for program, why in [*created.errors.items(), *created.left_out.items()]:
         print(f"  {program}: {why}", file=sys.stderr)
-    versions = ", ".join(f"{k} {v}" for k, v in made.versions.items())
-    print(f"{name}: {len(made.modules)} modules in {out} ({versions})", flush=True)
+    versions = ", ".join(f"{k} {v}" for k, v in created.versions.items())
+    print(f"{name}: {len(created.modules)} modules in {out} ({versions})", flush=True)
     if destination.target == "tpu":
         return 0  # closed: there is nothing of ours to compare
-    words = ["verify", str(out), "--target", destination.target]
-    result = group.main(words, standalone_mode=False)
+    text = ["verify", str(out), "--target", destination.target]
+    result = group.main(text, standalone_mode=False)
     return result if isinstance(result, int) else 0
 
 

@@ -92,9 +92,9 @@ def score(task: Task) -> tuple[Task, dict[str, int]]:
     return task, found
 
 
-def _tasks(words: list[str], only: str, order: str, without: frozenset[str]) -> list[Task]:
+def _tasks(text: list[str], only: str, order: str, without: frozenset[str]) -> list[Task]:
     found = []
-    for word in words:
+    for word in text:
         corpus, _, device = word.rpartition(":")
         folders = sorted(p.parent for p in Path(corpus).glob("*/before.hlo"))
         found += [Task(f, device, order, without) for f in folders if re.search(only, f.name)]

@@ -76,8 +76,8 @@ def main() -> int:
         for picture, sample, options, address, dark in SHOTS:
             dump = SAMPLES / sample / "before.hlo" if isinstance(sample, str) else unpacked(*sample, folder)
             html = folder / f"{picture}.html"
-            words = [sys.executable, "-m", "hlofuse", "explore", str(dump), "-o", str(html), *options]
-            subprocess.run(words, check=True)
+            text = [sys.executable, "-m", "hlofuse", "explore", str(dump), "-o", str(html), *options]
+            subprocess.run(text, check=True)
             page = browser.new_page(viewport=SIZE, color_scheme="dark" if dark else "light")
             page.goto(html.as_uri() + address)
             page.wait_for_selector("html[data-ready]")

@@ -95,7 +95,8 @@ RULES = (
     CustomFusion(
         code="FLASH001",
         title="Attention becomes one flash-attention kernel",
-        asks="Are two matrix products, of each head, joined by a softmax whose result nobody else reads?",
+        condition="Are two matrix products, of each head, joined by a softmax whose result nobody else "
+        "reads?",
         why="The scores of a head grow with the square of the sequence. A kernel that keeps a block of them"
         " in shared memory, with a running maximum and sum, never writes them to memory.",
         advice="Call such a kernel from the program (jax.nn.dot_product_attention with"

@@ -135,7 +135,7 @@ class PairDetail:
     fused_reads: tuple[ReadTerm, ...]
     flips: tuple[Flip, ...] = ()
     """Numbers of the device that would turn the decision, the nearest first."""
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def us_saved(self) -> float:

@@ -35,7 +35,7 @@ class Flip:
 
 
 def pays(model: KernelModel, producer: Instruction, device: DeviceDescription) -> bool | None:
-    """Would fusing the producer into its users save time on that device? None without an estimate."""
+    """True if fusing the producer into its users would save time on that device; None without an estimate."""
     unfused, fused = sums(model_of(device, model.release), producer)
     return None if max(unfused, fused) >= INFINITE else unfused >= fused
 
@@ -65,18 +65,18 @@ def _flip(
         varied = start * 2.0**exponent
         return max(1, round(varied)) if whole else float(f"{varied:.4g}")
 
-    def turned(exponent: float) -> bool:
+    def flips(exponent: float) -> bool:
         changes: dict[str, Any] = {name: value(exponent)}
         verdict = pays(replace(device, **changes))
         return verdict is not None and verdict is not now
 
     for doublings in range(1, _DOUBLINGS + 1):
         for direction in (-1.0, 1.0):
-            if turned(direction * doublings):
+            if flips(direction * doublings):
                 near, far = direction * (doublings - 1), direction * doublings
                 for _ in range(_HALVINGS):
                     middle = (near + far) / 2
-                    near, far = (near, middle) if turned(middle) else (middle, far)
+                    near, far = (near, middle) if flips(middle) else (middle, far)
                 return Flip(name, start, value(far))
     return None
 
@@ -100,9 +100,9 @@ def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
 
 def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instruction) -> Estimate:
     """The pair's time; through the tiles where Triton emits it."""
-    known = model.kept_pair_time(producer, consumer)
-    if known is not None:
-        return known
+    tables = model.cached_pair_time(producer, consumer)
+    if tables is not None:
+        return tables
     triton = any(
         x.opcode == "fusion" and x.fusion_kind == "kCustom" and may_be_fused(x) for x in (producer, consumer)
     )

@@ -15,7 +15,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
 from hlofuse.pipelines import TARGETS
 from hlofuse.plugins.entries import CustomFusion, Kernel, KernelCost
-from hlofuse.plugins.rewrite import call_outside
+from hlofuse.plugins.rewrite import call_plugin
 from hlofuse.replay import Replay
 from hlofuse.rules.gpu_fusible import may_be_fused
 
@@ -60,7 +60,7 @@ class KernelTimes:
 
 def custom_kernel_time(fusion: CustomFusion, kernel: Kernel, device: DeviceDescription) -> KernelTime:
     """Compute and memory at the device's full rates, overlapping as in XLA's model; or as it says."""
-    cost = call_outside(fusion.code, "the cost", fusion.cost, kernel, device)
+    cost = call_plugin(fusion.code, "the cost", fusion.cost, kernel, device)
     if not isinstance(cost, KernelCost):
         raise HlofuseError(
             f"the cost of rule {fusion.code}, which is not XLA's, is {type(cost).__name__}, not KernelCost"

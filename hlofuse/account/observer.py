@@ -75,7 +75,7 @@ class CostObserver(ReplayObserver):
         leaves = len(into) == len(producer.users)
         first = model.run_time(producer)
         for consumer in into:
-            fused = model.kept_pair_time(producer, consumer)
+            fused = model.cached_pair_time(producer, consumer)
             if fused is not None:
                 second = model.run_time(consumer)
                 self._now[consumer.name] = _Estimates(first, second, fused, len(into), leaves)
@@ -112,7 +112,7 @@ class MomentObserver(ReplayObserver):
             return
         into = [c for c in consumers if not is_fusible_bitcast(c)]
         for place, consumer in enumerate(into):
-            if model.kept_pair_time(producer, consumer) is not None:
+            if model.cached_pair_time(producer, consumer) is not None:
                 self._see(("fuse", self._fusions + place), producer, [consumer])
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
@@ -127,12 +127,12 @@ class MomentObserver(ReplayObserver):
         if not looks or model is None:
             return
         # The pass goes on with the estimates it has, not with those that a look computes.
-        kept, model.kept = model.kept, model.kept.copy()
+        remaining, model.cache = model.cache, model.cache.copy()
         try:
             for look in looks:
                 look(model, producer, consumers)
         finally:
-            model.kept = kept
+            model.cache = remaining
         if not self._looks:
             raise Enough
 

@@ -41,7 +41,7 @@ def pair_detail(model: KernelModel, producer: Instruction, consumer: Instruction
         _terms(reads_of(model, second, tiling, consumer)),
         _terms(reads_of(model, fused, fused_tiling, producer, consumer)),
         flips(model, producer),
-        remarks(producer, consumer),
+        notes(producer, consumer),
     )
 
 
@@ -61,7 +61,7 @@ _WARP = 32
 _ALIGNED, _UNALIGNED = 6, 400  # operations for each element, see cost/gpu/op_costs.py
 
 
-def remarks(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
+def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
     """What is not to be guessed from shapes; names are those inside the two."""
     found = []
     for instruction in (*_inside(producer), *_inside(consumer)):

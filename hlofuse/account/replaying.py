@@ -18,8 +18,8 @@ from hlofuse.account.kernel_times import time_by
 from hlofuse.account.models import model_of
 from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
 from hlofuse.account.pairs import pair_detail
-from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, replay
@@ -43,10 +43,10 @@ class Costs:
         self.observer = observer
         self._replay = replay
         self._repeat = repeat
-        mine = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
+        decisions = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps count anew where the pass runs again.
-        self._number = {id(e): k for k, e in enumerate(e for e in mine if e.event == "fuse")}
-        self._priorities = {id(e): k for k, e in enumerate(e for e in mine if e.event == "priority")}
+        self._number = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "fuse")}
+        self._priorities = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "priority")}
         # The pass's own model knows fusions that later passes have changed, so this is another one.
         self.model = model
 
@@ -107,10 +107,10 @@ class Costs:
         number = self._number_of(event)
         return self.observer.ties.get(number, ()) if number is not None else ()
 
-    def look_at(self, asked: Iterable[tuple[Event, Look]]) -> None:
+    def look_at(self, requests: Iterable[tuple[Event, Look]]) -> None:
         """Show each look the graph as it stood at its event; repeats the replay, once for all of them."""
         looks: dict[Moment, list[Look]] = {}
-        for event, look in asked:
+        for event, look in requests:
             if event.pass_name != PRIORITY_FUSION:
                 continue
             number = self._number_of(event)
@@ -121,17 +121,17 @@ class Costs:
         if looks:
             self._repeat(MomentObserver(looks))
 
-    def details(self, asked: Sequence[tuple[Event, str | None]]) -> list[PairDetail | None]:
+    def details(self, requests: Sequence[tuple[Event, str | None]]) -> list[PairDetail | None]:
         """Fuse events in full, or what a priority says of one consumer, by its name then."""
         found: dict[int, PairDetail | None] = {}
 
         def look(k: int, model: KernelModel, producer: Instruction, consumers: Sequence[Instruction]) -> None:
-            chosen = next((c for c in consumers if asked[k][1] in (None, c.name)), None)
+            chosen = next((c for c in consumers if requests[k][1] in (None, c.name)), None)
             if chosen is not None:
                 found[k] = pair_detail(model, producer, chosen)
 
-        self.look_at((event, partial(look, k)) for k, (event, _) in enumerate(asked))
-        return [found.get(k) for k in range(len(asked))]
+        self.look_at((event, partial(look, k)) for k, (event, _) in enumerate(requests))
+        return [found.get(k) for k in range(len(requests))]
 
     def pair(self, producer: Instruction, consumer: Instruction) -> PairDetail | None:
         """A pair of the final module in full."""
@@ -177,7 +177,7 @@ def observed_replay(
     input: ReplayInput | Module,
     config: ReplayConfig,
     *,
-    cache: KnownStructures | None = None,
+    cache: SharedTables | None = None,
     start: SharedStart | None = None,
     begun: Checkpoint | None = None,
     totals_only: bool = False,
@@ -190,12 +190,12 @@ def observed_replay(
     """
     if isinstance(input, Module):
         input = ReplayInput(input)
-    cache = cache or KnownStructures()
+    cache = cache or SharedTables()
     xla = observed_replay(input, config.xla, cache=cache) if config.xla is not None else None
     if config.device is None:
         return Observed(replay(input, config), None, xla)
     beginning = begun
-    if beginning is None and config.passes and config.settings.outside is None:
+    if beginning is None and config.passes and config.settings.plugins is None:
         beginning = Checkpoint(config.passes[0])  # what comes before it takes longest
 
     def repeat(observer: MomentObserver) -> None:

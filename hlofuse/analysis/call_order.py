@@ -61,7 +61,7 @@ def caller_of(computation: Computation) -> list[Computation]:
 
 # ------------------------------------------------------------ processing order
 #
-# In which order do passes go through a module's computations? (`HloModule::MakeNonfusionComputations`).
+# The order in which passes visit a module's computations (`HloModule::MakeNonfusionComputations`).
 
 
 def non_fusion_computations(module: Module) -> list[Computation]:
@@ -75,7 +75,7 @@ def non_fusion_computations(module: Module) -> list[Computation]:
     return [*others, module.entry]
 
 
-def with_changed_behind(
+def with_changed_after(
     order: Iterable[Computation], changed: Collection[Computation], *, is_backward: bool = False
 ) -> list[Computation]:
     """The order that a pass leaves which goes through computations and has these call something new.
@@ -83,8 +83,8 @@ def with_changed_behind(
     It goes backward if the last computation is the first that it comes to.
     """
     listed = [*order]
-    kept = CallOrder(listed, caller_of)
+    remaining = CallOrder(listed, caller_of)
     for computation in reversed(listed) if is_backward else listed:
         if computation in changed:
-            kept.call_new(computation)
-    return kept.listed()
+            remaining.call_new(computation)
+    return remaining.listed()

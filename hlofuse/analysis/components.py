@@ -52,7 +52,7 @@ def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
 
 # ------------------------------------------------------------ reachability
 #
-# Which instructions does a value flow into? (`HloReachabilityMap`).
+# The instructions that a value flows into (`HloReachabilityMap`).
 
 
 class Reachability:

@@ -74,12 +74,12 @@ class CostAnalysis:
 
     def instruction(self, instruction: Instruction) -> Cost:
         """The cost of one execution, with everything it calls."""
-        known = self._instructions.get(instruction)
-        if known is None:
+        cached = self._instructions.get(instruction)
+        if cached is None:
             for _, callee in instruction.called:
                 self.computation(callee)
-            known = self._instructions[instruction] = self._cost(instruction)
-        return known
+            cached = self._instructions[instruction] = self._cost(instruction)
+        return cached
 
     def computation(self, computation: Computation) -> Cost:
         """The sum over a computation's instructions."""
@@ -118,7 +118,7 @@ class CostAnalysis:
         if opcode == "while":
             return self._called(instruction) + self._called(instruction, 1)
         if opcode == "conditional":
-            return _dearest([self._computations.get(c, NOTHING) for _, c in instruction.called])
+            return _greatest([self._computations.get(c, NOTHING) for _, c in instruction.called])
         if opcode == "custom-call":
             target = instruction.attributes.get("custom_call_target")
             return NOTHING if target in _MARKERS else Cost(unknown=1)
@@ -227,7 +227,7 @@ def _sum(costs: Iterable[Cost]) -> Cost:
     return Cost(flops, transcendentals, read, written, unknown)
 
 
-def _dearest(costs: list[Cost]) -> Cost:
+def _greatest(costs: list[Cost]) -> Cost:
     """The greatest of each figure, bytes together (XLA takes the maximum property by property)."""
     if not costs:
         return NOTHING

@@ -41,11 +41,11 @@ class _Pairs:
         self.waiting: list[tuple[Computation, Computation]] = []
 
     def computation(self, one: Computation, other: Computation) -> bool:
-        known = self.computations.get(one)
-        if known is None:
+        paired = self.computations.get(one)
+        if paired is None:
             self.computations[one] = other
             self.waiting.append((one, other))
-        return known in (None, other)
+        return paired in (None, other)
 
     def add(self, one: Instruction, other: Instruction) -> bool:
         """Note the two; False where they differ, or call what belongs elsewhere."""
@@ -67,20 +67,22 @@ def _pair(one: Computation, other: Computation, pairs: _Pairs) -> bool:
 def _down_from(stack: list[tuple[Instruction, Instruction]], pairs: _Pairs) -> bool:
     while stack:
         a, b = stack.pop()
-        known = pairs.of.get(a)
-        if known is None:
+        paired = pairs.of.get(a)
+        if paired is None:
             if not pairs.add(a, b):
                 return False
             stack.extend(zip(a.operands, b.operands, strict=True))
-        elif known is not b:
+        elif paired is not b:
             return False
     return True
 
 
 def _left(computation: Computation, done: Iterable[Instruction]) -> list[Instruction]:
-    known = done if isinstance(done, (dict, set)) else set(done)
+    paired = done if isinstance(done, (dict, set)) else set(done)
     return [
-        i for i in computation.post_order() if i not in known and (i.users or i.opcode != "get-tuple-element")
+        i
+        for i in computation.post_order()
+        if i not in paired and (i.users or i.opcode != "get-tuple-element")
     ]
 
 
@@ -95,16 +97,16 @@ def _by_operands(some: list[Instruction], others: list[Instruction], pairs: _Pai
         if any(o not in pairs.of for o in a.operands):
             return False
         candidates = open_.get(tuple(pairs.of[o] for o in a.operands), [])
-        found = next((b for b in candidates if b not in pairs.taken and _said(a) == _said(b)), None)
+        found = next((b for b in candidates if b not in pairs.taken and _content(a) == _content(b)), None)
         if found is None or not pairs.add(a, found):
             return False
     return True
 
 
 def _agree(one: Instruction, other: Instruction) -> bool:
-    """Do the two say the same? An array left out of one text may be any."""
+    """True if the contents are equal; an array that one text leaves out may be any."""
     hidden = one.opcode == "constant" == other.opcode and (one.literal.is_elided or other.literal.is_elided)
-    return _said(one, hidden) == _said(other, hidden)
+    return _content(one, hidden) == _content(other, hidden)
 
 
 def _shape_of(i: Instruction) -> Hashable:
@@ -112,7 +114,7 @@ def _shape_of(i: Instruction) -> Hashable:
     return tuple(s.key for s in i.shape.tuple_shapes[:-1]) if is_radix_sort(i) else i.shape.key
 
 
-def _said(i: Instruction, hidden: bool = False) -> Hashable:
+def _content(i: Instruction, hidden: bool = False) -> Hashable:
     """What an instruction is, apart from what it reads and calls (and, where `hidden`, its elements)."""
     raw = i.attributes.raw_items
     attributes = tuple(sorted((k, "".join(v.split())) for k, v in raw.items() if k not in _NOT_COMPARED))

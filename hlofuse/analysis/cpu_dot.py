@@ -60,7 +60,7 @@ def product_as_reduce(kernel: Instruction) -> dict[str, Any] | None:
     if any(i.opcode == "dot" for i in inside):
         return None
     born = [i for i in inside if (i.op_name or "").rpartition("/")[2] in _PRODUCTS]
-    made = next((i for i in born if i.opcode == "reduce"), None)
-    if made is None or not any(i.opcode == "multiply" for i in born):
+    created = next((i for i in born if i.opcode == "reduce"), None)
+    if created is None or not any(i.opcode == "multiply" for i in born):
         return None
-    return {"product": made.name}
+    return {"product": created.name}

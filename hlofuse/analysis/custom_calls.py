@@ -13,12 +13,13 @@ def custom_call_target(instruction: Instruction) -> str:
 
 
 def is_library_convolution(instruction: Instruction) -> bool:
-    """Does cuDNN compute it, a convolution (`IsCustomCallToDnnConvolution` of `cublas_cudnn.cc`)?"""
+    """True if it is a convolution that cuDNN computes (`IsCustomCallToDnnConvolution` of
+    `cublas_cudnn.cc`)."""
     return custom_call_target(instruction).startswith("__cudnn$conv")
 
 
 def is_library_matmul(instruction: Instruction) -> bool:
-    """Does cuBLAS compute it, a matrix product (`IsCublasGemm` of `cublas_cudnn.cc`)?"""
+    """True if it is a matrix product that cuBLAS computes (`IsCublasGemm` of `cublas_cudnn.cc`)."""
     return custom_call_target(instruction).startswith(("__cublas$gemm", "__cublas$lt$"))
 
 
@@ -38,13 +39,13 @@ def is_inlined(instruction: Instruction) -> bool:
     """A call that the program does not ask to keep, and that is no task of the CPU's threads."""
     if instruction.opcode != "call" or "backend_config" in instruction.attributes:
         return False
-    said = instruction.attributes.get("frontend_attributes") or {}
-    return said.get("inlineable") not in _LATER
+    attributes = instruction.attributes.get("frontend_attributes") or {}
+    return attributes.get("inlineable") not in _LATER
 
 
 # ------------------------------------------------------------ side effects
 #
-# Does an instruction do more than compute its result? (`HloInstruction::HasSideEffect`).
+# Instructions that do more than compute their result (`HloInstruction::HasSideEffect`).
 
 _ALWAYS = frozenset(
     """

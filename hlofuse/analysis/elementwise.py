@@ -1,4 +1,5 @@
-"""Does every output element depend on the same element of the operands? (`HloInstruction::IsElementwise`)."""
+"""Element-wise operations: an output element depends on the same element of the operands
+(`HloInstruction::IsElementwise`)."""
 
 from __future__ import annotations
 

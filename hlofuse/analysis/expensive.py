@@ -49,7 +49,7 @@ def is_constant_effective_scalar(instruction: Instruction) -> bool:
 
 # ------------------------------------------------------------ fusible
 #
-# May an instruction be in a fusion at all? (`HloInstruction::IsFusible`).
+# Instructions that may be in a fusion at all (`HloInstruction::IsFusible`).
 
 _NEVER = frozenset({"domain", "parameter", "while", "conditional", "call"})
 ALWAYS_FUSIBLE = ELEMENTWISE_OPCODES | {
@@ -77,10 +77,10 @@ def is_fusible(instruction: Instruction) -> bool:
 
 
 def is_broadcast_of_constant(x: Instruction) -> bool:
-    """Is every element of it the same constant?"""
+    """True if every element is the same constant."""
     return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
 
 
 def is_constant(x: Instruction) -> bool:
-    """Is it, or every element of it, written in the program?"""
+    """True if it is a constant, or every element of it is one."""
     return x.opcode == "constant" or is_broadcast_of_constant(x)

@@ -1,4 +1,4 @@
-"""Which operands does an instruction overwrite? (`AliasInfo::GetInPlaceInputOutputPairs`)."""
+"""The operands that an instruction overwrites (`AliasInfo::GetInPlaceInputOutputPairs`)."""
 
 from __future__ import annotations
 

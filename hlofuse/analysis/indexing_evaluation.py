@@ -19,7 +19,7 @@ class IndexingEvaluation:
 
     def __init__(self, fusion: Instruction) -> None:
         self._fusion = fusion
-        self._users: dict[Instruction, set[Instruction]] = {self._outside(fusion.fused_root): {fusion}}
+        self._users: dict[Instruction, set[Instruction]] = {self._operand_of(fusion.fused_root): {fusion}}
         self._count: dict[Instruction, int] = {fusion: 1}
         for inner in reversed(fusion.fused_computation.post_order()):
             if inner.opcode != "parameter":
@@ -44,13 +44,13 @@ class IndexingEvaluation:
         transpose = inner.opcode == "transpose"
         key = inner.shape.key_ignoring_element_type
         for operand in inner.operands:
-            indexing = self._users.setdefault(self._outside(operand), set())
+            indexing = self._users.setdefault(self._operand_of(operand), set())
             if transpose or operand.shape.key_ignoring_element_type == key:
                 indexing |= users
             else:
                 indexing.add(inner)
 
-    def _outside(self, inner: Instruction) -> Instruction:
+    def _operand_of(self, inner: Instruction) -> Instruction:
         """Parameters come and go; the fusion's operand behind one stays."""
         return self._fusion.operands[inner.parameter_number] if inner.opcode == "parameter" else inner
 

@@ -88,7 +88,7 @@ class SourceLine:
     file: str
     line: int
 
-    def made(self, instruction: Instruction, module: Module) -> bool:
+    def is_of(self, instruction: Instruction, module: Module) -> bool:
         """The dump says that the operation comes from this line."""
         place = module.source_of(instruction)
         if place is None or place.line != self.line:

@@ -20,22 +20,22 @@ class Loop:
     """Launched by one turn."""
 
 
-def turns(module: Module) -> dict[Computation, int]:
+def iterations(module: Module) -> dict[Computation, int]:
     """How often each computation that is run is; a loop of which that is not known counts once."""
-    running = launched_computations(module)
+    executed = launched_computations(module)
     found = {module.entry: 1}
 
     def often(computation: Computation) -> int:
         if computation not in found:
             found[computation] = sum(
-                times * often(caller.computation) * (known_trips(caller) or 1)
+                times * often(caller.computation) * (trip_count_of(caller) or 1)
                 for caller, times in computation.callers.items()
                 if caller.opcode in CONTROL_FLOW and caller.computation in within
             )
         return found[computation]
 
-    within = set(running)
-    return {c: often(c) for c in running}
+    within = set(executed)
+    return {c: often(c) for c in executed}
 
 
 def outermost_loops(module: Module) -> tuple[Loop, ...]:
@@ -49,7 +49,7 @@ def _loops(computation: Computation) -> list[Loop]:
         if instruction.opcode == "while":
             count = sum(map(_kernels, (c for _, c in instruction.called)))
             if count:
-                found.append(Loop(instruction.name, known_trips(instruction), count))
+                found.append(Loop(instruction.name, trip_count_of(instruction), count))
         elif instruction.opcode in CONTROL_FLOW:
             for _, called in instruction.called:
                 found += _loops(called)
@@ -73,7 +73,7 @@ def _launched_by(instruction: Instruction) -> int:
 _TRIPS = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d+)')
 
 
-def known_trips(loop: Instruction) -> int | None:
+def trip_count_of(loop: Instruction) -> int | None:
     """None where the dump does not say."""
     found = _TRIPS.search(loop.attributes.raw("backend_config") or "")
     return int(found[1]) if found else None

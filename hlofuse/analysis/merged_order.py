@@ -1,4 +1,4 @@
-"""Does one instruction depend on another, while instructions are merged (`HloDfsReachability`)?
+"""Reachability between instructions, kept up to date while instructions are merged (`HloDfsReachability`).
 
 A search from the later instruction backwards need not go beyond the place of the earlier one in any
 order with operands first. Such an order is kept up to date from merge to merge, by moving only what
@@ -20,7 +20,7 @@ class MergedOrder:
         self._place = {x: k for k, x in enumerate(computation.post_order())}
 
     def reaches(self, a: Instruction, b: Instruction) -> bool:
-        """Does `b` depend on `a`, or is it the same?"""
+        """True if `b` depends on `a`, or is `a`."""
         a, b = self._placed(a), self._placed(b)
         if a is b:
             return True
@@ -50,17 +50,18 @@ class MergedOrder:
         """`new` stands where `old` stood."""
         self._place[new] = self._place.pop(old)
 
-    def merge(self, kept: Instruction, gone: Instruction) -> None:
-        """`gone` is about to become part of `kept`; no path leads from one to the other by way of a third."""
+    def merge(self, survivor: Instruction, removed: Instruction) -> None:
+        """`removed` is about to become part of `survivor`; no path leads from one to the other by way of a
+        third."""
         place = self._place
-        first, last = sorted((kept, gone), key=place.__getitem__)
+        first, last = sorted((survivor, removed), key=place.__getitem__)
         start, end = place[first], place[last]
         later = self._search(first, self._users, lambda k: k < end)
         sooner = self._search(last, self._sources, lambda k: k > start)
         free = sorted([place[x] for x in (first, last, *sooner, *later)])
-        order = [*sorted(sooner, key=place.__getitem__), kept, *sorted(later, key=place.__getitem__)]
+        order = [*sorted(sooner, key=place.__getitem__), survivor, *sorted(later, key=place.__getitem__)]
         place.update(zip(order, free, strict=False))
-        del place[gone]
+        del place[removed]
 
     def _placed(self, x: Instruction) -> Instruction:
         while x not in self._place:

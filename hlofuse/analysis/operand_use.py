@@ -1,4 +1,4 @@
-"""Does an instruction read elements of an operand more than once? (`ReusesOperandElements`)."""
+"""Operands whose elements an instruction reads more than once (`ReusesOperandElements`)."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ def reuses_operand_elements(instruction: Instruction, number: int) -> bool:
     return operand_use(instruction, number) == Use.REUSE
 
 
-def _use_of_parameter(number: int, root: Instruction, memo: dict[Instruction, Use]) -> Use:
+def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Use]) -> Use:
     """The strongest use on any path from `root` to the parameter (`FusionReusesParamElements`)."""
     if root.opcode == "parameter" and root.parameter_number == number:
         return Use.USE
     # Iterative: fusions can be deep. A frame is an instruction and its next operand.
-    memo[root] = Use.NO_USE
+    uses[root] = Use.NO_USE
     stack: list[tuple[Instruction, int]] = [(root, 0)]
     while stack:
         instruction, k = stack.pop()
-        while k < len(instruction.operands) and memo[instruction] != Use.REUSE:
+        while k < len(instruction.operands) and uses[instruction] != Use.REUSE:
             operand = instruction.operands[k]
             if operand.opcode == "parameter" and operand.parameter_number == number:
                 value = Use.USE
-            elif operand in memo:
-                value = memo[operand]
+            elif operand in uses:
+                value = uses[operand]
             else:
-                memo[operand] = Use.NO_USE
+                uses[operand] = Use.NO_USE
                 stack += [(instruction, k), (operand, 0)]
                 break
             if value != Use.NO_USE:
                 own = operand_use(instruction, k)
                 if own != Use.NO_USE:
-                    memo[instruction] = min(memo[instruction], own, value)
+                    uses[instruction] = min(uses[instruction], own, value)
             k += 1
-    return memo[root]
+    return uses[root]
 
 
 class ReusedOperands:

@@ -35,8 +35,8 @@ def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
     root = _root(kernel)
     if root is None:
         return None
-    slicing = _behind_views(root)
-    if not has_known_offset(slicing):
+    slicing = _source_of_views(root)
+    if not has_constant_offset(slicing):
         return None
     if slicing.opcode == "dynamic-slice":
         copied = root
@@ -44,26 +44,26 @@ def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
         copied = slicing.operands[1]
     else:
         return None
-    if not copied.shape.is_array or not _all_compatible(kernel) or not _reads_one_piece(kernel, copied):
+    if not copied.shape.is_array or not _all_compatible(kernel) or not _reads_one_slice(kernel, copied):
         return None
-    if slicing.opcode == "dynamic-update-slice" and not _writes_one_piece(kernel, slicing, copied):
+    if slicing.opcode == "dynamic-update-slice" and not _writes_one_slice(kernel, slicing, copied):
         return None
     return slicing
 
 
-def has_known_offset(slicing: Instruction) -> bool:
+def has_constant_offset(slicing: Instruction) -> bool:
     """XLA noted where the piece lies in each turn of the loop (`dynamic_slice_config`)."""
     return '"dynamic_slice_config"' in (slicing.attributes.raw("backend_config") or "")
 
 
-def is_contiguous_slice(piece: Instruction) -> bool:
+def is_contiguous_slice(slice_: Instruction) -> bool:
     """What the slicing instruction reads or writes is one run of memory.
 
     `IsContiguousStaticSlice`, and `IsContiguousSlice` of `xla/service/gpu/ir_emission_utils.cc`.
     """
-    whole = piece.operands[0].shape
-    part = piece.operands[1].shape if piece.opcode == "dynamic-update-slice" else piece.shape
-    strides = piece.attributes["slice"].strides if piece.opcode == "slice" else (1,) * whole.rank
+    whole = slice_.operands[0].shape
+    part = slice_.operands[1].shape if slice_.opcode == "dynamic-update-slice" else slice_.shape
+    strides = slice_.attributes["slice"].strides if slice_.opcode == "slice" else (1,) * whole.rank
     cut = False
     for d in whole.minor_to_major:
         if cut and part.dimensions[d] != 1:
@@ -81,7 +81,7 @@ def _root(kernel: Instruction) -> Instruction | None:
     return None if kernel.fusion_kind == "kCustom" else kernel.fused_root
 
 
-def _behind_views(instruction: Instruction) -> Instruction:
+def _source_of_views(instruction: Instruction) -> Instruction:
     while instruction.opcode in _VIEWS:
         instruction = instruction.operands[0]
     return instruction
@@ -98,31 +98,31 @@ def _all_compatible(kernel: Instruction) -> bool:
         if i.opcode == "slice":
             if not is_contiguous_slice(i) or not has_byte_strides(i.operands[0].shape):
                 return False
-        elif i.opcode in _SLICING and not has_known_offset(i):
+        elif i.opcode in _SLICING and not has_constant_offset(i):
             return False
     return True
 
 
-def _reads_one_piece(kernel: Instruction, copied: Instruction) -> bool:
+def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
     """What is copied is a parameter, or one piece of one (`ResolveParameter`)."""
-    piece = _behind_views(copied)
-    source = piece
-    if piece.opcode == "dynamic-slice":
-        if not _offsets_known(kernel, piece.operands[1:]):
+    slice_ = _source_of_views(copied)
+    source = slice_
+    if slice_.opcode == "dynamic-slice":
+        if not _has_constant_offsets(kernel, slice_.operands[1:]):
             return False
-        source = piece.operands[0]
-    elif piece.opcode == "slice":
-        source = piece.operands[0]
-    source = _behind_views(source)
+        source = slice_.operands[0]
+    elif slice_.opcode == "slice":
+        source = slice_.operands[0]
+    source = _source_of_views(source)
     if not _is_input(kernel, source):
         return False
     # Without a slice the whole of the parameter has to be copied.
-    return piece.opcode in ("dynamic-slice", "slice") or copied.shape.byte_size == source.shape.byte_size
+    return slice_.opcode in ("dynamic-slice", "slice") or copied.shape.byte_size == source.shape.byte_size
 
 
-def _writes_one_piece(kernel: Instruction, update: Instruction, copied: Instruction) -> bool:
-    target = _behind_views(update.operands[0])
-    if not _is_input(kernel, target) or not _offsets_known(kernel, update.operands[2:]):
+def _writes_one_slice(kernel: Instruction, update: Instruction, copied: Instruction) -> bool:
+    target = _source_of_views(update.operands[0])
+    if not _is_input(kernel, target) or not _has_constant_offsets(kernel, update.operands[2:]):
         return False
     written = update.operands[1].shape
     return copied.shape.minor_to_major == written.minor_to_major
@@ -132,15 +132,15 @@ def _is_input(kernel: Instruction, instruction: Instruction) -> bool:
     return instruction.opcode == "parameter" if kernel.opcode == "fusion" else instruction is not kernel
 
 
-def _offsets_known(kernel: Instruction, offsets: list[Instruction]) -> bool:
+def _has_constant_offsets(kernel: Instruction, offsets: list[Instruction]) -> bool:
     """Scalar expressions of parameters and constants (`BuildOffsetExpr`)."""
     if kernel.opcode != "fusion":
         return True  # its operands become parameters
-    pending = [_behind_views(o) for o in offsets]
+    pending = [_source_of_views(o) for o in offsets]
     while pending:
         node = pending.pop()
         if node.opcode not in _OFFSET_OPCODES or node.shape.rank:
             return False
         if node.opcode not in ("parameter", "constant"):
-            pending += [_behind_views(o) for o in node.operands]
+            pending += [_source_of_views(o) for o in node.operands]
     return True

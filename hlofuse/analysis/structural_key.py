@@ -1,4 +1,4 @@
-"""When are two instructions or computations the same but for names? (`HloInstruction::Identical`)."""
+"""Instructions and computations that are identical but for names (`HloInstruction::Identical`)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class StructuralKeys:
 
     def of_computation(self, computation: Computation) -> int:
         """Equal numbers: the same operations on the same operands, root included."""
-        known = self._of.get(computation)
-        if known is None:
+        cached = self._of.get(computation)
+        if cached is None:
             values: dict[Instruction, int] = {}
             for x in computation.post_order():
                 key = (self.of_instruction(x), x.payload, tuple(values[o] for o in x.operands))
                 values[x] = self._numbers.setdefault(key, len(self._numbers))
-            known = self._of[computation] = values[computation.root]
-        return known
+            cached = self._of[computation] = values[computation.root]
+        return cached
 
     def of_instruction(self, instruction: Instruction, *, layouts: bool = True) -> Hashable:
         """What an instruction does, operands left out: opcode, shape, attributes, called computations."""

@@ -49,9 +49,9 @@ def parse_arguments(text: str) -> list[dict[str, Any]]:
     if not text.strip():
         return []
     # `f32[]` is no Python, and separators may be left out: "f32[2] s32[]".
-    prepared = re.sub(r"([\]})])(\s+)(?=[\w{(])", r"\1,\2", _SCALAR.sub(r"\1[()]", text))
+    separated = re.sub(r"([\]})])(\s+)(?=[\w{(])", r"\1,\2", _SCALAR.sub(r"\1[()]", text))
     try:
-        parsed = ast.parse(f"({prepared},)", mode="eval").body
+        parsed = ast.parse(f"({separated},)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise HlofuseError(f"--args {printable(text)!r} cannot be read; {_EXAMPLE}") from None
     assert isinstance(parsed, ast.Tuple)

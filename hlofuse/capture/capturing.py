@@ -106,8 +106,10 @@ def capture_command(
             status = subprocess.run(list(command), env=environment).returncode
         except OSError as error:
             raise CaptureError(f"cannot run {printable(command[0])}: {error.strerror or error}") from None
-        told = target_of_files(dump)
-        captured = Capture(new, target or (told.name if told is not None else "cpu"), flags=all_flags)
+        target_name = target_of_files(dump)
+        captured = Capture(
+            new, target or (target_name.name if target_name is not None else "cpu"), flags=all_flags
+        )
         if status:
             captured.warnings.append(
                 f"the program ended with status {status}: what it compiled until then is here"
@@ -127,11 +129,11 @@ def _versions_of(program: str) -> dict[str, str]:
     """The JAX beside an interpreter; nothing is known of other programs."""
     if not Path(program).name.startswith("python"):
         return {}
-    ask = "import importlib.metadata as m; print(m.version('jax'), m.version('jaxlib'))"
-    said = subprocess.run(
-        [program, "-c", ask], capture_output=True, text=True, errors="replace"
+    script = "import importlib.metadata as m; print(m.version('jax'), m.version('jaxlib'))"
+    output = subprocess.run(
+        [program, "-c", script], capture_output=True, text=True, errors="replace"
     ).stdout.split()
-    return dict(zip(("jax", "jaxlib"), said, strict=True)) if len(said) == 2 else {}
+    return dict(zip(("jax", "jaxlib"), output, strict=True)) if len(output) == 2 else {}
 
 
 def _capture(
@@ -157,7 +159,7 @@ def _capture(
         captured.errors = dict(answer.get("errors", {}))
         _collect_all(dumps, captured)
         if destination.device is not None:
-            _tell_device(captured, destination.device)
+            _set_device(captured, destination.device)
         doubt = doubt_about(captured.versions.get("jax"))
         if doubt is not None:
             captured.warnings.append(doubt)
@@ -166,14 +168,14 @@ def _capture(
 
 
 def _collect_all(dumps: Sequence[Path], captured: Capture) -> None:
-    on_the_way: dict[str, str] = {}
+    between: dict[str, str] = {}
     for dump in dumps:
-        on_the_way.update(collect(dump, captured))
+        between.update(collect(dump, captured))
     if not captured.modules:
-        captured.left_out.update(on_the_way)  # perhaps nothing was compiled for the target at all
+        captured.left_out.update(between)  # perhaps nothing was compiled for the target at all
 
 
-def _tell_device(captured: Capture, device: str) -> None:
+def _set_device(captured: Capture, device: str) -> None:
     """XLA tells it only with the module after optimizations, if it comes that far."""
     for module in captured.modules:
         config = module.folder / "gpu_target_config.pbtxt"
@@ -185,10 +187,10 @@ def _tell_device(captured: Capture, device: str) -> None:
 def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
     """A place for the dump and one for the result, which becomes `out` only when all is well."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        ours = (out / "manifest.json").is_file() and '"hlofuse.capture/' in (
+        is_capture = (out / "manifest.json").is_file() and '"hlofuse.capture/' in (
             out / "manifest.json"
         ).read_text()
-        if not ours:
+        if not is_capture:
             raise CaptureError(f"{printable(str(out))} exists and holds other files; name a new folder")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +214,7 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
     if not captured.modules:
         if destination is not None:
             more = "\n(without --until-fusion all passes are dumped)" if captured.until_fusion else ""
-            raise CaptureError(f"nothing was compiled for {destination.words}{_reasons(captured)}{more}")
+            raise CaptureError(f"nothing was compiled for {destination.text}{_reasons(captured)}{more}")
         return
     manifest = captured.manifest()
     if destination is not None:

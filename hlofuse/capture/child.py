@@ -76,7 +76,7 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
     answer["names"] = [name for name, _ in todo]
     if "alone" in request:
         todo = todo[request["alone"] :][:1]
-    for name, subject in todo:
+    for name, program in todo:
         if name in request.get("done", ()):
             continue
         answer["started"] = name
@@ -84,9 +84,9 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
         watch = _Watch(request, {**answer, "compiled": [*answer["compiled"], name]})
         try:
             if modules:
-                _compile_module(_read_module(Path(subject)), device, watch.begin)
+                _compile_module(_read_module(Path(program)), device, watch.begin)
             else:
-                function, arguments = _made(subject)
+                function, arguments = _resolved(program)
                 _compile_function(name, function, arguments, device, request["target"], watch.begin)
             answer["compiled"].append(name)
         except Exception as error:  # what the compiler refuses late has left its dumps
@@ -103,13 +103,13 @@ class _Watch:
     def __init__(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
         self.request, self.answer = request, answer
         self.lock = threading.Lock()
-        self.known: set[str] = set()
+        self.names: set[str] = set()
         self.name = re.compile(rf"\.\d+\.{re.escape(request.get('until', ''))}\.")
 
     def begin(self) -> None:
         """From here on; what was compiled until now was so on the way, in tracing the program."""
         if "until" in self.request:
-            self.known = set(os.listdir(self.request["dump"]))
+            self.names = set(os.listdir(self.request["dump"]))
             threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
@@ -121,7 +121,7 @@ class _Watch:
         if "until" not in self.request:
             return
         with self.lock:
-            new = set(os.listdir(self.request["dump"])) - self.known
+            new = set(os.listdir(self.request["dump"])) - self.names
             if any(self.name.search(name) for name in new):
                 _write(self.request, self.answer)
                 _end()
@@ -184,12 +184,12 @@ def _functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(getattr(found, "__name__", name), (found, arguments))]
 
 
-def _made(entry: Any) -> tuple[Any, tuple[Any, ...]]:
+def _resolved(entry: Any) -> tuple[Any, tuple[Any, ...]]:
     """(function, arguments), which a mapping may have made only when their turn comes."""
-    made = entry() if callable(entry) else entry
-    if not isinstance(made, tuple | list) or len(made) != 2 or not callable(made[0]):
+    resolved = entry() if callable(entry) else entry
+    if not isinstance(resolved, tuple | list) or len(resolved) != 2 or not callable(resolved[0]):
         raise TypeError("expected (function, arguments), or a function without arguments that returns them")
-    return made[0], tuple(made[1])
+    return resolved[0], tuple(resolved[1])
 
 
 def _import(where: str) -> Any:

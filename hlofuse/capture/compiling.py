@@ -57,28 +57,28 @@ def compile_request(
     found: dict[str, Any] = {"versions": {}, "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch, "answer.json")
-        asked = {**request, "target": destination.target, "topology": destination.topology}
-        asked["answer"] = str(answer)
+        request_ = {**request, "target": destination.target, "topology": destination.topology}
+        request_["answer"] = str(answer)
         if destination.device is not None:
             config = Path(scratch, "target_config.txtpb")
             config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
-            asked["target_config"] = str(config)
+            request_["target_config"] = str(config)
         while True:
-            asked["done"] = [*found["compiled"], *found["errors"]]
-            done = _run_child(asked, Path(scratch), python, environment_for(destination.target, flags))
+            request_["done"] = [*found["compiled"], *found["errors"]]
+            done = _run_child(request_, Path(scratch), python, environment_for(destination.target, flags))
             try:
-                said: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+                output: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 raise CaptureError(_aborted(done)) from None
             answer.unlink()
-            if "problem" in said:
-                raise CaptureError(_said(said["problem"], destination, python))
-            found["versions"] = said.get("versions", {})
-            found["names"] = said.get("names", [])
-            found["compiled"] += said.get("compiled", [])
-            found["errors"].update(said.get("errors", {}))
-            at = said.get("started")
-            if done.returncode == 0 or at is None or at in asked["done"]:
+            if "problem" in output:
+                raise CaptureError(_failure_text(output["problem"], destination, python))
+            found["versions"] = output.get("versions", {})
+            found["names"] = output.get("names", [])
+            found["compiled"] += output.get("compiled", [])
+            found["errors"].update(output.get("errors", {}))
+            at = output.get("started")
+            if done.returncode == 0 or at is None or at in request_["done"]:
                 return found
             if at not in found["compiled"] and at not in found["errors"]:
                 found["errors"][at] = _aborted(done)
@@ -87,10 +87,10 @@ def compile_request(
 
 
 def _run_child(
-    asked: dict[str, Any], scratch: Path, python: str, environment: dict[str, str]
+    request_: dict[str, Any], scratch: Path, python: str, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     file = scratch / "request.json"
-    file.write_text(json.dumps(asked), encoding="utf-8")
+    file.write_text(json.dumps(request_), encoding="utf-8")
     command = [python, str(CHILD), str(file)]
     try:
         return subprocess.run(
@@ -104,20 +104,20 @@ def _run_child(
         raise CaptureError(f"cannot run {printable(python)}: {error.strerror or error}") from None
 
 
-def _said(problem: dict[str, str], destination: Destination, python: str) -> str:
+def _failure_text(problem: dict[str, str], destination: Destination, python: str) -> str:
     message = printable(problem["message"])
     if problem["kind"] != "missing":
         return message
     target = "cpu" if message.startswith("jax ") else destination.target
     return (
-        f"to capture for {destination.words}, {_BRINGS[target]} must be installed for {printable(python)}:"
+        f"to capture for {destination.text}, {_BRINGS[target]} must be installed for {printable(python)}:"
         f" {_EXTRA[target]} (or --python names another Python that has it)\nIt said: {message}"
     )
 
 
 def _aborted(done: subprocess.CompletedProcess[str]) -> str:
     last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
-    told = "".join(f"; {line.strip()[:300]}" for line in last)
+    target_name = "".join(f"; {line.strip()[:300]}" for line in last)
     status = done.returncode
     how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-    return f"the compiling process {how} before it had an answer{told}"
+    return f"the compiling process {how} before it had an answer{target_name}"

@@ -36,13 +36,13 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
     except HlofuseError:
         return {}
     taken = {module.name for module in capture.modules}
-    on_the_way: dict[str, str] = {}
+    between: dict[str, str] = {}
     for module in modules:
         name = _unique(folder_name(module.name), taken)
         try:
             before, passes = stages(module, capture.target)
         except HlofuseError as error:
-            left_out = on_the_way if _is_of_host(module, capture.target) else capture.left_out
+            left_out = between if _is_of_host(module, capture.target) else capture.left_out
             left_out[name] = str(error).split("\n")[0]
             continue
         taken.add(name)
@@ -50,11 +50,11 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
         folder.mkdir(parents=True)
         _copy(module, before, passes, folder)
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
-    return on_the_way
+    return between
 
 
 def _is_of_host(module: DumpedModule, target: str) -> bool:
-    """Did the framework run it on the CPU at hand, as on the way to a program for another device?"""
+    """True if the framework ran it on the host CPU while it prepared a program for another device."""
     return target != "cpu" and "cpu_after_optimizations" in module.whole
 
 
@@ -62,10 +62,10 @@ def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Pat
     """The fusion passes' input and the dump after each of them that changed it; HlofuseError without."""
     if target != "tpu":
         return module.stages(target)
-    mine = [f for f in module.between if f.pipeline in TPU_PIPELINES]
-    if not mine:
+    tpu_files = [f for f in module.between if f.pipeline in TPU_PIPELINES]
+    if not tpu_files:
         raise HlofuseError(f"{module.label} has no dumps of TPU's fusion pipelines")
-    return mine[0].path, [(f"{f.pipeline}.{f.after}", f.path) for f in mine[1:]]
+    return tpu_files[0].path, [(f"{f.pipeline}.{f.after}", f.path) for f in tpu_files[1:]]
 
 
 def folder_name(module: str) -> str:

@@ -37,7 +37,7 @@ class Destination:
             raise CaptureError(f"a topology goes with target tpu, not {self.target}")
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """For a headline: `gpu (h100_sxm)`."""
         more = self.device or self.topology
         return f"{self.target} ({more})" if more else self.target

@@ -53,8 +53,8 @@ def compile_until_fusion(
     def one(number: int) -> tuple[dict[str, Any], Path]:
         folder = dump / f"{number:04d}"
         folder.mkdir()
-        asked = {**request, "alone": number, "until": until, "dump": str(folder)}
-        return compile_request(asked, destination, python=python, flags=flags_for(folder, flags)), folder
+        request_ = {**request, "alone": number, "until": until, "dump": str(folder)}
+        return compile_request(request_, destination, python=python, flags=flags_for(folder, flags)), folder
 
     found, folder = one(0)
     folders = [folder]

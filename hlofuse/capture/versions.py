@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-KNOWN = ("0.11.1", "0.12")
+SUPPORTED = ("0.11.1", "0.12")
 """Releases that captures are tested with; the replay repeats the first."""
 
 
@@ -14,19 +14,21 @@ def doubt_about(version: str | None) -> str | None:
         return (
             "which JAX compiled this is not known: whether its XLA decides as the one replayed is not assured"
         )
-    if version == KNOWN[0] or version.startswith(KNOWN[0] + "."):
+    if version == SUPPORTED[0] or version.startswith(SUPPORTED[0] + "."):
         return None
-    known = " and ".join(KNOWN)
-    if _numbers(version)[:2] == _numbers(KNOWN[1])[:2]:
+    supported = " and ".join(SUPPORTED)
+    if _numbers(version)[:2] == _numbers(SUPPORTED[1])[:2]:
         return (
-            f"JAX {version} captures well, but the replay repeats XLA as in jaxlib {KNOWN[0]}:"
+            f"JAX {version} captures well, but the replay repeats XLA as in jaxlib {SUPPORTED[0]}:"
             " hlofuse verify shows where this one decides otherwise"
         )
-    older = _numbers(version) < _numbers(KNOWN[0])
-    what = "names of dumps and passes may be others" if older else "passes may have been added or renamed"
+    is_earlier = _numbers(version) < _numbers(SUPPORTED[0])
+    what = (
+        "names of dumps and passes may be others" if is_earlier else "passes may have been added or renamed"
+    )
     return (
-        f"JAX {version} is not among the tested releases ({known}): {what}, and its XLA may decide"
-        f" otherwise than the one replayed (jaxlib {KNOWN[0]}); hlofuse verify shows where"
+        f"JAX {version} is not among the tested releases ({supported}): {what}, and its XLA may decide"
+        f" otherwise than the one replayed (jaxlib {SUPPORTED[0]}); hlofuse verify shows where"
     )
 
 

@@ -94,9 +94,9 @@ def command(
     from hlofuse.capture.model import Destination
 
     target = target or ("gpu" if device is not None else "tpu" if topology is not None else None)
-    asked = {"explain": explain, "verify": verify, "explore": explore, "check": check}
-    followers = _followers(
-        context, [name for name, value in asked.items() if value not in (None, False)], target
+    requested = {"explain": explain, "verify": verify, "explore": explore, "check": check}
+    followup_commands = _followup_commands(
+        context, [name for name, value in requested.items() if value not in (None, False)], target
     )
     if jobs is not None and not until_fusion:
         raise click.UsageError("--jobs goes with --until-fusion: otherwise one process compiles all programs")
@@ -123,16 +123,18 @@ def command(
             program[0], destination, output, arguments, args_from, only, python, flags, until_fusion, jobs
         )
     _report(captured)
-    if not followers and captured.target != "tpu":
+    if not followup_commands and captured.target != "tpu":
         click.echo(f"Next: hlofuse explain {shlex.quote(str(captured.largest.folder))}")
-    words: dict[str, list[str]] = {
+    argument_lists: dict[str, list[str]] = {
         "explain": [str(captured.largest.folder)],
         "verify": [str(captured.folder)],
         "explore": [str(captured.largest.folder), "-o", explore or ""],
         "check": [*(str(m.folder) for m in captured.modules), *shlex.split(check or "")],
     }
-    assert context.parent is not None or not followers
-    statuses = [_run(found, words[name], name, context.parent) for name, found in followers.items()]
+    assert context.parent is not None or not followup_commands
+    statuses = [
+        _run(found, argument_lists[name], name, context.parent) for name, found in followup_commands.items()
+    ]
     return max(statuses, default=0)
 
 
@@ -166,7 +168,7 @@ def _compiled(
         if arguments is not None and args_from is not None:
             raise click.UsageError("give --args or --args-from, not both")
         parsed = parse_arguments(arguments or "")
-        with spinner(f"compiling for {destination.words}"):
+        with spinner(f"compiling for {destination.text}"):
             return capture_function(
                 where,
                 name,
@@ -187,13 +189,15 @@ def _compiled(
         )
     if file.suffix == ".py":
         raise HlofuseError(f"which function of {printable(program)}? Say {printable(program)}:NAME")
-    with spinner(f"compiling for {destination.words}"):
+    with spinner(f"compiling for {destination.text}"):
         named = module_names([file])
         out = output or Path(f"{named[0][0]}-{ending}")
         return capture_modules(named, destination, out, python=python, flags=flags, until_fusion=until_fusion)
 
 
-def _followers(context: click.Context, names: list[str], target: str | None) -> dict[str, click.Command]:
+def _followup_commands(
+    context: click.Context, names: list[str], target: str | None
+) -> dict[str, click.Command]:
     """The commands to go on to; what is wrong with that is said before anything is compiled."""
     parent = context.parent
     found: dict[str, click.Command] = {}
@@ -214,8 +218,8 @@ def _followers(context: click.Context, names: list[str], target: str | None) -> 
 def _report(captured: Capture) -> None:
     versions = ", ".join(f"{k} {v}" for k, v in captured.versions.items())
     where = printable(str(captured.folder))
-    words = [f"{plural(len(captured.modules), 'module')} for {captured.target} in {where}"]
-    click.echo("  ".join([*words, f"({versions})"] if versions else words))
+    argument_lists = [f"{plural(len(captured.modules), 'module')} for {captured.target} in {where}"]
+    click.echo("  ".join([*argument_lists, f"({versions})"] if versions else argument_lists))
     for module in captured.modules[:20]:
         click.echo(f"  {printable(module.name):<28} {', '.join(module.passes) or 'no pass changed anything'}")
     if len(captured.modules) > 20:
@@ -226,7 +230,7 @@ def _report(captured: Capture) -> None:
         click.echo(f"warning: {printable(warning)}", err=True)
 
 
-def _run(command: click.Command, words: list[str], name: str, parent: click.Context | None) -> int:
-    with command.make_context(name, words, parent=parent) as inner:
+def _run(command: click.Command, argument_lists: list[str], name: str, parent: click.Context | None) -> int:
+    with command.make_context(name, argument_lists, parent=parent) as inner:
         status = command.invoke(inner)
     return status if isinstance(status, int) else 0

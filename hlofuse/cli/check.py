@@ -104,8 +104,8 @@ def command(
     stored = Baseline()
     if baseline is not None and not (update and _nothing_there(baseline)):
         stored = read_baseline(baseline)
-    asked = [ReplayOptions(input=path, **request) for path in inputs]
-    measured = measure_all(asked, root, stored.profiles)
+    requests = [ReplayOptions(input=path, **request) for path in inputs]
+    measured = measure_all(requests, root, stored.profiles)
     if update:
         from hlofuse.reports.check.baseline import updated_files
 
@@ -127,8 +127,8 @@ def command(
             write_file(file, text)
         found = replace(found, updated=True)
     if form not in ("text", "json", "markdown"):  # those say it themselves
-        for remark in found.remarks:
-            warn(remark)
+        for note in found.notes:
+            warn(note)
     for kind, file in further:
         emit(_written(found, kind, "never", file, root), file)
     emit(_written(found, form, color, output, root), output)
@@ -139,9 +139,9 @@ def _nothing_there(baseline: Path) -> bool:
     return not baseline.exists() or (baseline.is_dir() and not any(baseline.glob("*.toml")))
 
 
-def _more_reports(words: tuple[str, ...]) -> list[tuple[str, Path]]:
+def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
     found = []
-    for word in words:
+    for word in arguments:
         form, _, file = word.partition("=")
         if form not in FORMATS or not file:
             raise HlofuseError(

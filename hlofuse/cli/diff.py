@@ -153,15 +153,15 @@ def _many(
 
     if form == "svg":
         raise HlofuseError("a picture is of two modules: --module NAME picks one from the directories")
-    ours, theirs = modules_at(Path(before), stage), modules_at(Path(after), stage)
+    before_modules, after_modules = modules_at(Path(before), stage), modules_at(Path(after), stage)
     with progress_bar("comparing") as progress:
         found = diff_many(
-            ours.files,
-            theirs.files,
+            before_modules.files,
+            after_modules.files,
             load,
             times=times,
             metadata=metadata,
-            skipped=[*ours.skipped, *theirs.skipped],
+            skipped=[*before_modules.skipped, *after_modules.skipped],
             progress=progress,
         )
     if not quiet:

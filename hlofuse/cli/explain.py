@@ -54,15 +54,15 @@ def command(
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.explain.explain import explain, record_check
 
-    asked = ReplayOptions(input=input, **request)
+    options = ReplayOptions(input=input, **request)
     try:
-        observed = asked.run()
+        observed = options.run()
     except HlofuseError as error:
-        if explain_stage(asked, error, {"form": form, "color": color, "output": output}, limit):
+        if explain_stage(options, error, {"form": form, "color": color, "output": output}, limit):
             return 0
         raise
     if compare_device is not None:
-        _compare(asked, observed, compare_device, limit, form, color, output)
+        _compare(options, observed, compare_device, limit, form, color, output)
         return 0
     _check_names(observed.replay, only_pass, computation)
     found = explain(
@@ -73,22 +73,26 @@ def command(
         costs=observed.costs,
         record=record_check(observed),
     )
-    words: dict[str, Any] = {"input_words": asked.input_words, "limit": limit, "only_refused": only_refused}
+    arguments: dict[str, Any] = {
+        "input_arguments": options.input_arguments,
+        "limit": limit,
+        "only_refused": only_refused,
+    }
     difference = difference_of(observed)
-    film = _film(asked)
+    timeline = _timeline(options)
 
     def draw(console: Console) -> None:
         from hlofuse.reports.explain.text import print_explanation
 
-        print_explanation(found, console, **words)
-        if film:
-            console.print(f"\nThe whole compilation lies here, {film[0]}: what each pass did is told by")
-            console.print(f"  {film[1]}", style="green", soft_wrap=True)
+        print_explanation(found, console, **arguments)
+        if timeline:
+            console.print(f"\nThe whole compilation lies here, {timeline[0]}: what each pass did is told by")
+            console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
 
     def written() -> str:
         from hlofuse.reports.explain.markdown import explanation_markdown
 
-        return explanation_markdown(found, **words) + _film_markdown(film)
+        return explanation_markdown(found, **arguments) + _timeline_markdown(timeline)
 
     def data() -> dict[str, Any]:
         from hlofuse.reports.explain.json import explanation_json
@@ -110,7 +114,7 @@ def command(
     return 0
 
 
-def _film(asked: ReplayOptions) -> tuple[str, str] | None:
+def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
     """How many dumps between passes lie in the directory, and the command that tells of them."""
     import os
 
@@ -119,27 +123,27 @@ def _film(asked: ReplayOptions) -> tuple[str, str] | None:
     from hlofuse.inputs.dump_directory import DumpDirectory
     from hlofuse.ir.errors import HlofuseError
 
-    if not os.path.isdir(asked.input):
+    if not os.path.isdir(options.input):
         return None
     try:
-        dumps = DumpDirectory(asked.input).pick(asked.module).between
+        dumps = DumpDirectory(options.input).pick(options.module).between
     except HlofuseError:  # a corpus folder
         return None
     # With the passes' own dumps only there is nothing that this report does not tell.
     if len({f.pipeline for f in dumps}) < 2:
         return None
-    module = ("--module", asked.module) if asked.module is not None else ()
-    return plural(len(dumps), "dump"), command_line("timeline", asked.input, *module)
+    module = ("--module", options.module) if options.module is not None else ()
+    return plural(len(dumps), "dump"), command_line("timeline", options.input, *module)
 
 
-def _film_markdown(film: tuple[str, str] | None) -> str:
+def _timeline_markdown(timeline: tuple[str, str] | None) -> str:
     from hlofuse.format.markdown import markdown_code
 
-    return f"\n{film[0]} of the whole compilation: {markdown_code(film[1])}\n" if film else ""
+    return f"\n{timeline[0]} of the whole compilation: {markdown_code(timeline[1])}\n" if timeline else ""
 
 
 def _compare(
-    asked: ReplayOptions,
+    options: ReplayOptions,
     observed: Observed,
     other: str,
     limit: int,
@@ -154,7 +158,7 @@ def _compare(
     from hlofuse.reports.compare_devices.model import compare_devices
     from hlofuse.reports.compare_devices.text import print_comparison
 
-    second = asked.on_device(observed, other)
+    second = options.on_device(observed, other)
     found = compare_devices(observed, second, TARGETS[observed.replay.target].release)
 
     def draw(console: Console) -> None:

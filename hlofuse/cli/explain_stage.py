@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from hlofuse.ir.errors import HlofuseError
 
 
-def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+def explain_stage(options: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
     """Report on a fused module as it is, or on a TPU's; False where there is nothing to say but the error.
 
     `how` are the options of the report: its form, color and output.
     """
     from hlofuse.inputs.stage import StageError
 
-    if asked.changes_xla:
+    if options.changes_xla:
         return False
-    if _explain_tpu(asked, error, how, limit):
+    if _explain_tpu(options, error, how, limit):
         return True
     if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
@@ -35,7 +35,7 @@ def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, A
     from hlofuse.reports.fused.markdown import fused_markdown
     from hlofuse.reports.fused.text import print_fused
 
-    loaded = asked.read(any_stage=True)
+    loaded = options.read(any_stage=True)
     if error.stage.foreign_to(loaded.target):
         return False
     device = loaded.config.device if loaded.config is not None else None
@@ -43,7 +43,7 @@ def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, A
         found = explain_fused(loaded.module, loaded.target, error.stage, device)
     better: tuple[str, ...] = ()
     if found.right_file is not None:
-        better = replace(asked, input=found.right_file, module=None).input_words
+        better = replace(options, input=found.right_file, module=None).input_arguments
     report(
         **how,
         text=lambda console: print_fused(found, console, limit=limit, better=better),
@@ -53,14 +53,14 @@ def explain_stage(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, A
     return True
 
 
-def _explain_tpu(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+def _explain_tpu(options: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
     from hlofuse.inputs.dump_names import TPU_PIPELINES
     from hlofuse.inputs.stage import StageError
     from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
 
-    if asked.input == "-" or asked.target is not None:
+    if options.input == "-" or options.target is not None:
         return False
-    files = tpu_files(Path(asked.input), asked.module)
+    files = tpu_files(Path(options.input), options.module)
     if files is None:
         return False
     if isinstance(error, StageError):
@@ -74,7 +74,7 @@ def _explain_tpu(asked: ReplayOptions, error: HlofuseError, how: Mapping[str, An
     from hlofuse.reports.tpu.text import print_tpu
 
     with spinner("comparing"):
-        found = compare_tpu(load(files[0]), load(files[1]), asked.device or DEVICE)
+        found = compare_tpu(load(files[0]), load(files[1]), options.device or DEVICE)
     report(
         **how,
         text=lambda console: print_tpu(found, console, limit=limit),

@@ -33,26 +33,26 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
     XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
-    from hlofuse.explorer import page_html, page_of, passes_of, reel_of
+    from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 
-    asked = ReplayOptions(input=input, **request)
-    observed = asked.run()
+    options = ReplayOptions(input=input, **request)
+    observed = options.run()
     warn(observed.note)
-    replays = _side_by_side(asked, observed, compare_device)
-    reel = reel_of(observed.replay.before) if timeline and Path(input).is_dir() else None
+    replays = _side_by_side(options, observed, compare_device)
+    sequence = sequence_of(observed.replay.before) if timeline and Path(input).is_dir() else None
     passes = None
-    if reel is not None:
+    if sequence is not None:
         with progress_bar("comparing dumps") as progress:
-            passes = passes_of(reel, observed.replay.before, progress)
+            passes = passes_of(sequence, observed.replay.before, progress)
     with spinner("writing"):
         html = page_html(page_of(replays, passes))
     emit(html, output)
 
 
-def _side_by_side(asked: ReplayOptions, observed: Observed, other: str | None) -> dict[str, Observed]:
+def _side_by_side(options: ReplayOptions, observed: Observed, other: str | None) -> dict[str, Observed]:
     """The replays of the page, each under what tells it from the others."""
     if other is not None:
-        second = asked.on_device(observed, other)
+        second = options.on_device(observed, other)
         return {
             printable(observed.replay.device or "first"): observed,
             printable(second.replay.device or "second") + " (other)" * _same(observed, second): second,

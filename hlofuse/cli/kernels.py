@@ -66,19 +66,19 @@ def command(
     return 0
 
 
-def _selection(asked: ReplayOptions) -> tuple[KernelSelection, Difference | None, Replay | None]:
+def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | None, Replay | None]:
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
 
-    loaded = asked.read(any_stage=True)
+    loaded = options.read(any_stage=True)
     module, target = loaded.module, loaded.target
     device = loaded.config.device if loaded.config is not None else device_of(target, None)[0]
     stage = stage_of(module, target)
     as_it_is = stage.is_fused and not stage.foreign_to(target)
-    if as_it_is and not (asked.assume_input or asked.changes_xla):
+    if as_it_is and not (options.assume_input or options.changes_xla):
         return kernel_selection(module, target, device=device), None, None
-    observed = asked.at_fusion_input(loaded).observe()
+    observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
     found = kernel_selection(replay.after, target, device=device, replay=replay, what_if=observed.changes)
     return found, difference_of(observed), replay

@@ -64,7 +64,7 @@ TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
 """Set to have an internal error raised with its traceback."""
 
 
-class _ReaderGone(Exception):
+class _PipeClosed(Exception):
     """Nobody reads our output any more (`| head`)."""
 
 
@@ -75,7 +75,7 @@ class _Lazy(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # click would end with status 1
-            raise _ReaderGone from None
+            raise _PipeClosed from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -153,7 +153,7 @@ def _run() -> int:
             meant = f"--format {e.option_name.removeprefix('--')}"
             e = click.NoSuchOption(e.option_name, possibilities=[meant], ctx=e.ctx)
         e.show()
-    except (_ReaderGone, BrokenPipeError):  # no failure of ours
+    except (_PipeClosed, BrokenPipeError):  # no failure of ours
         _drop_what_is_unwritten()
         return 0
     except Exception as e:

@@ -112,25 +112,27 @@ def command(
     if animate and (form != "svg" or directory or after or focus or opened or collapsed):
         raise HlofuseError("--animate makes one SVG of a replay, with every operation: -o FILE.svg")
     require_engine(form)
-    asked = ReplayOptions(input=input, **request)
-    view, subject, caption = _replayed(asked, view) if after is None else _pair(asked, after, view)
+    replay_options_ = ReplayOptions(input=input, **request)
+    view, drawn, caption = (
+        _replayed(replay_options_, view) if after is None else _pair(replay_options_, after, view)
+    )
     if animate:
-        if not isinstance(subject, Replay):
+        if not isinstance(drawn, Replay):
             raise HlofuseError("--animate shows a replay: give it a module as it enters the fusion passes")
-        from hlofuse.render.animate import animate as film
+        from hlofuse.render.animate import animate as animate_svg
 
         with spinner("drawing"):
-            text = film(subject, Options(max_nodes, legend=not no_legend), caption)
+            text = animate_svg(drawn, Options(max_nodes, legend=not no_legend), caption)
         emit(text, None if to_stdout else Path(output))
         return
     if directory:
-        assert not isinstance(subject, ModulePair)
+        assert not isinstance(drawn, ModulePair)
         options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend)
-        write_atlas(Path(output), subject, view, options, caption)
+        write_atlas(Path(output), drawn, view, options, caption)
         return
     with spinner("drawing"):
         drawing = render(
-            subject,
+            drawn,
             view,
             max_nodes=max_nodes,
             focus=focus,
@@ -149,7 +151,7 @@ def command(
         write_file(Path(output), content)
 
 
-def _replayed(asked: ReplayOptions, view: str | None) -> _Drawn:
+def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
     """The view, what it is of, and what must be said first."""
     from hlofuse.inputs import stage_of
     from hlofuse.inputs.stage import INPUT
@@ -157,9 +159,9 @@ def _replayed(asked: ReplayOptions, view: str | None) -> _Drawn:
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.difference.phrases import difference_lines
 
-    loaded = asked.read(any_stage=True)
+    loaded = options.read(any_stage=True)
     module, target = loaded.module, loaded.target
-    if view is None and not (asked.assume_input or asked.changes_xla):
+    if view is None and not (options.assume_input or options.changes_xla):
         stage = stage_of(module, target)
         fits = stage.name == INPUT and not stage.foreign_to(target)
         view = "after" if fits and loaded.config is not None else "before"
@@ -167,7 +169,7 @@ def _replayed(asked: ReplayOptions, view: str | None) -> _Drawn:
             click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
     if view == "before":
         return view, module, []
-    loaded = asked.at_fusion_input(loaded)
+    loaded = options.at_fusion_input(loaded)
     caption = [BRIEF] if loaded.note else []
     warn(loaded.note)
     if not loaded.changes:
@@ -177,13 +179,13 @@ def _replayed(asked: ReplayOptions, view: str | None) -> _Drawn:
     return view, observed.replay, caption + (difference_lines(difference) if difference is not None else [])
 
 
-def _pair(asked: ReplayOptions, after: str, view: str | None) -> _Drawn:
+def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
     """Two modules as they are, and what of the one is what of the other."""
     from hlofuse.diff import diff
 
-    given = [flag for flag in asked.input_words[1:] if flag.startswith("--") and flag != "--module"]
+    given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:
         raise HlofuseError(f"{given[0]} is about a replay; BEFORE AFTER are drawn as they are")
-    modules = read_both(asked.input, after, asked.module)
+    modules = read_both(options.input, after, options.module)
     with spinner("comparing"):
         return view or "both", pair_of_diff(diff(*modules)), []

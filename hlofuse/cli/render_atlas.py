@@ -26,13 +26,13 @@ def is_directory(output: str) -> bool:
 
 
 def write_atlas(
-    folder: Path, subject: Module | Replay, view: str | None, options: Options, caption: Sequence[str]
+    folder: Path, shown: Module | Replay, view: str | None, options: Options, caption: Sequence[str]
 ) -> None:
     """Draw everything, then write it: the overview last, so that what it leads to is there."""
     from hlofuse.render import Drawing
     from hlofuse.render.atlas import INDEX, atlas
 
-    pages = atlas(subject, view, options, caption)
+    pages = atlas(shown, view, options, caption)
     drawn: dict[str, str] = {}
     # The layouts are programs of their own, which threads can wait for.
     with progress_bar("drawing") as progress, ThreadPoolExecutor(os.cpu_count()) as pool:

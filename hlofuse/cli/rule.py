@@ -39,12 +39,12 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
     CODE is a rule's code (CPU012) or its letters (CPU) for a family. Rules that installed packages register
     are listed as well; they take part in a replay only with --rules.
     """
-    known = catalogue()
-    if not codes or not all(_is_xlas(code, known) for code in codes):
-        known = {**known, **_outside_rules()}
-    wanted = _wanted(codes, known) if codes else list(known.values())
+    rules_by_code = catalogue()
+    if not codes or not all(_is_xlas(code, rules_by_code) for code in codes):
+        rules_by_code = {**rules_by_code, **_plugin_rules()}
+    wanted = _wanted(codes, rules_by_code) if codes else list(rules_by_code.values())
     # A page each for codes that were named, a list for families and for everything.
-    pages = bool(codes) and all(c.upper() in known for c in codes)
+    pages = bool(codes) and all(c.upper() in rules_by_code for c in codes)
     if form == "json":
         emit(json.dumps(rules_json(wanted), indent=2, ensure_ascii=False), output)
     elif form == "markdown":
@@ -55,11 +55,11 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
     return 0
 
 
-def _is_xlas(word: str, known: dict[str, Rule]) -> bool:
-    return word.upper() in known or word.upper() in FAMILIES
+def _is_xlas(word: str, rules_by_code: dict[str, Rule]) -> bool:
+    return word.upper() in rules_by_code or word.upper() in FAMILIES
 
 
-def _outside_rules() -> dict[str, Rule]:
+def _plugin_rules() -> dict[str, Rule]:
     """Of every package that can be used; of the others a warning tells."""
     from hlofuse.plugins.installed import installed_names, load_package
 
@@ -75,21 +75,23 @@ def _outside_rules() -> dict[str, Rule]:
     return found
 
 
-def _wanted(codes: tuple[str, ...], known: dict[str, Rule]) -> list[Rule]:
+def _wanted(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule]:
     from hlofuse.inputs.suggest import did_you_mean
 
     families: dict[str, list[Rule]] = {}
-    for code, rule in known.items():
+    for code, rule in rules_by_code.items():
         families.setdefault(family_of(code), []).append(rule)
     found: list[Rule] = []
     for word in codes:
         code = word.upper()
-        if code in known:
-            found.append(known[code])
+        if code in rules_by_code:
+            found.append(rules_by_code[code])
         elif code in families:
             found += families[code]
         else:
-            raise HlofuseError(f"there is no rule {printable(word)}{did_you_mean(code, [*known, *families])}")
+            raise HlofuseError(
+                f"there is no rule {printable(word)}{did_you_mean(code, [*rules_by_code, *families])}"
+            )
     return found
 
 

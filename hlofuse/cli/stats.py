@@ -47,8 +47,8 @@ def command(
     # A list in JSON is complete: --limit is for people.
     heaviest = None if form == "json" else limit or None
     found, differences, replays = [], [], []
-    for asked in requests:
-        module, difference, replay = _module(asked, after or asked.changes_xla)
+    for options in requests:
+        module, difference, replay = _module(options, after or options.changes_xla)
         replays += [replay] if replay is not None else []
         found.append(statistics(module, heaviest=heaviest))
         differences += [difference] if difference is not None else []
@@ -69,7 +69,7 @@ def command(
 
 def _module(request: ReplayOptions, after: bool) -> tuple[Module, Difference | None, Replay | None]:
     if not after:  # on which device is all the same
-        return request.read(any_stage=True, told=lambda _: None).module, None, None
+        return request.read(any_stage=True, on_note=lambda _: None).module, None, None
     from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()

@@ -54,7 +54,7 @@ def _json(target: Target, verbose: bool) -> dict[str, Any]:
         "release": target.release,
         "passes": list(target.passes),
         "options": {name: list(passes) for name, passes in target.options.items()},
-        "additions": {a.name: list(a.passes) for a in target.additions},
+        "additions": {a.name: list(a.passes) for a in target.optional_passes},
         "fidelity": target.fidelity,
         **({"compilation": _compilation(target)} if verbose else {}),
     }
@@ -70,7 +70,7 @@ def _markdown(target: Target, verbose: bool) -> str:
         ),
         *(
             f"- with `--enable {a.name}` also: {', '.join(f'`{p}`' for p in a.passes)}"
-            for a in target.additions
+            for a in target.optional_passes
         ),
         f"- fidelity: {target.fidelity}",
         *((f"- compilation: {', '.join(f'`{p}`' for p in _compilation(target))}",) if verbose else ()),
@@ -90,7 +90,7 @@ def _print(targets: list[Target], verbose: bool, console: Console) -> None:
         table.add_row("passes", ", ".join(target.passes))
         for name, passes in target.options.items():
             table.add_row(f"--option {name}", ", ".join(passes))
-        for a in target.additions:
+        for a in target.optional_passes:
             table.add_row(f"--enable {a.name}", f"also {', '.join(a.passes)}: {a.title}")
         table.add_row("fidelity", target.fidelity)
         if verbose:

@@ -37,29 +37,29 @@ def command(
     For each pass: instructions and kernels before and after, what was rewritten into what, what became of
     fusions, and the time where file times show it. Dumps that cannot be read are named, and left out.
     """
-    from hlofuse.reports.timeline import film, reels
+    from hlofuse.reports.timeline import dump_sequences, timeline
     from hlofuse.reports.timeline.json import timeline_json
-    from hlofuse.reports.timeline.markdown import film_markdown, reels_markdown
-    from hlofuse.reports.timeline.text import print_film, print_reels
+    from hlofuse.reports.timeline.markdown import sequences_markdown, timeline_markdown
+    from hlofuse.reports.timeline.text import print_sequences, print_timeline
 
-    found = reels(directory, module)
+    found = dump_sequences(directory, module)
     chosen = found if every_module or len(found) == 1 else []
-    films = []
-    for reel in chosen:
+    timelines = []
+    for sequence in chosen:
         with progress_bar("comparing dumps") as progress:
-            films.append(film(reel, progress))
+            timelines.append(timeline(sequence, progress))
 
     def text(console: Console) -> None:
-        for n, one in enumerate(films):
+        for n, one in enumerate(timelines):
             if n:
                 console.print()
-            print_film(one, console, limit=limit, every=every_dump)
-        if not films:
-            print_reels(found, console, path=directory)
+            print_timeline(one, console, limit=limit, every=every_dump)
+        if not timelines:
+            print_sequences(found, console, path=directory)
 
     def markdown() -> str:
-        parts = [film_markdown(f, limit=limit, every=every_dump) for f in films]
-        return "\n".join(parts) if parts else reels_markdown(found)
+        parts = [timeline_markdown(f, limit=limit, every=every_dump) for f in timelines]
+        return "\n".join(parts) if parts else sequences_markdown(found)
 
-    report(form, color, output, text=text, markdown=markdown, json=lambda: timeline_json(found, films))
+    report(form, color, output, text=text, markdown=markdown, json=lambda: timeline_json(found, timelines))
     return 0

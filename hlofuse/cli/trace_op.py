@@ -15,13 +15,13 @@ from hlofuse.ir.errors import HlofuseError
 
 @click.command("trace-op")
 @click.argument("directory", metavar="DUMP_DIR", type=click.Path())
-@click.argument("asked", metavar="NAME|FILE:LINE")
+@click.argument("query", metavar="NAME|FILE:LINE")
 @limit_option(5, "Operations shown; 0 for all.")
 @module_option
 @report_options
 def command(
     directory: str,
-    asked: str,
+    query: str,
     limit: int,
     module: str | None,
     form: str,
@@ -35,15 +35,15 @@ def command(
     Instructions are matched by structure; where only their op_name tells, that is said.
     """
     from hlofuse.inputs.dump_directory import far_largest
-    from hlofuse.reports.timeline import reels
+    from hlofuse.reports.timeline import dump_sequences
     from hlofuse.reports.trace_op import follow
-    from hlofuse.reports.trace_op.json import journey_json
-    from hlofuse.reports.trace_op.markdown import journey_markdown
-    from hlofuse.reports.trace_op.text import print_journey
+    from hlofuse.reports.trace_op.json import provenance_json
+    from hlofuse.reports.trace_op.markdown import provenance_markdown
+    from hlofuse.reports.trace_op.text import print_provenance
 
-    found = reels(directory, module)
-    reel = far_largest(found, lambda r: r.size)
-    if reel is None:
+    found = dump_sequences(directory, module)
+    sequence = far_largest(found, lambda r: r.size)
+    if sequence is None:
         ranked = sorted(found, key=lambda r: -r.size)
         listed = "\n".join(f"  {printable(r.label)}" for r in ranked[:12])
         raise HlofuseError(
@@ -51,13 +51,13 @@ def command(
             + ("\n  …" if len(ranked) > 12 else "")
         )
     with spinner("following"):
-        journey = follow(reel, asked)
+        provenance = follow(sequence, query)
     report(
         form,
         color,
         output,
-        text=lambda console: print_journey(journey, console, limit=limit),
-        markdown=lambda: journey_markdown(journey, limit=limit),
-        json=lambda: journey_json(journey),
+        text=lambda console: print_provenance(provenance, console, limit=limit),
+        markdown=lambda: provenance_markdown(provenance, limit=limit),
+        json=lambda: provenance_json(provenance),
     )
     return 0

@@ -12,7 +12,7 @@ from hlofuse.cli.common.options import limit_option, module_option, report_optio
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.reporting import report
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, device_of, passes_of
+from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 
 if TYPE_CHECKING:
     from hlofuse.reports.verify import Case
@@ -62,8 +62,8 @@ def command(
 
     Instructions are compared by structure, never by name. Exit status 1 when something differs.
     """
-    from hlofuse.inputs.beside import device_beside
     from hlofuse.inputs.choose_target import choose_target, target_of_files
+    from hlofuse.inputs.companions import recorded_device
     from hlofuse.reports.verify import verify
     from hlofuse.reports.verify.json import report_json
     from hlofuse.reports.verify.markdown import report_markdown
@@ -78,9 +78,9 @@ def command(
     if ids is not None and after is None:
         raise HlofuseError("--ids FILE goes with BEFORE AFTER; for a directory there is --order xla")
     cases, skipped = _cases(path, after, target, option, module)
-    known = device is not None or not TARGETS[target].needs_device
-    if not known and not any(device_beside(str(c.before)) for c in cases):
-        raise HlofuseError(f"target {target} {ASKS_FOR_DEVICE}")
+    has_device = device is not None or not TARGETS[target].needs_device
+    if not has_device and not any(recorded_device(str(c.before)) for c in cases):
+        raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
     workers = jobs or (os.cpu_count() or 1)
     if len(cases) < 8 and jobs is None:
         workers = 1  # starting processes would take longer

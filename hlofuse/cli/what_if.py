@@ -75,13 +75,13 @@ def command(
     replayed. Rules without which the program would be wrong stay.
     """
 
-    asked = ReplayOptions(input=input, **request)
-    if asked.xla_trace is not None:
+    options = ReplayOptions(input=input, **request)
+    if options.xla_trace is not None:
         raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
     if not sweeps:
         if plot is not None or more_devices:
             raise HlofuseError("--plot and --also-device go with --sweep")
-        _rank(asked, limit, form, color, output)
+        _rank(options, limit, form, color, output)
         return 0
     axes = _axes(sweeps)
     if plot is not None:
@@ -89,17 +89,17 @@ def command(
         from hlofuse.render.engine import require_engine
 
         require_engine(format_of(plot))
-    _sweep(asked, axes, more_devices, plot, form, color, output)
+    _sweep(options, axes, more_devices, plot, form, color, output)
     return 0
 
 
-def _rank(asked: ReplayOptions, limit: int, form: str, color: str, output: Path | None) -> None:
+def _rank(options: ReplayOptions, limit: int, form: str, color: str, output: Path | None) -> None:
     from hlofuse.reports.whatif.json import ranking_json
     from hlofuse.reports.whatif.markdown import ranking_markdown
     from hlofuse.reports.whatif.ranking import rank
     from hlofuse.reports.whatif.text import print_ranking
 
-    loaded = asked.read()
+    loaded = options.read()
     assert loaded.config is not None
     with progress_bar("replaying") as progress:
         found = rank(loaded.input, loaded.config, progress=progress)
@@ -107,7 +107,9 @@ def _rank(asked: ReplayOptions, limit: int, form: str, color: str, output: Path 
         form,
         color,
         output,
-        text=lambda console: print_ranking(found, console, input_words=asked.input_words, limit=limit),
+        text=lambda console: print_ranking(
+            found, console, input_arguments=options.input_arguments, limit=limit
+        ),
         markdown=lambda: ranking_markdown(found, limit=limit),
         json=lambda: ranking_json(found),
         note=loaded.note,
@@ -116,7 +118,7 @@ def _rank(asked: ReplayOptions, limit: int, form: str, color: str, output: Path 
 
 
 def _sweep(
-    asked: ReplayOptions,
+    options: ReplayOptions,
     axes: dict[str, list[str]],
     more_devices: tuple[str, ...],
     plot: Path | None,
@@ -129,8 +131,8 @@ def _sweep(
     from hlofuse.reports.whatif.sweep import sweep
     from hlofuse.reports.whatif.text import print_sweep
 
-    loaded = asked.read()
-    devices = [_vary(asked, loaded, None), *(_vary(asked, loaded, d) for d in more_devices)]
+    loaded = options.read()
+    devices = [_vary(options, loaded, None), *(_vary(options, loaded, d) for d in more_devices)]
     with progress_bar("replaying") as progress:
         found = sweep(loaded.input, devices, axes, progress=progress)
     if plot is not None:
@@ -150,14 +152,14 @@ def _sweep(
     )
 
 
-def _vary(asked: ReplayOptions, loaded: Loaded, device: str | None) -> Vary:
+def _vary(options: ReplayOptions, loaded: Loaded, device: str | None) -> Vary:
     """What makes the variants of one device; the request's own for None."""
 
     def vary(values: Mapping[str, str]) -> ReplayConfig:
         xla = loaded.config.xla or loaded.config if loaded.config is not None else None
         own = xla.device if xla is not None else None
         more = [f"{name}={value}" for name, value in values.items()]
-        return asked.config(loaded.target, device or own, more)
+        return options.config(loaded.target, device or own, more)
 
     return vary
 

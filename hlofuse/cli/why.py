@@ -46,15 +46,17 @@ def command(
     from hlofuse.reports.why.markdown import why_markdown
     from hlofuse.reports.why.text import print_why
 
-    asked = ReplayOptions(input=input, **request)
-    observed = asked.run()
-    answer = _in_other_words(observed, name, other) or why(observed.replay, name, other, costs=observed.costs)
+    options = ReplayOptions(input=input, **request)
+    observed = options.run()
+    answer = _pair_by_own_names(observed, name, other) or why(
+        observed.replay, name, other, costs=observed.costs
+    )
     difference = difference_of(observed)
     report(
         form,
         color,
         output,
-        text=lambda console: print_why(answer, console, input_words=asked.input_words, limit=limit),
+        text=lambda console: print_why(answer, console, input_arguments=options.input_arguments, limit=limit),
         markdown=lambda: why_markdown(answer, limit=limit),
         json=lambda: why_json(answer),
         note=observed.note,
@@ -65,7 +67,7 @@ def command(
     return 0
 
 
-def _in_other_words(observed: Observed, name: str, other: str | None) -> PairAnswer | None:
+def _pair_by_own_names(observed: Observed, name: str, other: str | None) -> PairAnswer | None:
     """Of two names from XLA's own run, with settings under which they mean nothing: the same pair by the
     names of the input, which a note tells; None where the names as they are will do."""
     from hlofuse.reports.why import PairAnswer
@@ -83,6 +85,6 @@ def _in_other_words(observed: Observed, name: str, other: str | None) -> PairAns
         return None
     if not isinstance(translated, PairAnswer) or translated.outcome == "apart":
         return None
-    words = printable(f"{first} and {second}")
-    click.echo(f"note: fusions are numbered otherwise with these settings: asked about {words}", err=True)
+    names = printable(f"{first} and {second}")
+    click.echo(f"note: fusions are numbered otherwise with these settings: asked about {names}", err=True)
     return translated

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
@@ -28,9 +28,9 @@ class CombinedModel(KernelModel):
         self,
         device: DeviceDescription,
         tiling: TilingModel | None = None,
-        known: KnownStructures | None = None,
+        tables: SharedTables | None = None,
     ) -> None:
-        super().__init__(device, self._tiled_run, known=known)
+        super().__init__(device, self._tiled_run, shared=tables)
         if tiling is not None:
             self.tables.tiling = tiling
 

@@ -21,8 +21,8 @@ def matches(m: Matching) -> Iterator[Matched]:
             copies.setdefault(b, []).extend(m.after.values[a].instances)
     for b, a in enumerate(m.forward):
         if a >= 0:
-            ours = tuple(m.before.values[b].instances)
-            yield Matched(ours, (*m.after.values[a].instances, *copies.get(b, ())))
+            old = tuple(m.before.values[b].instances)
+            yield Matched(old, (*m.after.values[a].instances, *copies.get(b, ())))
 
 
 class Changes:
@@ -50,11 +50,11 @@ class Changes:
                 yield Removed(tuple(v.instances), self._because_unused(m.before, m.forward, v))
                 continue
             other = m.after.values[a]
-            ours, theirs = tuple(v.instances), tuple(other.instances)
+            old, new = tuple(v.instances), tuple(other.instances)
             if b in m.moved:
-                yield Moved(ours, theirs)
+                yield Moved(old, new)
             if b in self.details:
-                yield Changed(ours, theirs, self.details[b], self._because(v, other))
+                yield Changed(old, new, self.details[b], self._because(v, other))
             if m.backward[a] == b:
                 yield from _copies(v, other)
         for a, b in enumerate(m.backward):
@@ -87,31 +87,31 @@ class Changes:
     def _attributes(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         if one.attributes is other.attributes:
             return
-        ours: dict[str, str] = {}
-        theirs: dict[str, str] = {}
-        for side, attributes in ((ours, one.attributes), (theirs, other.attributes)):
+        old: dict[str, str] = {}
+        new: dict[str, str] = {}
+        for side, attributes in ((old, one.attributes), (new, other.attributes)):
             for pairs in self.m.before.vocabulary.attributes(attributes):
                 side.update(pairs)
-        for name in [*ours, *(n for n in theirs if n not in ours)]:
-            if ours.get(name) != theirs.get(name):
+        for name in [*old, *(n for n in new if n not in old)]:
+            if old.get(name) != new.get(name):
                 kind = Kind.ANNOTATION if name in ANNOTATIONS else Kind.ATTRIBUTE
                 yield Detail(kind, name, one.attributes.raw(name), other.attributes.raw(name))
 
     def _callees(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         m = self.m
-        ours, theirs = _by_attribute(one.called), _by_attribute(other.called)
-        for name in [*ours, *(n for n in theirs if n not in ours)]:
-            mine = [m.before.regions[c] for c in ours.get(name, ())]
-            others = [m.after.regions[c] for c in theirs.get(name, ())]
-            agree = len(mine) == len(others) and all(
+        old, new = _by_attribute(one.called), _by_attribute(other.called)
+        for name in [*old, *(n for n in new if n not in old)]:
+            own = [m.before.regions[c] for c in old.get(name, ())]
+            others = [m.after.regions[c] for c in new.get(name, ())]
+            agree = len(own) == len(others) and all(
                 b.number == a.number or m.partner.get(b) is a or m.partner.get(a) is b
-                for b, a in zip(mine, others, strict=True)
+                for b, a in zip(own, others, strict=True)
             )
             if not agree:
                 yield Detail(
                     Kind.CALLEE,
                     name,
-                    ", ".join(b.computation.name for b in mine) or None,
+                    ", ".join(b.computation.name for b in own) or None,
                     ", ".join(a.computation.name for a in others) or None,
                 )
 
@@ -144,9 +144,9 @@ class Changes:
             return
         m = self.m
         here, there = self._index(m.before), self._index(m.after)
-        ours = {m.forward[here[p]] if p in here else -1 for p in one.control_predecessors}
-        theirs = {there.get(p, -1) for p in other.control_predecessors}
-        if ours != theirs:
+        old = {m.forward[here[p]] if p in here else -1 for p in one.control_predecessors}
+        new = {there.get(p, -1) for p in other.control_predecessors}
+        if old != new:
             names = [", ".join(p.name for p in i.control_predecessors) or None for i in (one, other)]
             yield Detail(Kind.CONTROL, "control-predecessors", names[0], names[1])
 
@@ -160,10 +160,10 @@ class Changes:
         return found
 
     def _metadata(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
-        ours, theirs = one.attributes.get("metadata"), other.attributes.get("metadata")
+        own, after_side = one.attributes.get("metadata"), other.attributes.get("metadata")
         for name in ("op_type", "op_name"):
-            old = getattr(ours, name, None)
-            new = getattr(theirs, name, None)
+            old = getattr(own, name, None)
+            new = getattr(after_side, name, None)
             if old != new:
                 yield Detail(Kind.METADATA, name, old, new)
         places = self.m.before.module.source_of(one), self.m.after.module.source_of(other)
@@ -215,15 +215,15 @@ class Changes:
 
     def _because_unused(self, graph: Graph, partner: list[int], v: Value) -> tuple[Instruction, ...]:
         """The reasons for an instruction that has no partner: all it serves has none either."""
-        gone = v.region not in self.m.partner
-        if gone and v.opcode == "parameter":
+        removed = v.region not in self.m.partner
+        if removed and v.opcode == "parameter":
             return tuple(v.region.computation.callers)[:1]
         if v.users and v.index != v.region.root:
             users = dict.fromkeys(u for u, _ in v.users)
             if all(partner[u] < 0 for u in users):
                 return tuple(graph.values[u].instruction for u in users)
             return ()
-        if gone:
+        if removed:
             return tuple(v.region.computation.callers)[:1]
         return ()
 

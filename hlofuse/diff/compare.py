@@ -63,9 +63,9 @@ def _side(graph: Graph, costs: CostAnalysis) -> ModuleSide:
 
 
 def _header(before: Module, after: Module, edits: tuple[Edit, ...]) -> Iterator[Detail]:
-    ours, theirs = before.attributes.raw_items, after.attributes.raw_items
-    for name in [*ours, *(n for n in theirs if n not in ours)]:
-        old, new = ours.get(name), theirs.get(name)
+    own, other = before.attributes.raw_items, after.attributes.raw_items
+    for name in [*own, *(n for n in other if n not in own)]:
+        old, new = own.get(name), other.get(name)
         if old and new and canonical_attribute(name, old) == canonical_attribute(name, new):
             continue
         if name == "entry_computation_layout" and any(isinstance(e, Changed) for e in edits):

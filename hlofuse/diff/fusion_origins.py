@@ -83,17 +83,17 @@ class FusionOrigins:
 
     def _explain(self, fusions: list[MatchedFusion], others: list[MatchedFusion]) -> None:
         """For each fusion the fewest of the other side that cover its core, largest share first."""
-        homes: dict[int, list[int]] = {}
+        fusions_of: dict[int, list[int]] = {}
         for n, other in enumerate(others):
             for member in other.core:
-                homes.setdefault(member, []).append(n)
+                fusions_of.setdefault(member, []).append(n)
         for f in fusions:
             if f.same_as is not None:
                 f.sources = [f.same_as]
                 continue
             rest = set(f.core)
-            share = Counter(n for member in rest for n in homes.get(member, ()))
-            f.loose = frozenset(member for member in rest if member not in homes)
+            share = Counter(n for member in rest for n in fusions_of.get(member, ()))
+            f.loose = frozenset(member for member in rest if member not in fusions_of)
             rest -= f.loose
             # A fusion that is wholly part of this one explains it better than a large one with as much.
             # What a fusion still explains only shrinks, so an old figure is an upper bound.

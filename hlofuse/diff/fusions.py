@@ -26,7 +26,7 @@ class FusionChanges:
         found = FusionOrigins(matching)
         self.before, self.after = found.before, found.after
         self.unchanged = 0
-        self.told: set[MatchedFusion] = set()
+        self.reported: set[MatchedFusion] = set()
         """Of either side: in a change of several on both sides."""
 
     def find(self) -> list[FusionChange]:
@@ -49,10 +49,10 @@ class FusionChanges:
 
     def _regrouped(self) -> Iterator[FusionChange]:
         """Several that went, in parts, into several: one change, in which nothing else took part."""
-        for ours, theirs in self._tied():
-            if len(ours) > 1 and len(theirs) > 1 and len(ours) + len(theirs) <= MOST_TOGETHER:
-                self.told.update(ours, theirs)
-                yield self._change(FusionKind.REGROUPED, ours, theirs)
+        for old, new in self._tied():
+            if len(old) > 1 and len(new) > 1 and len(old) + len(new) <= MOST_TOGETHER:
+                self.reported.update(old, new)
+                yield self._change(FusionKind.REGROUPED, old, new)
 
     def _tied(self) -> Iterator[tuple[list[MatchedFusion], list[MatchedFusion]]]:
         """The changed fusions of both sides that explain one another, in the order of the text."""
@@ -82,7 +82,7 @@ class FusionChanges:
     def _of_before(self) -> Iterator[FusionChange]:
         """Fusions that fell apart or went away."""
         for b in self.before:
-            if b.same_as is not None or b in self.told:
+            if b.same_as is not None or b in self.reported:
                 continue
             if not b.sources:
                 yield self._change(FusionKind.VANISHED, [b], [])
@@ -90,14 +90,14 @@ class FusionChanges:
                 continue  # told from the other side
             elif len(b.sources) == 1 and b.sources[0].same_as is not None:
                 # All of it is computed in a fusion that was there before.
-                yield self._change(FusionKind.VANISHED, [b], [], self._kept_in(b.sources[0]))
+                yield self._change(FusionKind.VANISHED, [b], [], self._retained_in(b.sources[0]))
             elif len(b.sources) > 1:
                 yield self._change(FusionKind.SPLIT, [b], b.sources)
 
     def _of_after(self) -> Iterator[FusionChange]:
         """Fusions that came together."""
         for a in self.after:
-            if a.same_as is not None or a in self.told:
+            if a.same_as is not None or a in self.reported:
                 continue
             sources = a.sources
             whole = [b for b in sources if b.core <= a.core]
@@ -106,7 +106,7 @@ class FusionChanges:
             elif len(sources) == 1:
                 b = sources[0]
                 if b.same_as is not None:
-                    yield self._change(FusionKind.NEW, [], [a], self._kept_in(b.same_as))
+                    yield self._change(FusionKind.NEW, [], [a], self._retained_in(b.same_as))
                 elif self._same_core(b, a):
                     yield self._change(
                         FusionKind.CHANGED, [b], [a], (*self._plumbing(b, a), *self._details(b, a))
@@ -128,12 +128,12 @@ class FusionChanges:
     def _plumbing(self, b: MatchedFusion, a: MatchedFusion) -> Iterator[Detail]:
         """Which bitcasts, constants and the like are in one and not in the other."""
         before, after = self.m.before.values, self.m.after.values
-        gone = [before[i].instruction for i in sorted(b.members - a.members)]
+        removed = [before[i].instruction for i in sorted(b.members - a.members)]
         here = [(before[i] if i >= 0 else after[~i]).instruction for i in sorted(a.members - b.members)]
-        names = [", ".join(f"{i.opcode} {i.name}" for i in found) or None for found in (gone, here)]
+        names = [", ".join(f"{i.opcode} {i.name}" for i in found) or None for found in (removed, here)]
         yield Detail(Kind.ATTRIBUTE, "inside", names[0], names[1])
 
-    def _kept_in(self, fusion: MatchedFusion) -> tuple[Detail, ...]:
+    def _retained_in(self, fusion: MatchedFusion) -> tuple[Detail, ...]:
         name = fusion.group.fusion.name
         return (Detail(Kind.ANNOTATION, "computed in", name, name),)
 
@@ -148,12 +148,12 @@ class FusionChanges:
         texts = [None if c is None else canonical_attribute("backend_config", c) for c in configs]
         if texts[0] != texts[1] and (texts[0] or "{}") != (texts[1] or "{}"):
             yield Detail(Kind.ANNOTATION, "backend_config", texts[0], texts[1])
-        ours = self._copies(b.group)
-        theirs = {self._name_before(i): n for i, n in self._copies(a.group).items()}
-        for i in dict.fromkeys([*ours, *theirs]):
-            if ours.get(i, 1) != theirs.get(i, 1):
+        old = self._copies(b.group)
+        new = {self._name_before(i): n for i, n in self._copies(a.group).items()}
+        for i in dict.fromkeys([*old, *new]):
+            if old.get(i, 1) != new.get(i, 1):
                 name = self.m.before.values[i].instruction.name if i >= 0 else "?"
-                yield Detail(Kind.ATTRIBUTE, f"copies of {name}", str(ours.get(i, 1)), str(theirs.get(i, 1)))
+                yield Detail(Kind.ATTRIBUTE, f"copies of {name}", str(old.get(i, 1)), str(new.get(i, 1)))
 
     def _copies(self, group: Group) -> dict[int, int]:
         return {i: len(found) for i, found in group.members.items() if len(found) > 1}
@@ -171,11 +171,11 @@ class FusionChanges:
         after: list[MatchedFusion],
         details: tuple[Detail, ...] = (),
     ) -> FusionChange:
-        ours, theirs = self.m.before.values, self.m.after.values
+        old, new = self.m.before.values, self.m.after.values
         joined = [] if kind is FusionKind.SPLIT else _ordered(i for f in after for i in f.loose)
         left = _ordered(i for f in before for i in f.loose)
-        into = [ours[i].instruction for i in joined]
-        out = [theirs[self.m.forward[i]].instruction for i in left]
+        into = [old[i].instruction for i in joined]
+        out = [new[self.m.forward[i]].instruction for i in left]
         cost_before = cost_after = None
         if self._is_closed(before, after, joined, left):
             cost_before = self._cost([*(f.group.fusion for f in before), *filter(kernels.is_kernel, into)])
@@ -186,8 +186,8 @@ class FusionChanges:
             tuple(f.group.fusion for f in after),
             tuple(into),
             tuple(out),
-            tuple(theirs[~i].instruction for f in after for i in sorted(f.own, reverse=True)),
-            tuple(ours[i].instruction for f in before for i in sorted(f.own)),
+            tuple(new[~i].instruction for f in after for i in sorted(f.own, reverse=True)),
+            tuple(old[i].instruction for f in before for i in sorted(f.own)),
             tuple(found[0] for f in after or before for found in f.group.members.values()),
             details,
             cost_before,

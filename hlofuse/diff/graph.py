@@ -108,9 +108,9 @@ class Graph:
 
     def _add_region(self, computation: Computation) -> None:
         region = self.regions[computation] = Region(computation)
-        known: dict[tuple[int, int], int] = {}
-        results = self._walk(computation, region, known, {}, None, 0)
-        root = self._whole(results[computation.root], region, known)
+        assigned: dict[tuple[int, int], int] = {}
+        results = self._traverse(computation, region, assigned, {}, None, 0)
+        root = self._whole(results[computation.root], region, assigned)
         region.root = root
         values = self.values
         for index in region.indices:
@@ -121,11 +121,11 @@ class Graph:
             ("region", values[root].number, tuple(loose), len(computation.parameters))
         )
 
-    def _walk(
+    def _traverse(
         self,
         computation: Computation,
         region: Region,
-        known: dict[tuple[int, int], int],
+        assigned: dict[tuple[int, int], int],
         arguments: dict[int, _Result],
         fusion: Instruction | None,
         depth: int,
@@ -151,10 +151,10 @@ class Graph:
                 outer = fusion or i
                 if fusion is None:
                     self.groups[i] = Group(i, region)
-                inside = self._walk(
+                inside = self._traverse(
                     i.fused_computation,
                     region,
-                    known,
+                    assigned,
                     dict(enumerate(results[o] for o in i.operands)),
                     outer,
                     depth + 1,
@@ -163,10 +163,10 @@ class Graph:
                 if fusion is None:
                     self.groups[i].outputs = tuple(self._leaves(result))
             elif opcode == "tuple":
-                results[i] = self._tuple([results[o] for o in i.operands], i, region, known, fusion)
+                results[i] = self._tuple([results[o] for o in i.operands], i, region, assigned, fusion)
             else:
-                operands = tuple(self._whole(results[o], region, known) for o in i.operands)
-                results[i] = self._value(i, operands, region, known, fusion)
+                operands = tuple(self._whole(results[o], region, assigned) for o in i.operands)
+                results[i] = self._value(i, operands, region, assigned, fusion)
         return results
 
     def _tuple(
@@ -174,12 +174,12 @@ class Graph:
         elements: list[_Result],
         i: Instruction,
         region: Region,
-        known: dict[tuple[int, int], int],
+        assigned: dict[tuple[int, int], int],
         fusion: Instruction | None,
     ) -> _Tuple:
         height = 1 + max((e.height for e in elements if isinstance(e, _Tuple)), default=0)
         if height > _MAX_DEPTH:
-            elements = [self._whole(e, region, known) for e in elements]
+            elements = [self._whole(e, region, assigned) for e in elements]
             height = 1
         return _Tuple(elements, i, fusion, height)
 
@@ -188,12 +188,12 @@ class Graph:
             return [result]
         return [leaf for element in result.elements for leaf in self._leaves(element)]
 
-    def _whole(self, result: _Result, region: Region, known: dict[tuple[int, int], int]) -> int:
+    def _whole(self, result: _Result, region: Region, assigned: dict[tuple[int, int], int]) -> int:
         if isinstance(result, int):
             return result
         if result.index < 0:
-            operands = tuple(self._whole(e, region, known) for e in result.elements)
-            result.index = self._value(result.instruction, operands, region, known, result.fusion)
+            operands = tuple(self._whole(e, region, assigned) for e in result.elements)
+            result.index = self._value(result.instruction, operands, region, assigned, result.fusion)
         return result.index
 
     def _value(
@@ -201,7 +201,7 @@ class Graph:
         i: Instruction,
         operands: tuple[int, ...],
         region: Region,
-        known: dict[tuple[int, int], int],
+        assigned: dict[tuple[int, int], int],
         fusion: Instruction | None,
     ) -> int:
         values = self.values
@@ -214,11 +214,11 @@ class Graph:
         number = vocabulary.number((exact, *[values[o].number for o in operands]))
         key = (number, 0)
         if must_run_once(i):
-            while key in known and all(x.instruction is not i for x in values[known[key]].instances):
+            while key in assigned and all(x.instruction is not i for x in values[assigned[key]].instances):
                 key = (number, key[1] + 1)
-        index = known.get(key)
+        index = assigned.get(key)
         if index is None:
-            index = known[key] = len(values)
+            index = assigned[key] = len(values)
             value = Value(index, region, i.opcode, i, operands, exact, vocabulary.kind(i), number)
             values.append(value)
             region.indices.append(index)

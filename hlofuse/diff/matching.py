@@ -52,8 +52,8 @@ class Matching:
         """What is known to begin with: parameters and root."""
         match_parameters(self, b, a)
         one, other = self.before.values[b.root], self.after.values[a.root]
-        alike = one.exact == other.exact and bool(one.operands)
-        if one.opcode == other.opcode and (alike or one.opcode == "tuple"):
+        equal = one.exact == other.exact and bool(one.operands)
+        if one.opcode == other.opcode and (equal or one.opcode == "tuple"):
             self.match(b.root, a.root)
 
     def exact(self, b: Region, a: Region) -> None:
@@ -76,7 +76,9 @@ class Matching:
             return 0
         numbers: dict[tuple[int, ...], int] = {}
 
-        def walk(graph: Graph, indices: Sequence[int], partner: Callable[[int], int]) -> dict[int, int]:
+        def follow_operands(
+            graph: Graph, indices: Sequence[int], partner: Callable[[int], int]
+        ) -> dict[int, int]:
             out: dict[int, int] = {}
             for i in indices:
                 p = partner(i)
@@ -88,8 +90,8 @@ class Matching:
                     out[i] = numbers.setdefault(key, len(numbers))
             return out
 
-        before = walk(self.before, b.indices, self._name_before)
-        after = walk(self.after, a.indices, self._name_after)
+        before = follow_operands(self.before, b.indices, self._name_before)
+        after = follow_operands(self.after, a.indices, self._name_after)
         return self._take_unique(b, a, before, after, self._grounded if level is not _exact else None)
 
     def _down(self, b: Region, a: Region, level: Level) -> int:
@@ -98,7 +100,7 @@ class Matching:
             return 0
         numbers: dict[tuple[object, ...], int] = {}
 
-        def walk(graph: Graph, region: Region, partner: Callable[[int], int]) -> dict[int, int]:
+        def follow_operands(graph: Graph, region: Region, partner: Callable[[int], int]) -> dict[int, int]:
             out: dict[int, int] = {}
             for i in reversed(region.indices):
                 p = partner(i)
@@ -111,8 +113,8 @@ class Matching:
                     out[i] = numbers.setdefault(key, len(numbers))
             return out
 
-        before = walk(self.before, b, self._name_before)
-        after = walk(self.after, a, self._name_after)
+        before = follow_operands(self.before, b, self._name_before)
+        after = follow_operands(self.after, a, self._name_after)
         return self._take_unique(b, a, before, after, self._used)
 
     def _open(self, b: Region, a: Region) -> bool:
@@ -132,11 +134,11 @@ class Matching:
         after: dict[int, int],
         allowed: Callable[[Value, Value], bool] | None,
     ) -> int:
-        ours = _unique((before[i], i) for i in self.free_before(b))
-        theirs = _unique((after[i], i) for i in self.free_after(a))
+        old = _unique((before[i], i) for i in self.free_before(b))
+        new = _unique((after[i], i) for i in self.free_after(a))
         found = 0
-        for key, i in ours.items():
-            j = theirs.get(key, -1)
+        for key, i in old.items():
+            j = new.get(key, -1)
             if i < 0 or j < 0:
                 continue
             if allowed is None or allowed(self.before.values[i], self.after.values[j]):
@@ -187,18 +189,18 @@ def _unique(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 def match_parameters(m: Matching, b: Region, a: Region) -> None:
     """Pair the parameters: by number if the signature is the same, otherwise by use, name, number."""
-    ours = [m.before.values[i] for i in b.parameters]
-    theirs = [m.after.values[i] for i in a.parameters]
-    ours.sort(key=lambda v: v.instruction.parameter_number)
-    theirs.sort(key=lambda v: v.instruction.parameter_number)
+    old = [m.before.values[i] for i in b.parameters]
+    new = [m.after.values[i] for i in a.parameters]
+    old.sort(key=lambda v: v.instruction.parameter_number)
+    new.sort(key=lambda v: v.instruction.parameter_number)
 
     def shape(v: Value) -> object:
         return v.instruction.shape.key_ignoring_layout
 
-    if len(ours) == len(theirs) and (
-        len(ours) == 1 or all(shape(x) == shape(y) for x, y in zip(ours, theirs, strict=True))
+    if len(old) == len(new) and (
+        len(old) == 1 or all(shape(x) == shape(y) for x, y in zip(old, new, strict=True))
     ):
-        for x, y in zip(ours, theirs, strict=True):
+        for x, y in zip(old, new, strict=True):
             m.match(x.index, y.index)
         return
     keys: list[Callable[[Graph, Value], object]] = [
@@ -210,23 +212,23 @@ def match_parameters(m: Matching, b: Region, a: Region) -> None:
         lambda g, v: (_use(g, v, 1), v.instruction.parameter_number),
     ]
     for key in keys:
-        ours = [v for v in ours if m.forward[v.index] < 0]
-        theirs = [v for v in theirs if m.backward[v.index] < 0]
-        mine: dict[object, list[int]] = {}
-        for v in ours:
-            mine.setdefault(key(m.before, v), []).append(v.index)
+        old = [v for v in old if m.forward[v.index] < 0]
+        new = [v for v in new if m.backward[v.index] < 0]
+        own: dict[object, list[int]] = {}
+        for v in old:
+            own.setdefault(key(m.before, v), []).append(v.index)
         other: dict[object, list[int]] = {}
-        for v in theirs:
+        for v in new:
             other.setdefault(key(m.after, v), []).append(v.index)
-        for k, indices in mine.items():
+        for k, indices in own.items():
             if len(indices) == 1 and len(other.get(k, ())) == 1:
                 m.match(indices[0], other[k][0])
     # Alike in every respect: in the order they stand.
     rest: dict[object, list[int]] = {}
-    for v in theirs:
+    for v in new:
         if m.backward[v.index] < 0:
             rest.setdefault(shape(v), []).append(v.index)
-    for v in ours:
+    for v in old:
         if m.forward[v.index] < 0 and rest.get(shape(v)):
             m.match(v.index, rest[shape(v)].pop(0))
 

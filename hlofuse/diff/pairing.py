@@ -17,7 +17,7 @@ def match_graphs(before: Graph, after: Graph) -> Matching:
     pairing.drain()
     for key in (_same_number, _same_signature):
         pairing.pair_the_rest(key)
-    _match_alike(pairing)
+    _match_similar(pairing)
     _match_across(pairing)
     return pairing.m
 
@@ -70,10 +70,10 @@ class _Pairing:
     def _meet(self, i: int, j: int) -> None:
         """Two instructions are the same one: so are the computations they call."""
         m, partner = self.m, self.partner
-        ours = m.before.values[i].instruction.called
-        if not ours:
+        old = m.before.values[i].instruction.called
+        if not old:
             return
-        for (name, one), (other_name, other) in zip(ours, m.after.values[j].instruction.called, strict=False):
+        for (name, one), (other_name, other) in zip(old, m.after.values[j].instruction.called, strict=False):
             b, a = m.before.regions[one], m.after.regions[other]
             if name != other_name or (b in partner and a in partner):
                 continue
@@ -96,16 +96,16 @@ class _Pairing:
             for (_, copy), (_, first) in zip(
                 place.instruction.called, value.instruction.called, strict=False
             ):
-                mine, original = graph.regions.get(copy), graph.regions[first]
-                if mine is not None and mine not in self.partner and original in self.partner:
-                    self.partner[mine] = self.partner[original]
-                    self.copies.append((graph, partners, mine, original))
+                own, original = graph.regions.get(copy), graph.regions[first]
+                if own is not None and own not in self.partner and original in self.partner:
+                    self.partner[own] = self.partner[original]
+                    self.copies.append((graph, partners, own, original))
 
     def pair_the_rest(self, key: Callable[[Region], object]) -> None:
         """Computations whose callers have no partner."""
-        theirs = {key(a): a for a in self.m.after.regions.values() if a not in self.partner}
+        new = {key(a): a for a in self.m.after.regions.values() if a not in self.partner}
         for b in self.m.before.regions.values():
-            a = theirs.get(key(b))
+            a = new.get(key(b))
             if a is not None and b not in self.partner and a not in self.partner:
                 self.pair(b, a)
         self.drain()
@@ -132,22 +132,22 @@ def _same_signature(region: Region) -> object:
 
 
 # Less than that many operations in common, or less than that share, is no sign of common origin.
-_FEWEST_ALIKE = 4
+_MIN_SIMILAR = 4
 _LEAST_SHARE = 0.3
 
 
-def _match_alike(pairing: _Pairing) -> None:
+def _match_similar(pairing: _Pairing) -> None:
     """Computations whose leftovers are much alike: a body of straight code that became a loop's."""
     m = pairing.m
-    ours = _leftovers(m.before, m.forward)
-    theirs = _leftovers(m.after, m.backward)
-    likely = []
-    for n, (b, mine) in enumerate(ours):
-        for k, (a, other) in enumerate(theirs):
-            common = (mine & other).total()
-            if common >= max(_FEWEST_ALIKE, _LEAST_SHARE * min(mine.total(), other.total())):
-                likely.append((-common, n, k, b, a))
-    for *_, b, a in sorted(likely, key=lambda item: item[:3]):
+    old = _leftovers(m.before, m.forward)
+    new = _leftovers(m.after, m.backward)
+    candidates = []
+    for n, (b, own) in enumerate(old):
+        for k, (a, other) in enumerate(new):
+            common = (own & other).total()
+            if common >= max(_MIN_SIMILAR, _LEAST_SHARE * min(own.total(), other.total())):
+                candidates.append((-common, n, k, b, a))
+    for *_, b, a in sorted(candidates, key=lambda item: item[:3]):
         free = m.free_before(b)
         while Similarity(m, b, a).run():
             m.exact(b, a)
@@ -162,7 +162,7 @@ def _leftovers(graph: Graph, partners: list[int]) -> list[tuple[Region, Counter[
     for region in graph.regions.values():
         free = [graph.values[i] for i in region.indices if partners[i] < 0]
         counts = Counter(v.exact for v in free if v.opcode not in TRIVIAL)
-        if counts.total() >= _FEWEST_ALIKE:
+        if counts.total() >= _MIN_SIMILAR:
             out.append((region, counts))
     return sorted(out, key=lambda item: -item[1].total())[:16]
 
@@ -170,17 +170,17 @@ def _leftovers(graph: Graph, partners: list[int]) -> list[tuple[Region, Counter[
 def _match_across(pairing: _Pairing) -> None:
     """What went from one computation to another: a loop unrolled, a call inlined."""
     m = pairing.m
-    ours: dict[tuple[object, ...], list[int]] = {}
-    theirs: dict[tuple[object, ...], list[int]] = {}
-    for graph, partner, table in ((m.before, m.forward, ours), (m.after, m.backward, theirs)):
+    old: dict[tuple[object, ...], list[int]] = {}
+    new: dict[tuple[object, ...], list[int]] = {}
+    for graph, partner, table in ((m.before, m.forward, old), (m.after, m.backward, new)):
         for v in graph.values:
             if partner[v.index] < 0 and v.opcode not in TRIVIAL:
                 operands = tuple(sorted(graph.values[o].exact for o in v.operands))
                 uses = tuple(sorted(graph.values[u].exact for u, _ in v.users))
                 table.setdefault((v.exact, operands, uses, v.instruction.op_name), []).append(v.index)
-    for key, indices in ours.items():
-        if len(indices) == 1 and len(theirs.get(key, ())) == 1:
-            b, a = indices[0], theirs[key][0]
+    for key, indices in old.items():
+        if len(indices) == 1 and len(new.get(key, ())) == 1:
+            b, a = indices[0], new[key][0]
             m.match(b, a)
             if m.partner.get(m.before.values[b].region) is not m.after.values[a].region:
                 m.moved.add(b)

@@ -109,22 +109,22 @@ class Similarity:
                 uses.setdefault((v.opcode, -1 if v.opcode == "tuple" else position), []).append(user)
         if not uses:
             return
-        theirs: dict[tuple[str, int], list[int]] = {}
+        new: dict[tuple[str, int], list[int]] = {}
         for user, position in other.users:
             if self.m.backward[user] < 0:
                 v = self.m.after.values[user]
-                theirs.setdefault((v.opcode, -1 if v.opcode == "tuple" else position), []).append(user)
-        for key, ours in uses.items():
-            for x, y in self._narrow(ours, theirs.get(key, ())):
+                new.setdefault((v.opcode, -1 if v.opcode == "tuple" else position), []).append(user)
+        for key, old in uses.items():
+            for x, y in self._narrow(old, new.get(key, ())):
                 self._propose(x, y)
 
-    def _narrow(self, ours: list[int], theirs: Iterable[int]) -> Iterable[tuple[int, int]]:
+    def _narrow(self, old: list[int], new: Iterable[int]) -> Iterable[tuple[int, int]]:
         """All pairs, or where they are many, those that also agree in kind, shape and origin."""
-        others = list(theirs)
-        if len(ours) * len(others) <= _MOST_PROPOSALS:
-            return [(x, y) for x in ours for y in others]
+        others = list(new)
+        if len(old) * len(others) <= _MOST_PROPOSALS:
+            return [(x, y) for x in old for y in others]
         buckets: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
-        for side, graph, indices in ((0, self.m.before, ours), (1, self.m.after, others)):
+        for side, graph, indices in ((0, self.m.before, old), (1, self.m.after, others)):
             for i in indices:
                 v = graph.values[i]
                 _, op, line = self._hints(graph, v)
@@ -132,9 +132,9 @@ class Similarity:
                 buckets.setdefault(key, ([], []))[side].append(i)
         return [
             (x, y)
-            for mine, other in buckets.values()
-            if len(mine) * len(other) <= _MOST_PROPOSALS
-            for x in mine
+            for own, other in buckets.values()
+            if len(own) * len(other) <= _MOST_PROPOSALS
+            for x in own
             for y in other
         ]
 
@@ -149,10 +149,10 @@ class Similarity:
                 if v.opcode not in TRIVIAL:
                     key = (v.opcode, op.rpartition("/")[2], line or stem)
                     buckets.setdefault(key, ([], []))[side].append(i)
-        for ours, theirs in buckets.values():
-            if len(ours) * len(theirs) <= _MOST_PROPOSALS:
-                for x in ours:
-                    for y in theirs:
+        for old, new in buckets.values():
+            if len(old) * len(new) <= _MOST_PROPOSALS:
+                for x in old:
+                    for y in new:
                         self._propose(x, y)
 
     def _propose(self, b: int, a: int) -> None:
@@ -199,16 +199,16 @@ class Similarity:
         if not b.users or not a.users:
             return 0.0
         forward = self.m.forward
-        theirs = set(a.users)
-        same = sum((forward[u], position) in theirs for u, position in b.users)
+        new = set(a.users)
+        same = sum((forward[u], position) in new for u, position in b.users)
         return same / max(len(b.users), len(a.users))
 
     def _likeness_of_hints(self, b: Value, a: Value) -> float:
-        ours = self._hints(self.m.before, b)
-        theirs = self._hints(self.m.after, a)
+        old = self._hints(self.m.before, b)
+        new = self._hints(self.m.after, a)
         total = 0.0
-        for mine, other, weight in zip(ours, theirs, (0.25, 0.5, 0.5), strict=True):
-            if mine and mine == other:
+        for own, other, weight in zip(old, new, (0.25, 0.5, 0.5), strict=True):
+            if own and own == other:
                 total += weight
         return total + (0.25 if b.instruction.name == a.instruction.name else 0.0)
 

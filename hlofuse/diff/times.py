@@ -35,11 +35,11 @@ class Times:
         """Microseconds before and after; None where other fusions took part or a kernel has no figure."""
         if change.cost_before is None or change.cost_after is None:
             return None
-        ours = [self.before(k) for k in (*change.before, *filter(is_kernel, change.joined))]
-        theirs = [self.after(k) for k in (*change.after, *filter(is_kernel, change.left))]
-        first = [us for us in ours if us is not None]
-        second = [us for us in theirs if us is not None]
-        if len(first) < len(ours) or len(second) < len(theirs):
+        old = [self.before(k) for k in (*change.before, *filter(is_kernel, change.joined))]
+        new = [self.after(k) for k in (*change.after, *filter(is_kernel, change.left))]
+        first = [us for us in old if us is not None]
+        second = [us for us in new if us is not None]
+        if len(first) < len(old) or len(second) < len(new):
             return None
         return sum(first), sum(second)
 

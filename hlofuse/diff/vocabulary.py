@@ -103,8 +103,8 @@ _DEFAULTS: tuple[Any, ...] = (False, None, "", "0", [], {})
 
 def _without_defaults(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {k: _without_defaults(v) for k, v in value.items()}
-        return {k: v for k, v in kept.items() if v not in _DEFAULTS and not str(v).endswith("_INVALID")}
+        compared = {k: _without_defaults(v) for k, v in value.items()}
+        return {k: v for k, v in compared.items() if v not in _DEFAULTS and not str(v).endswith("_INVALID")}
     if isinstance(value, list):
         return [_without_defaults(v) for v in value]
     return value
@@ -139,24 +139,30 @@ class Vocabulary:
         # The object is kept so that its id stays its own.
         found = self._attributes.get(id(attributes))
         if found is None:
-            said: list[tuple[str, str]] = []
+            content: list[tuple[str, str]] = []
             notes: list[tuple[str, str]] = []
             for name, text in attributes.raw_items.items():
                 if name not in _NOT_ATTRIBUTES:
-                    (notes if name in ANNOTATIONS else said).append((name, canonical_attribute(name, text)))
-            found = self._attributes[id(attributes)] = (attributes, tuple(sorted(said)), tuple(sorted(notes)))
+                    (notes if name in ANNOTATIONS else content).append(
+                        (name, canonical_attribute(name, text))
+                    )
+            found = self._attributes[id(attributes)] = (
+                attributes,
+                tuple(sorted(content)),
+                tuple(sorted(notes)),
+            )
         return found[1], found[2]
 
     def exact(self, instruction: Instruction, callees: Sequence[int]) -> int:
         """The number of all it says, shape included; `callees` are the numbers of what it calls."""
-        said, notes = self.attributes(instruction.attributes)
+        content, notes = self.attributes(instruction.attributes)
         payload = instruction.payload
         if payload is not None and instruction.opcode == "constant":
             payload = canonical_literal(payload)
         shape = self.shape(instruction.shape)
-        return self.number((instruction.opcode, said, notes, payload, tuple(callees), shape))
+        return self.number((instruction.opcode, content, notes, payload, tuple(callees), shape))
 
     def kind(self, instruction: Instruction) -> int:
         """The number of opcode and attributes."""
-        said, _ = self.attributes(instruction.attributes)
-        return self.number((instruction.opcode, said))
+        content, _ = self.attributes(instruction.attributes)
+        return self.number((instruction.opcode, content))

@@ -57,7 +57,7 @@ class Boxes:
             self._into[step] = box
         return box
 
-    def standing(self) -> dict[str, int]:
+    def current(self) -> dict[str, int]:
         """The boxes there are, by name."""
         return dict(self._alive)
 
@@ -81,21 +81,23 @@ class Boxes:
         if family in _REMOVED or not event.added:
             return [self._remove(b) for b in removed if self._name_of[b] not in event.added]
         target = event.added[-1]
-        known = self._alive.get(target)
+        target_box = self._alive.get(target)
         if family in _STANDS_FOR:
-            return [self._replace(b, known) for b in removed if known is not None and b != known]
+            return [
+                self._replace(b, target_box) for b in removed if target_box is not None and b != target_box
+            ]
         if not removed:
             return []
         ops: list[Op] = []
         for name in event.added[:-1]:
             if name not in self._alive:
                 ops.append(self._appear(name))
-        into = known if known is not None else removed[-1]
+        into = target_box if target_box is not None else removed[-1]
         for box in removed:
             if box != into:
                 ops.append(self._join(box, into, copy=box in self._constants))
         self._launch(into, True)
-        if known is None:
+        if target_box is None:
             ops.append(self._rename(into, target))
         return ops
 
@@ -105,17 +107,17 @@ class Boxes:
         self._members[into] |= self._members[box]
         if copy:
             return Change.COPY, box, into
-        self._gone(box)
+        self._drop_box(box)
         self._into[box] = into
         return Change.MOVE, box, into
 
     def _remove(self, box: int) -> Op:
-        self._gone(box)
+        self._drop_box(box)
         return Change.REMOVE, box, 0
 
     def _replace(self, box: int, by: int | None) -> Op:
         assert by is not None
-        self._gone(box)
+        self._drop_box(box)
         return Change.REPLACE, box, by
 
     def _rename(self, box: int, name: str) -> Op:
@@ -137,7 +139,7 @@ class Boxes:
         self.names.append(name)
         return Change.APPEAR, box, len(self.names) - 1
 
-    def _gone(self, box: int) -> None:
+    def _drop_box(self, box: int) -> None:
         name = self._name_of[box]
         if self._alive.get(name) == box:
             del self._alive[name]

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from hlofuse.account import KernelTime, Observed
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.analysis.loops import turns
+from hlofuse.analysis.loops import iterations
 from hlofuse.explorer.boxes import Boxes
-from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, RulePage, Run
+from hlofuse.explorer.model import Decision, Kernel, Operation, Page, RefusedEdge, RulePage, Run
 from hlofuse.explorer.passes import Passes
 from hlofuse.explorer.regions import regions_of
 from hlofuse.format.escape import printable
@@ -32,7 +32,9 @@ def page_of(replays: dict[str, Observed], passes: Passes | None = None) -> Page:
     `passes` is what every pass of the compilation did, where its dumps are at hand.
     """
     runs = tuple(_Collector(label, observed).run() for label, observed in replays.items())
-    quoted = {d.rule for run in runs for d in run.decisions} | {h.rule for run in runs for h in run.held}
+    quoted = {d.rule for run in runs for d in run.decisions} | {
+        h.rule for run in runs for h in run.refused_edges
+    }
     entries = catalogue()
     for observed in replays.values():
         entries |= observed.replay.plugin_rules
@@ -90,7 +92,7 @@ class _Collector:
             tuple(boxes.ends_as(b) for b in range(boxes.count)),
             regions_of(boxes, operations),
             tuple(self._kernels(boxes)),
-            tuple(_held(e, decisions)),
+            tuple(_refused_edges(e, decisions)),
             before,
         )
 
@@ -157,14 +159,14 @@ class _Collector:
         )
 
     def _kernels(self, boxes: Boxes) -> Iterator[Kernel]:
-        standing = boxes.standing()
-        often = turns(self.replay.after)
+        box_of = boxes.current()
+        often = iterations(self.replay.after)
         for name, i in self.facts.launched_after.items():
             time = self.costs.kernel(i) if self.costs is not None else None
             cost = self.facts.costs_after.instruction(i)
             yield Kernel(
                 printable(name),
-                standing.get(name, -1),
+                box_of.get(name, -1),
                 i.fusion_kind or i.opcode,
                 cost.bytes_accessed,
                 cost.flops,
@@ -189,12 +191,12 @@ def _why(step: FusedStep) -> str:
     return f"{text} ({SIBLINGS_UNTIMED})" if step.kind == "sibling" else text
 
 
-def _held(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[Held]:
+def _refused_edges(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[RefusedEdge]:
     index = {(d.pass_index, d.step): n for n, d in enumerate(decisions)}
     passes = {id(r): n for n, story in enumerate(e.passes) for r in story.refused}
-    for obstacle in e.obstacles:
-        for r in obstacle.refusals:
-            yield Held(
+    for blocking_rule in e.blocking_rules:
+        for r in blocking_rule.refusals:
+            yield RefusedEdge(
                 index.get((passes.get(id(r), -1), r.steps[-1]), -1),
                 printable(r.producer.name),
                 printable(r.consumer or ""),

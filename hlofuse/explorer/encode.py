@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.explorer.encode_passes import Strings, differences, passes_json
-from hlofuse.explorer.model import Decision, Held, Kernel, Operation, Page, Run
+from hlofuse.explorer.model import Decision, Kernel, Operation, Page, RefusedEdge, Run
 
 SCHEMA = 2
 KINDS = ("fuse", "ineligible", "priority", "rewrite")
@@ -62,7 +62,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
             [g.computation, [[b, differences(inside)] for b, inside in g.kernels]] for g in r.regions
         ],
         "kernels": _kernels(r.kernels, s),
-        "held": _held(r.held, s),
+        "held": _refused_edges(r.refused_edges, s),
     }
 
 
@@ -121,19 +121,19 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
         "emitter": [s(x.emitter) for x in kernels],
         "source": [s(x.source) for x in kernels],
         "layer": [s(x.layer) for x in kernels],
-        "turns": [x.turns for x in kernels],
+        "turns": [x.iterations for x in kernels],
     }
 
 
-def _held(held: Sequence[Held], s: Strings) -> dict[str, Any]:
+def _refused_edges(edges: Sequence[RefusedEdge], s: Strings) -> dict[str, Any]:
     return {
-        "decision": [x.decision for x in held],
-        "producer": [s(x.producer) for x in held],
-        "consumer": [s(x.consumer) for x in held],
-        "rule": [s(x.rule) for x in held],
-        "us": [_time(x.us_at_stake) for x in held],
-        "bytes": [x.bytes_between for x in held],
-        "source": [s(x.source) for x in held],
+        "decision": [x.decision for x in edges],
+        "producer": [s(x.producer) for x in edges],
+        "consumer": [s(x.consumer) for x in edges],
+        "rule": [s(x.rule) for x in edges],
+        "us": [_time(x.us_at_stake) for x in edges],
+        "bytes": [x.bytes_between for x in edges],
+        "source": [s(x.source) for x in edges],
     }
 
 

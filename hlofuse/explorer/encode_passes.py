@@ -1,4 +1,4 @@
-"""The film of a compilation as compact JSON: `page/film_data.js` is the other end of this."""
+"""The timeline of a compilation as compact JSON: `page/passes_data.js` is the other end of this."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from hlofuse.explorer.passes import Passes
 from hlofuse.format.escape import printable
-from hlofuse.reports.timeline import phrases as words
-from hlofuse.reports.timeline.step_details import Closeup, Group
+from hlofuse.reports.timeline import phrases
+from hlofuse.reports.timeline.step_details import Group, StepDetails
 from hlofuse.reports.trace_op.model import How
 
 HOWS = tuple(How)
@@ -20,24 +20,24 @@ def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
     def s(text: str) -> int:
         return strings(printable(text))
 
-    film, weave = passes.film, passes.weave
-    steps, threads, links = film.steps, weave.threads, weave.links
-    place = {id(step.frame): n for n, step in enumerate(steps)}
+    timeline, lineage = passes.timeline, passes.lineage
+    steps, threads, links = timeline.steps, lineage.threads, lineage.links
+    place = {id(step.dump): n for n, step in enumerate(steps)}
     after = [step.after for step in steps]
     return {
-        "headline": printable(words.headline(film)),
-        "notes": [printable(note) for note in film.notes]
-        + ([f"No times: {printable(film.times)}."] if film.times else [])
-        + ([words.TIMES_NOTE] if film.seconds is not None else [])
-        + (["There are too many operations to keep the way of each."] if weave.full else []),
+        "headline": printable(phrases.headline(timeline)),
+        "notes": [printable(note) for note in timeline.notes]
+        + ([f"No times: {printable(timeline.times)}."] if timeline.times else [])
+        + ([phrases.TIMES_NOTE] if timeline.seconds is not None else [])
+        + (["There are too many operations to keep the way of each."] if lineage.full else []),
         "start": passes.start,
         "hows": HOWS,
         "steps": {
-            "number": [-1 if x.frame.number is None else x.frame.number for x in steps],
-            "pass": [s(words.pass_name(x.frame)) for x in steps],
-            "pipeline": [s(x.frame.pipeline) for x in steps],
-            "file": [s(x.frame.path.name) for x in steps],
-            "what": [s(words.what(x)) for x in steps],
+            "number": [-1 if x.dump.number is None else x.dump.number for x in steps],
+            "pass": [s(phrases.pass_name(x.dump)) for x in steps],
+            "pipeline": [s(x.dump.pipeline) for x in steps],
+            "file": [s(x.dump.path.name) for x in steps],
+            "what": [s(phrases.what(x)) for x in steps],
             "since": [place.get(id(x.since), -1) for x in steps],
             "problem": [s(x.problem or "") for x in steps],
             "changed": [int(x.changed) for x in steps],
@@ -51,10 +51,10 @@ def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
             "hidden": [passes.closeups.get(n, _NOTHING).hidden for n in _all(steps)],
         },
         "threads": {
-            "name": [s(t.spot.name) for t in threads],
-            "opcode": [s(t.spot.opcode) for t in threads],
-            "shape": [s(t.spot.shape) for t in threads],
-            "fusion": [s(_fusion(t.spot.fusion, t.spot.fusion_kind)) for t in threads],
+            "name": [s(t.location.name) for t in threads],
+            "opcode": [s(t.location.opcode) for t in threads],
+            "shape": [s(t.location.shape) for t in threads],
+            "fusion": [s(_fusion(t.location.fusion, t.location.fusion_kind)) for t in threads],
             "begins": differences(t.begins for t in threads),
             "source": [s(t.source) for t in threads],
             "instead": [s(t.instead_of) for t in threads],
@@ -69,7 +69,7 @@ def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
     }
 
 
-_NOTHING = Closeup()
+_NOTHING = StepDetails()
 
 
 def _all(steps: tuple[Any, ...]) -> range:
@@ -85,7 +85,7 @@ def _fusion(name: str | None, kind: str | None) -> str:
 def _group(g: Group, s: Any) -> list[Any]:
     return [
         s(g.kind),
-        s(g.words),
+        s(g.text),
         g.count,
         [s(x) for x in g.notes],
         [s(x) for x in g.before],

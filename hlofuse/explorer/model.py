@@ -107,12 +107,12 @@ class Kernel:
     emitter: str = ""
     source: str = ""
     layer: str = ""
-    turns: int = 1
+    iterations: int = 1
     """How often its loops run it, as far as the dump says; the figures are those of one turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RefusedEdge:
     """A pair of kernels that a rule keeps apart."""
 
     decision: int
@@ -156,7 +156,7 @@ class Run:
     """Of each box: the one that holds its contents in the end (one of them, where there are copies)."""
     regions: tuple[Region, ...]
     kernels: tuple[Kernel, ...]
-    held: tuple[Held, ...]
+    refused_edges: tuple[RefusedEdge, ...]
     kernels_before: int
 
 

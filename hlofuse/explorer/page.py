@@ -10,10 +10,10 @@ from hlofuse.explorer.encode import encoded
 from hlofuse.explorer.model import Page
 
 SCRIPTS = (
-    "film_data",
+    "passes_data",
     "data",
     "state",
-    "words",
+    "phrases",
     "dom",
     "layers",
     "order",
@@ -25,7 +25,7 @@ SCRIPTS = (
     "lists",
     "panels",
     "details",
-    "film",
+    "passes",
     "timeline",
     "search",
     "legend",
@@ -45,14 +45,14 @@ def page_html(page: Page) -> str:
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)};"
         " base-uri 'none'; form-action 'none'"
     )
-    pieces = {
+    parts = {
         "{{policy}}": policy,
         "{{style}}": style,
         "{{script}}": script,
         "{{data}}": encoded(page),
     }
     out = _part("page.html")
-    for mark, text in pieces.items():
+    for mark, text in parts.items():
         before, _, after = out.partition(mark)
         out = before + text + after
     return out

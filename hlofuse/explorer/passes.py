@@ -9,51 +9,51 @@ from pathlib import Path
 from hlofuse.diff import ModuleDiff
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.reports.timeline import Reel, film, reels
-from hlofuse.reports.timeline.model import Film
-from hlofuse.reports.timeline.step_details import Closeup, closeup
-from hlofuse.reports.trace_op.lineage_graph import Weave
+from hlofuse.reports.timeline import DumpSequence, dump_sequences, timeline
+from hlofuse.reports.timeline.model import PassTimeline
+from hlofuse.reports.timeline.step_details import StepDetails, step_details
+from hlofuse.reports.trace_op.lineage_graph import LineageGraph
 
 
 @dataclass(frozen=True, slots=True)
 class Passes:
     """Every pass of a compilation, what it changed line by line, and where each operation went."""
 
-    film: Film
-    closeups: dict[int, Closeup] = field(default_factory=dict)
+    timeline: PassTimeline
+    closeups: dict[int, StepDetails] = field(default_factory=dict)
     """By the step's number."""
-    weave: Weave = field(default_factory=Weave)
+    lineage: LineageGraph = field(default_factory=LineageGraph)
     start: int = -1
     """The step whose dump was replayed; -1 if it is none of them."""
 
 
-def reel_of(module: Module) -> Reel | None:
+def sequence_of(module: Module) -> DumpSequence | None:
     """The dumps of a module that was read from a directory; None where it is the only one."""
     path = Path(module.filename or "")
     try:
-        found = reels(path.parent)
+        found = dump_sequences(path.parent)
     except HlofuseError:
         return None
-    own = next((r for r in found if any(f.path.name == path.name for f in r.frames)), None)
-    return own if own is not None and len(own.frames) > 1 else None
+    own = next((r for r in found if any(f.path.name == path.name for f in r.dumps)), None)
+    return own if own is not None and len(own.dumps) > 1 else None
 
 
 def passes_of(
-    reel: Reel, module: Module | None = None, progress: Callable[[int, int], None] | None = None
+    sequence: DumpSequence, module: Module | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Passes:
     """Compare every dump with the one ahead; `module` is the one that was replayed."""
-    closeups: dict[int, Closeup] = {}
-    weave = Weave()
+    closeups: dict[int, StepDetails] = {}
+    lineage = LineageGraph()
 
     def watch(step: int, now: Module, found: ModuleDiff | None) -> None:
         if found is None:
-            weave.begin(step, now)
+            lineage.begin(step, now)
             return
-        weave.advance(step, found)
+        lineage.advance(step, found)
         if not found.same:
-            closeups[step] = closeup(found)
+            closeups[step] = step_details(found)
 
-    told = film(reel, progress, watch)
+    pass_timeline = timeline(sequence, progress, watch)
     name = Path(module.filename or "").name if module is not None else ""
-    start = next((n for n, s in enumerate(told.steps) if s.frame.path.name == name), -1)
-    return Passes(told, closeups, weave, start)
+    start = next((n for n, s in enumerate(pass_timeline.steps) if s.dump.path.name == name), -1)
+    return Passes(pass_timeline, closeups, lineage, start)

@@ -27,13 +27,13 @@ def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, .
         members.setdefault(boxes.ends_as(box), {}).update(dict.fromkeys(boxes.members(box)))
     order = _order(members, boxes, operations)
     by_computation: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-    for box, held in sorted(members.items(), key=lambda pair: (order[pair[0]], pair[0])):
-        inside = tuple(sorted(held))
-        home = operations[inside[-1]].computation if inside else 0
-        by_computation.setdefault(home, []).append((box, inside))
+    for box, members_of in sorted(members.items(), key=lambda pair: (order[pair[0]], pair[0])):
+        inside = tuple(sorted(members_of))
+        computation = operations[inside[-1]].computation if inside else 0
+        by_computation.setdefault(computation, []).append((box, inside))
     found: list[Region] = []
-    for home, kernels in sorted(by_computation.items()):
-        found += (Region(home, tuple(part)) for part in _parts(kernels, operations))
+    for computation, kernels in sorted(by_computation.items()):
+        found += (Region(computation, tuple(part)) for part in _parts(kernels, operations))
     return tuple(found)
 
 
@@ -41,8 +41,12 @@ def _order(
     members: dict[int, dict[int, None]], boxes: Boxes, operations: Sequence[Operation]
 ) -> dict[int, int]:
     """A kernel stands at its last operation, an input that is none where it is first read."""
-    order = {box: max(held, default=box) for box, held in members.items()}
-    sources = {box for box, held in members.items() if held and not any(operations[n].operands for n in held)}
+    order = {box: max(members_of, default=box) for box, members_of in members.items()}
+    sources = {
+        box
+        for box, members_of in members.items()
+        if members_of and not any(operations[n].operands for n in members_of)
+    }
     first: dict[int, int] = {}
     for n, operation in enumerate(operations):
         reader = boxes.ends_as(n)

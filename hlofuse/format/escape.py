@@ -26,6 +26,6 @@ def shorten(text: str, width: int) -> str:
     return text[:head] + "…" + text[len(text) - (width - 1 - head) :]
 
 
-def command_line(*words: str | None) -> str:
+def command_line(*text: str | None) -> str:
     """`hlofuse …` with the words that are not None; what cannot be typed is spelled out."""
-    return " ".join(["hlofuse", *(shlex.quote(printable(w)) for w in words if w is not None)])
+    return " ".join(["hlofuse", *(shlex.quote(printable(w)) for w in text if w is not None)])

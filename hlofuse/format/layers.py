@@ -23,7 +23,7 @@ def layer_of(op_name: str | None) -> str:
     The scopes that a framework's modules, or `jax.named_scope`, open around an operation; empty without.
     """
     *around, _ = _segments((op_name or "").split(";", 1)[0])
-    kept: list[str] = []
+    shown: list[str] = []
     backward = False
     for segment in around:
         while (match := _AROUND.fullmatch(segment)) is not None:
@@ -33,9 +33,9 @@ def layer_of(op_name: str | None) -> str:
                 backward |= match[1] == "transpose"
                 segment = match[2]
         # Rematerialization names the way in twice.
-        if not _NO_SCOPE.fullmatch(segment) and segment not in kept[-1:]:
-            kept.append(segment)
-    return "/".join(kept) + (", backward" if kept and backward else "")
+        if not _NO_SCOPE.fullmatch(segment) and segment not in shown[-1:]:
+            shown.append(segment)
+    return "/".join(shown) + (", backward" if shown and backward else "")
 
 
 def _segments(name: str) -> Iterator[str]:

@@ -39,10 +39,10 @@ def order_line(replay: Ordered) -> str:
     if replay.config is None:
         return ""
     target = TARGETS[replay.config.target]
-    if not (target.has_history or target.restores_users):
+    if not (target.has_history or target.restores_use_lists):
         return ""
     source = _SOURCES[replay.order_source]
-    if target.restores_users:
+    if target.restores_use_lists:
         source = source.partition(";")[0]  # no ties are broken there
     if replay.follows_log:
         source = f"{source.partition(';')[0]}, ties as in XLA's fusion log"

@@ -42,14 +42,14 @@ def print_rows(
 ) -> None:
     """A plain table that breaks no word: where it has no room, each row's figures stand below its words."""
     cells = [[str(cell) for cell in column] for column in zip(*rows, strict=True)]
-    words = [n for n, (_, justify) in enumerate(columns) if justify == "left"]
-    figures = [n for n in range(len(columns)) if n not in words]
+    phrase = [n for n, (_, justify) in enumerate(columns) if justify == "left"]
+    figures = [n for n in range(len(columns)) if n not in phrase]
     whole = [max(map(len, (heading, *column))) for (heading, _), column in zip(columns, cells, strict=True)]
-    folding = words[-1]
+    folding = phrase[-1]
     longest = max(len(word) for text in (columns[folding][0], *cells[folding]) for word in text.split(" "))
     if sum(whole) - whole[folding] + longest + GAP * (len(columns) - 1) <= console.width:
         table = plain_table(*columns)
-        for n in words[:-1]:
+        for n in phrase[:-1]:
             table.columns[n].no_wrap = True
         for row in rows:
             table.add_row(*row)
@@ -60,17 +60,17 @@ def print_rows(
         return "".join(f"{' ' * GAP}{texts[n]:>{whole[n]}}" for n in figures)
 
     headings = [heading for heading, _ in columns]
-    console.print(Text("  ".join(filter(None, (headings[n] for n in words))), style="dim"))
+    console.print(Text("  ".join(filter(None, (headings[n] for n in phrase))), style="dim"))
     console.print(Text(below(headings), style="dim"))
     for number, row in enumerate(rows):
-        line = Text("  ").join([cell for n in words if (cell := Text.assemble(row[n]))])
+        line = Text("  ").join([cell for n in phrase if (cell := Text.assemble(row[n]))])
         console.print(line)
         console.print(Text(below([column[number] for column in cells])))
 
 
-def print_command(console: Console, indent: int, *words: str | None) -> None:
+def print_command(console: Console, indent: int, *text: str | None) -> None:
     """On a line of its own however narrow the terminal is: one that is broken cannot be copied."""
-    console.print(Text(" " * indent + command_line(*words), style="green"), soft_wrap=True)
+    console.print(Text(" " * indent + command_line(*text), style="green"), soft_wrap=True)
 
 
 def print_more(

@@ -19,8 +19,8 @@ def quantity(value: float, unit: str = "") -> str:
         digits = f"{value:.0f}" if value == int(value) else f"{value:.3g}"
     else:
         digits = f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
-    tail = f"{_PREFIXES[step]}{unit}"
-    return f"{sign}{digits} {tail}" if tail else f"{sign}{digits}"
+    unit_text = f"{_PREFIXES[step]}{unit}"
+    return f"{sign}{digits} {unit_text}" if unit_text else f"{sign}{digits}"
 
 
 def bytes_text(value: float) -> str:

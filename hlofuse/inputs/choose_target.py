@@ -16,7 +16,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.pipelines.targets import TARGETS
 
 # Parts of file names, the first that is found decides: passes of a pipeline, then what every dump has.
-_SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
+_EVIDENCE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gpu", ("priority-fusion", "priority_fusion")),
     ("gpu-legacy", ("fusion_merger", "horizontal_fusion.", ".fusion.after_fusion.", "fusion.fusion-")),
     ("gpu", ("gpu_target_config", "gpu_after_optimizations")),
@@ -39,10 +39,10 @@ def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> 
     `path` is a dump directory (of `module`), a corpus, or a file whose neighbours are looked at.
     """
     names = _names(Path(path), module) if str(path) != "-" else []
-    for target, signs in _SIGNS:
-        for sign in signs:
-            if any(sign in name for name in names):
-                return ChosenTarget(target, f"there are dumps called {sign}")
+    for target, evidence in _EVIDENCE:
+        for mark in evidence:
+            if any(mark in name for name in names):
+                return ChosenTarget(target, f"there are dumps called {mark}")
     return _target_of_folder(Path(path)) if str(path) != "-" else None
 
 

@@ -62,30 +62,30 @@ class DumpedModule:
             if f.pipeline == stage.next_pipeline:
                 end = k
                 break
-        mine = [f.pipeline in stage.pipelines for f in self.between]
+        own_stage = [f.pipeline in stage.pipelines for f in self.between]
         exact = next(
-            (k for k in range(end) if mine[k] and self.between[k].before == stage.passes[0]),
+            (k for k in range(end) if own_stage[k] and self.between[k].before == stage.passes[0]),
             None,
         )
         if exact is None:
             # With a pass's own dumps only, the first of them shows the module it was given.
-            first = next((k for k in range(end) if mine[k]), None)
+            first = next((k for k in range(end) if own_stage[k]), None)
             if first is not None and self.between[first].before in stage.also_before:
                 exact = first
-        done = [k for k in range(end) if mine[k] and self.between[k].after in stage.passes]
+        done = [k for k in range(end) if own_stage[k] and self.between[k].after in stage.passes]
         if exact is not None:
             start = exact
         elif done and done[0] > 0:
             start = done[0] - 1
-        elif not done and end < len(self.between) and any(mine[:end]):
+        elif not done and end < len(self.between) and any(own_stage[:end]):
             # No fusion pass changed anything: go back over what ran between them and the next pipeline.
             start = end - 1
-            while start > 0 and mine[start] and self.between[start].after != "pipeline-start":
+            while start > 0 and own_stage[start] and self.between[start].after != "pipeline-start":
                 start -= 1
         else:
             raise HlofuseError(self._no_input(target))
         if passes is not None and (done or exact is not None):
-            done = [k for k in range(start + 1, end) if mine[k] and self.between[k].after in passes]
+            done = [k for k in range(start + 1, end) if own_stage[k] and self.between[k].after in passes]
         names = _names_of_runs(stage, [self.between[k] for k in done], passes or ())
         return self.between[start].path, list(zip(names, [self.between[k].path for k in done], strict=True))
 
@@ -205,10 +205,10 @@ class DumpDirectory:
         if not matching and name.isascii() and name.isdigit():
             matching = [m for m in self.modules if m.module_id == int(name[:18])]
         if not matching:
-            known = [n for m in self.modules for n in (m.name, m.label)]
+            names = [n for m in self.modules for n in (m.name, m.label)]
             raise HlofuseError(
                 f"{printable(str(self.path))} has no module {printable(name)}"
-                f"{did_you_mean(name, known)}\n{self._listing()}"
+                f"{did_you_mean(name, names)}\n{self._listing()}"
             )
         if len(matching) > 1:
             labels = ", ".join(printable(m.label) for m in matching[:_LISTED])

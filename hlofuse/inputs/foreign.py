@@ -52,5 +52,5 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
             computation = jaxlib._jax.mlir.mlir_module_to_xla_computation(data, False, False)
         return str(computation.get_hlo_module().to_string())
     except Exception as error:
-        said = printable(str(error).strip().split("\n")[0][:300])
-        raise HlofuseError(f"{printable(name)} is {form} that jaxlib does not read: {said}") from None
+        message = printable(str(error).strip().split("\n")[0][:300])
+        raise HlofuseError(f"{printable(name)} is {form} that jaxlib does not read: {message}") from None

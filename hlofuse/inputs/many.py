@@ -27,9 +27,9 @@ class Many:
 
     def pick(self, name: str) -> Path:
         """The module of that name (`jit_f` or `f`); HlofuseError where there is none."""
-        for known in (name, f"jit_{name}"):
-            if known in self.files:
-                return self.files[known]
+        for candidate in (name, f"jit_{name}"):
+            if candidate in self.files:
+                return self.files[candidate]
         raise HlofuseError(
             f"there is no module {printable(name)} at that stage{did_you_mean(name, self.files)}"
         )

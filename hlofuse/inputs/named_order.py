@@ -18,7 +18,7 @@ from hlofuse.ir.unique_ids import UniqueIds
 _NUMBERED = re.compile(r"(.*)\.(\d+)")
 
 
-def in_order_made(module: Module, ids: UniqueIds | None) -> None:
+def in_creation_order(module: Module, ids: UniqueIds | None) -> None:
     """Put the operations of a module before optimizations in the order of ids, or else of their names, with
     all that the front end made."""
     restore_unread_elements(module, ids)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.beside import before_optimizations_beside
+from hlofuse.inputs.companions import before_optimizations_of
 from hlofuse.inputs.load import load
-from hlofuse.inputs.named_order import in_order_made
+from hlofuse.inputs.named_order import in_creation_order
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.inputs.unread_elements import restore_literals
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module, OrderSource
-from hlofuse.order.replayed import with_played_order
+from hlofuse.order.replayed import with_replayed_order
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import ReplayInput
 
@@ -34,11 +34,11 @@ def replay_input(
     optimizations, an estimate, and the order of the text. `order` asks for one of them alone; HlofuseError
     where it cannot be had. `ids_file` names the proto; without it, it is looked for beside the module.
     """
-    known = TARGETS[target]
-    if not known.has_history:
+    cached = TARGETS[target]
+    if not cached.has_history:
         if ids_file is not None:
             unique_ids_for(module, ids_file)  # a file of another module is an error all the same
-        if known.restores_users and order in ("xla", "replayed"):
+        if cached.restores_use_lists and order in ("xla", "replayed"):
             raise HlofuseError(f"--order {order}: target {target} has only its estimate, or the text")
         if order == "text":
             module.order_source = order
@@ -70,14 +70,14 @@ def replayed_beside(module: Module, target: str, device: DeviceDescription | Non
     """
     if not TARGETS[target].has_history or module.order_source == "replayed":
         return None
-    source = before_optimizations_beside(module.filename)
+    source = before_optimizations_of(module.filename)
     if source is None:
         return None
     try:
         unoptimized = load(source)
         restore_literals(unoptimized)
-        in_order_made(unoptimized, unique_ids_for(unoptimized))
-        return with_played_order(module, unoptimized, target, device)
+        in_creation_order(unoptimized, unique_ids_for(unoptimized))
+        return with_replayed_order(module, unoptimized, target, device)
     except HlofuseError:
         return None
 

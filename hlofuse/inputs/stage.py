@@ -59,14 +59,14 @@ class StageError(HlofuseError):
 def stage_of(module: Module, target: str = "cpu") -> Stage:
     """Tell the stage from the dump's file name, the dumps beside it and the module itself."""
     platform, platform_evidence = platform_of(module)
-    named = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
-    beside = _beside(named) if named is not None else None
-    right = _right_file(beside, target) if beside is not None else _in_its_corpus_folder(module)
+    dump_file = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
+    siblings = _sibling(dump_file) if dump_file is not None else None
+    right = _right_file(siblings, target) if siblings is not None else _in_its_corpus_folder(module)
     if module.lowered_from is not None:
         return Stage(
             BEFORE, platform, f"it is {module.lowered_from}, a program that nothing has compiled", right
         )
-    for whole in beside.whole if beside is not None else ():
+    for whole in siblings.whole if siblings is not None else ():
         if "gpu" in whole or "tpu" in whole:
             platform, platform_evidence = ("gpu" if "gpu" in whole else "tpu"), f"beside it lies its {whole}"
     if module.is_scheduled:
@@ -75,38 +75,38 @@ def stage_of(module: Module, target: str = "cpu") -> Stage:
     if fusion is not None:
         evidence = f"it has {fusion.fusion_kind} fusions such as {fusion.name}, which these passes make"
         return Stage(FUSED, platform, evidence, right)
-    if named is None and right is not None:
+    if dump_file is None and right is not None:
         return Stage(FUSED, platform, f"it lies beside {right.name}, which the passes were given", right)
-    if named is not None:
-        if named.whole is not None:
-            name = BEFORE if named.whole == "before_optimizations" else SCHEDULED
-            return Stage(name, platform, f"its file name says {named.whole}", right)
-        if right is not None and right.name == named.path.name:
+    if dump_file is not None:
+        if dump_file.whole is not None:
+            name = BEFORE if dump_file.whole == "before_optimizations" else SCHEDULED
+            return Stage(name, platform, f"its file name says {dump_file.whole}", right)
+        if right is not None and right.name == dump_file.path.name:
             return Stage(INPUT, platform, platform_evidence, right)
         if right is not None:
-            name, evidence = _by_order(named, right)
+            name, evidence = _by_order(dump_file, right)
             return Stage(name, platform, evidence, right)
     if _in_corpus(module):
         return Stage(INPUT, platform, platform_evidence, right)
-    sign = _unoptimized_sign(module)
-    if sign is not None and platform in (None, target):
-        return Stage(BEFORE, platform, sign, right)
+    sign_of_stage = _unoptimized_evidence(module)
+    if sign_of_stage is not None and platform in (None, target):
+        return Stage(BEFORE, platform, sign_of_stage, right)
     return Stage(INPUT, platform, platform_evidence, right)
 
 
-_WORDS = {
+_STAGE_TEXT = {
     BEFORE: "shows a module that the fusion passes have not reached yet",
     FUSED: "shows a module that is already fused",
     SCHEDULED: "shows a module after all optimizations, fused and scheduled",
 }
 
 
-def doubt(module: Module, subject: str, target: str = "cpu") -> str | None:
+def doubt(module: Module, name: str, target: str = "cpu") -> str | None:
     """Why `module` is not likely the input of the fusion passes, in a sentence; None if it may well be."""
     stage = stage_of(module, target)
     if stage.name == INPUT:
         return None
-    return f"{subject} {_WORDS[stage.name]} ({stage.evidence})."
+    return f"{name} {_STAGE_TEXT[stage.name]} ({stage.evidence})."
 
 
 def require_input_stage(module: Module, target: str = "cpu") -> Stage:
@@ -115,15 +115,15 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     foreign = stage.foreign_to(target)
     if stage.name == INPUT and not foreign:
         return stage
-    subject = printable(module.filename) if module.filename and module.filename != "<stdin>" else "this input"
+    name = printable(module.filename) if module.filename and module.filename != "<stdin>" else "this input"
     lines = []
     if foreign:
-        lines.append(f"{subject} is a module for {str(stage.platform).upper()}, not for target {target}")
+        lines.append(f"{name} is a module for {str(stage.platform).upper()}, not for target {target}")
         if stage.name == INPUT:
             lines[0] += f" ({stage.evidence})"
         lines[0] += "."
     if stage.name != INPUT:
-        lines.append(f"{'It' if lines else subject} {_WORDS[stage.name]} ({stage.evidence}).")
+        lines.append(f"{'It' if lines else name} {_STAGE_TEXT[stage.name]} ({stage.evidence}).")
     lines.append(f"What is replayed is the module as it enters the fusion passes of target {target}.")
     if foreign:
         lines.append(_for_another_platform(str(stage.platform), target))
@@ -133,8 +133,8 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
         flags = FUSION_STAGES[target].flags
         lines.append(f'To get it, run the program with XLA_FLAGS="{flags}"')
         lines.append("and give hlofuse DIR: the right file is found by itself.")
-        if stage.name == BEFORE and subject != "this input":
-            lines.append(f"Or have it compiled ahead of time: hlofuse capture {subject} --explain")
+        if stage.name == BEFORE and name != "this input":
+            lines.append(f"Or have it compiled ahead of time: hlofuse capture {name} --explain")
     if stage.is_fused:
         lines.append("(explain, kernels, check, stats, diff and render take it as it is.)")
     raise StageError("\n".join(lines), stage)
@@ -153,13 +153,13 @@ def _for_another_platform(platform: str, target: str) -> str:
     )
 
 
-def _beside(named: DumpFile) -> DumpedModule | None:
+def _sibling(dump_file: DumpFile) -> DumpedModule | None:
     """All dumps of the same module in the folder of this one."""
     try:
-        modules = DumpDirectory(named.path.parent).modules
+        modules = DumpDirectory(dump_file.path.parent).modules
     except HlofuseError:
         return None
-    key = (named.prefix, named.module_id, named.module)
+    key = (dump_file.prefix, dump_file.module_id, dump_file.module)
     return next((m for m in modules if (m.prefix, m.module_id, m.name) == key), None)
 
 
@@ -178,10 +178,10 @@ def _in_its_corpus_folder(module: Module) -> Path | None:
     return corpus_file(path.parent, "before") if _LATER_IN_CORPUS.fullmatch(path.name) else None
 
 
-def _by_order(named: DumpFile, right: Path) -> tuple[str, str]:
+def _by_order(dump_file: DumpFile, right: Path) -> tuple[str, str]:
     reference = read_name(right)
     first = reference.number if reference is not None else None
-    if named.number is not None and first is not None and named.number < first:
+    if dump_file.number is not None and first is not None and dump_file.number < first:
         return BEFORE, "there are later dumps of it ahead of the fusion passes"
     return FUSED, "its number in the dump directory is greater than that of the passes' input"
 
@@ -204,13 +204,13 @@ _EXPANDED = frozenset({"batch-norm-training", "batch-norm-inference", "batch-nor
 _PARTITIONER_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 
 
-def _unoptimized_sign(module: Module) -> str | None:
+def _unoptimized_evidence(module: Module) -> str | None:
     """Something that XLA never leaves in a module that is about to be fused.
 
     What may come back, as a pass that copies the body of a loop copies its constants, tells nothing beside a
     bitcast, which passes make and no front end does.
     """
-    likely, has_bitcast = None, False
+    weak_evidence, has_bitcast = None, False
     for computation in module.computations:
         if computation.fusion is not None:
             continue
@@ -227,12 +227,12 @@ def _unoptimized_sign(module: Module) -> str | None:
                 return f"it has sharding annotations such as {printable(i.name)}, which are removed earlier"
             if opcode == "bitcast":
                 has_bitcast = True
-            elif likely is None:
-                likely = _likely_sign(i, scalars)
-    return None if has_bitcast else likely
+            elif weak_evidence is None:
+                weak_evidence = _typical_evidence(i, scalars)
+    return None if has_bitcast else weak_evidence
 
 
-def _likely_sign(i: Instruction, scalars: dict[object, str]) -> str | None:
+def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
     """`scalars` are the names of the constants before it in its computation, by value."""
     if i.opcode == "broadcast" and any(d == 1 for o in i.operands for d in o.shape.dimensions):
         return f"it broadcasts a dimension of size 1 ({printable(i.name)}), which is simplified earlier"

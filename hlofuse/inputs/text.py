@@ -72,8 +72,8 @@ def _missing(path: Path) -> str:
     except OSError:
         siblings = []
     # A suffix that every dump has makes no two names alike.
-    alike = close_matches(path.stem, [p.stem for p in siblings])
-    meant = [p.name for p in siblings if p.stem in alike][:3]
+    similar_names = close_matches(path.stem, [p.stem for p in siblings])
+    meant = [p.name for p in siblings if p.stem in similar_names][:3]
     return f"{printable(str(path))} does not exist{names_meant(meant)}"
 
 
@@ -179,13 +179,13 @@ def decode(data: bytes, name: str, as_module: bool = True) -> str:
         raise HlofuseError(f"{printable(name)} is empty")
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
-    other = _known_as_something_else(text) if as_module else None
+    other = _other_format(text) if as_module else None
     if other:
         raise HlofuseError(f"{printable(name)} is {other}")
     return text
 
 
-def _known_as_something_else(text: str) -> str | None:
+def _other_format(text: str) -> str | None:
     """Files that lie beside HLO dumps and are easily taken for one."""
     start = text[:4096].lstrip()
     if start.startswith(("HloModule", "ENTRY", "%", "//", "/*")):

@@ -29,26 +29,26 @@ def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | Non
         if not ids.fit(module):
             raise HlofuseError(f"{choice} holds another module than {module.name}")
         return ids
-    beside = ids_beside(Path(module.filename)) if module.filename and module.filename[0] != "<" else None
-    if beside is None:
+    ids_file = ids_file_of(Path(module.filename)) if module.filename and module.filename[0] != "<" else None
+    if ids_file is None:
         return None
     try:
-        ids = read_unique_ids(beside)
+        ids = read_unique_ids(ids_file)
     except HlofuseError:
         return None
     return ids if ids.fit(module) else None
 
 
-def ids_beside(path: Path) -> Path | None:
+def ids_file_of(path: Path) -> Path | None:
     """The proto that belongs to a dump: `x.hlo.pb` beside `x.hlo` or `x.txt`, or itself; None without."""
     if path.suffix == ".pb" and path.is_file():
         return path
     name = path.name.removesuffix(".gz")
     stem = name.removesuffix(".hlo").removesuffix(".txt")
     for candidate in (f"{name}.pb", f"{stem}.hlo.pb"):
-        beside = path.with_name(candidate)
-        if beside.is_file():
-            return beside
+        ids_file = path.with_name(candidate)
+        if ids_file.is_file():
+            return ids_file
     return None
 
 

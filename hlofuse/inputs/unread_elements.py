@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from hlofuse.inputs.unique_ids import ids_beside
+from hlofuse.inputs.unique_ids import ids_file_of
 from hlofuse.inputs.wire_format import fields, module_proto, varint
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.text.literals import implied_element
@@ -22,17 +22,17 @@ def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
     """Add to a module before optimizations the elements that `ids` tell of, without them all there must
     have been. Every element comes right behind what it is one of."""
     for computation in module.computations:
-        known = ids.computations.get(computation.name) if ids is not None else None
+        ids_here = ids.computations.get(computation.name) if ids is not None else None
         order: list[Instruction] = []
         for i in list(computation):
             if i.opcode != "get-tuple-element":
                 order.append(i)
                 if i.shape.is_tuple:
-                    order += _elements(i, known)
+                    order += _elements(i, ids_here)
         computation.reorder(order)
 
 
-def _elements(source: Instruction, known: ComputationIds | None) -> list[Instruction]:
+def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Instruction]:
     """All of one instruction and those of its elements that are tuples themselves, added where they miss."""
     assert source.computation is not None
     read: dict[int, list[Instruction]] = {}
@@ -40,7 +40,7 @@ def _elements(source: Instruction, known: ComputationIds | None) -> list[Instruc
         if user.opcode == "get-tuple-element":
             read.setdefault(user.tuple_index, []).append(user)
     found: list[Instruction] = []
-    for index in sorted({*read, *_taken_apart(source, known, max(read, default=-1))}):
+    for index in sorted({*read, *_frontend_elements(source, ids_here, max(read, default=-1))}):
         if index not in read:
             new = implied_element(source, index, f"{source.name}#{index}")
             source.computation.append_parsed(new)
@@ -48,16 +48,16 @@ def _elements(source: Instruction, known: ComputationIds | None) -> list[Instruc
         for element in read[index]:
             found.append(element)
             if element.shape.is_tuple:
-                found += _elements(element, known)
+                found += _elements(element, ids_here)
     return found
 
 
-def _taken_apart(source: Instruction, known: ComputationIds | None, last_read: int) -> Iterable[int]:
+def _frontend_elements(source: Instruction, ids_here: ComputationIds | None, last_read: int) -> Iterable[int]:
     """The elements that a front end made."""
     every = range(len(source.shape.tuple_shapes))
-    if known is not None:
-        mine = known.by_name.get(source.name)
-        return [k for k in every if (mine, k) in known.elements]
+    if ids_here is not None:
+        source_ids = ids_here.by_name.get(source.name)
+        return [k for k in every if (source_ids, k) in ids_here.elements]
     if source.opcode == "tuple":
         return ()
     if source.opcode == "while":
@@ -107,7 +107,7 @@ def restore_literals(module: Module) -> None:
         for i in module.instructions()
         if i.opcode == "constant" and i.literal.is_elided and _is_plain(i)
     }
-    path = ids_beside(Path(module.filename)) if hidden and module.filename else None
+    path = ids_file_of(Path(module.filename)) if hidden and module.filename else None
     if path is None:
         return
     try:
@@ -129,8 +129,10 @@ def _literals(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Names of constants, each with its LiteralProto."""
     for computation in _messages(module_proto(data), _COMPUTATIONS):
         for instruction in _messages(computation, _INSTRUCTIONS):
-            said = {n: v for n, v in fields(instruction) if n in (_NAME, _LITERAL) and isinstance(v, bytes)}
-            name, literal = said.get(_NAME), said.get(_LITERAL)
+            attributes = {
+                n: v for n, v in fields(instruction) if n in (_NAME, _LITERAL) and isinstance(v, bytes)
+            }
+            name, literal = attributes.get(_NAME), attributes.get(_LITERAL)
             if name is not None and literal is not None:
                 yield name.decode(), literal
 

@@ -23,7 +23,7 @@ def copy_module(module: Module) -> Module:
     new.computation_names = module.computation_names.copy()
 
     computations = {c: Computation(c.name) for c in module.computations}
-    twins: dict[Instruction, Instruction] = {}
+    copies: dict[Instruction, Instruction] = {}
     for old, computation in computations.items():
         computation.module = new
         computation.attributes_text = old.attributes_text
@@ -32,18 +32,18 @@ def copy_module(module: Module) -> Module:
             if instruction is None:
                 slots.append(None)
                 continue
-            twin = twins[instruction] = _bare_copy(instruction)
-            twin.computation = computation
-            slots.append(twin)
+            copied = copies[instruction] = _bare_copy(instruction)
+            copied.computation = computation
+            slots.append(copied)
         new.computations.append(computation)
 
     for old, computation in computations.items():
         for instruction in old._slots:
             if instruction is not None:
-                _connect(instruction, twins, computations)
-        computation.parameters = [twins[p] for p in old.parameters]
-        computation.root = twins[old.root]
-        computation.callers = {twins[caller]: times for caller, times in old.callers.items()}
+                _connect(instruction, copies, computations)
+        computation.parameters = [copies[p] for p in old.parameters]
+        computation.root = copies[old.root]
+        computation.callers = {copies[caller]: times for caller, times in old.callers.items()}
     new.entry = computations[module.entry]
     # Passes may have removed some.
     new.processing_order = [computations[c] for c in module.processing_order if c in computations]
@@ -52,27 +52,27 @@ def copy_module(module: Module) -> Module:
 
 def _bare_copy(instruction: Instruction) -> Instruction:
     """The instruction with nothing attached to it yet."""
-    twin = Instruction.__new__(Instruction)
-    twin.name = instruction.name
-    twin.shape = instruction.shape
-    twin.opcode = instruction.opcode
-    twin.attributes = instruction.attributes
-    twin.payload = instruction.payload
-    twin.id = instruction.id
-    twin._places = None
-    return twin
+    copied = Instruction.__new__(Instruction)
+    copied.name = instruction.name
+    copied.shape = instruction.shape
+    copied.opcode = instruction.opcode
+    copied.attributes = instruction.attributes
+    copied.payload = instruction.payload
+    copied.id = instruction.id
+    copied._places = None
+    return copied
 
 
 def _connect(
     instruction: Instruction,
-    twins: dict[Instruction, Instruction],
+    copies: dict[Instruction, Instruction],
     computations: dict[Computation, Computation],
 ) -> None:
     """Give the twin of `instruction` the twins of what `instruction` is connected to."""
-    twin = twins[instruction]
-    twin.operands = [twins[o] for o in instruction.operands]
-    twin.users = [twins[u] for u in instruction.users]
+    copied = copies[instruction]
+    copied.operands = [copies[o] for o in instruction.operands]
+    copied.users = [copies[u] for u in instruction.users]
     called = instruction.called
-    twin.called = [(name, computations[c]) for name, c in called] if called else ()
+    copied.called = [(name, computations[c]) for name, c in called] if called else ()
     control = instruction._control
-    twin._control = control and ([twins[p] for p in control[0]], [twins[s] for s in control[1]])
+    copied._control = control and ([copies[p] for p in control[0]], [copies[s] for s in control[1]])

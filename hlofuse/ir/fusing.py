@@ -34,7 +34,7 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
     return computation.add_instruction(fusion)
 
 
-def turn_into_fusion(instruction: Instruction, kind: str) -> None:
+def convert_to_fusion(instruction: Instruction, kind: str) -> None:
     """Make it a fusion of what it is, as `fuse_in_place_of` does, without a new instruction.
 
     Who uses what stays as it is: the new one would take the place of the old one in every list of users.

@@ -111,15 +111,15 @@ def _slices(body: Computation, results: Sequence[Instruction]) -> list[Instructi
     slices, start = [], 0
     for result in flat:
         limit = start + result.shape.element_count
-        piece = Instruction(
+        slice_ = Instruction(
             "slice",
             replace(whole, dimensions=(limit - start,)),
             "slice",
             [concatenate],
             Attributes(raw={"slice": f"{{[{start}:{limit}]}}"}),
         )
-        body.append_parsed(piece)
-        slices.append(piece)
+        body.append_parsed(slice_)
+        slices.append(slice_)
         start = limit
     return slices
 

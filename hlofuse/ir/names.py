@@ -22,18 +22,18 @@ PARAMETER_NAMES = _ParameterNames()
 class _Root:
     """What was handed out with one root."""
 
-    __slots__ = ("asked", "name", "next")
+    __slots__ = ("name", "next", "requested")
 
     name: str
     next: int
     """Searching goes on here: all numbers from 0 up to it are taken."""
-    asked: set[int]
+    requested: set[int]
     """Numbers taken because a name asked for them."""
 
 
 def _new_root(name: str) -> _Root:
     root = _Root()
-    root.name, root.next, root.asked = name, 0, set()
+    root.name, root.next, root.requested = name, 0, set()
     return root
 
 
@@ -61,8 +61,8 @@ class NameUniquer:
         new = NameUniquer()
         roots = new._roots
         for name, root in self._roots.items():
-            twin = roots[name] = _new_root(name)
-            twin.next, twin.asked = root.next, set(root.asked)
+            root_ = roots[name] = _new_root(name)
+            root_.next, root_.requested = root.next, set(root.requested)
         new._taken = {name: roots[root.name] for name, root in self._taken.items()}
         return new
 
@@ -85,11 +85,11 @@ class NameUniquer:
                 self._note_reserved()
             text, number, numbered = _split(name)
             root = taken[name] = self._root(text)
-            if number not in root.asked and not 0 <= number < root.next:
-                root.asked.add(number)
+            if number not in root.requested and not 0 <= number < root.next:
+                root.requested.add(number)
                 return f"{text}.{number}" if numbered else text
-        number, asked = root.next, root.asked
-        while number in asked:
+        number, requested = root.next, root.requested
+        while number in requested:
             number += 1
         root.next = number + 1
         unique = f"{root.name}.{number}"
@@ -103,8 +103,8 @@ class NameUniquer:
             name = self.unique(PARAMETER_NAMES[number])
             self._parameters[number] = self._taken[PARAMETER_NAMES[number]]
             return name
-        free, asked = root.next, root.asked
-        while free in asked:
+        free, requested = root.next, root.requested
+        while free in requested:
             free += 1
         root.next = free + 1
         unique = f"{root.name}.{free}"
@@ -117,8 +117,8 @@ class NameUniquer:
         if root is None:
             self.parameter(number)
             return
-        free, asked = root.next, root.asked
-        while free in asked:
+        free, requested = root.next, root.requested
+        while free in requested:
             free += 1
         root.next = free + 1
 
@@ -130,8 +130,8 @@ class NameUniquer:
             if root is None:
                 self.unique(name)
                 continue
-            number, asked = root.next, root.asked
-            while number in asked:
+            number, requested = root.next, root.requested
+            while number in requested:
                 number += 1
             root.next = number + 1
 
@@ -150,7 +150,7 @@ class NameUniquer:
             if root is None:
                 root = roots[text] = _new_root(text)
             taken[name] = root
-            root.asked.add(number)
+            root.requested.add(number)
 
 
 def _split(name: str) -> tuple[str, int, bool]:

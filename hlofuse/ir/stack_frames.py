@@ -25,7 +25,7 @@ class SourceLocation:
 
     @property
     def installed(self) -> bool:
-        """Is it in an installed package rather than in a program of the user's?"""
+        """True if it is in an installed package, not in the user's program."""
         return _PACKAGES.match(self.file) is not None
 
     def __str__(self) -> str:

@@ -39,16 +39,16 @@ def _put_in_place(caller: Instruction, body: Computation) -> None:
     computation = computation_of(caller)
     module = module_of(computation)
     only_caller = sum(body.callers.values()) == 1
-    outside: dict[Instruction, Instruction] = {}
+    outer: dict[Instruction, Instruction] = {}
     for inner in body.post_order():
         if inner.opcode == "parameter":
-            outside[inner] = caller.operands[inner.parameter_number]
+            outer[inner] = caller.operands[inner.parameter_number]
             continue
-        clone = clone_of(inner, [outside[o] for o in inner.operands])
-        outside[inner] = computation.add_instruction(clone)
+        clone = clone_of(inner, [outer[o] for o in inner.operands])
+        outer[inner] = computation.add_instruction(clone)
         if only_caller:
             clone.name = inner.name  # which is about to go
-    root = outside[body.root]
+    root = outer[body.root]
     if body.root.opcode == "tuple":
         for user in list(caller.users):
             if user.opcode == "get-tuple-element":

@@ -32,14 +32,16 @@ class UniqueIds:
     computations: dict[str, ComputationIds] = field(default_factory=dict)
 
     def fit(self, module: Module) -> bool:
-        """Are they of this module?"""
+        """True if they are of this module."""
         entry = self.computations.get(module.entry.name)
         return entry is not None and module.entry.root.name in entry.by_name
 
     def apply(self, module: Module) -> None:
         """Give the module's instructions these ids, and get-tuple-elements their names."""
-        known = [(c, self.computations[c.name]) for c in module.computations if c.name in self.computations]
-        for computation, ids in known:
+        existing = [
+            (c, self.computations[c.name]) for c in module.computations if c.name in self.computations
+        ]
+        for computation, ids in existing:
             _name_elements(computation, ids)
             # What is not known by name (a pass ran in between) stays behind its operands.
             order: dict[Instruction, float] = {}
@@ -49,7 +51,7 @@ class UniqueIds:
                 order[instruction] = before + 0.5 if number is None else float(number)
             computation.reorder(sorted(order, key=order.__getitem__))
         place = {name: k for k, name in enumerate(self.computations)}
-        module.processing_order = sorted((c for c, _ in known), key=lambda c: place[c.name])
+        module.processing_order = sorted((c for c, _ in existing), key=lambda c: place[c.name])
 
     def give_metadata(self, module: Module) -> None:
         """Get-tuple-elements that the text folded into operands get back what they say of the program.
@@ -58,9 +60,11 @@ class UniqueIds:
         """
         for computation in module.computations:
             ids = self.computations.get(computation.name)
-            told = {e.name for e in ids.elements.values() if e.has_metadata} if ids is not None else set()
-            for instruction in computation if told else ():
-                if instruction.name not in told or "metadata" in instruction.attributes:
+            described = (
+                {e.name for e in ids.elements.values() if e.has_metadata} if ids is not None else set()
+            )
+            for instruction in computation if described else ():
+                if instruction.name not in described or "metadata" in instruction.attributes:
                     continue
                 metadata = instruction.operands[0].attributes.raw("metadata")
                 if metadata is not None:
@@ -73,9 +77,9 @@ def _name_elements(computation: Computation, ids: ComputationIds) -> None:
         if instruction.opcode != "get-tuple-element" or instruction.name in ids.by_name:
             continue
         source = ids.by_name.get(instruction.operands[0].name)
-        known = ids.elements.get((source, instruction.tuple_index)) if source is not None else None
-        if known is None:
+        existing = ids.elements.get((source, instruction.tuple_index)) if source is not None else None
+        if existing is None:
             continue
-        instruction.name = known.name
+        instruction.name = existing.name
         if computation.module is not None:
-            computation.module.instruction_names.reserve([known.name])
+            computation.module.instruction_names.reserve([existing.name])

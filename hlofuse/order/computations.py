@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from hlofuse.analysis.call_order import with_changed_behind
+from hlofuse.analysis.call_order import with_changed_after
 from hlofuse.analysis.expensive import is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.names import calls_within, is_body_of_scan, stack_frame
@@ -43,7 +43,7 @@ def processing_order(module: Module, without: frozenset[str] = frozenset()) -> l
     order = sorted(since, key=lambda c: (c is module.entry, since[c], written[c]))
     for added, is_backward in later:
         changed = {c for c in order if any(x in added for i in c for x in i.called_computations)}
-        order = with_changed_behind(order, changed, is_backward=is_backward)
+        order = with_changed_after(order, changed, is_backward=is_backward)
     return sorted(order, key=lambda c: c is module.entry)
 
 
@@ -94,12 +94,12 @@ def _repeated_calls(module: Module) -> dict[Computation, int]:
         if (caller := c.first_caller) is not None and caller.opcode in {"while", "conditional"}
         if (match := _NUMBERED.match(c.name)) is not None
     ]
-    known: dict[str, list[tuple[int, set[object]]]] = {}
+    ordered: dict[str, list[tuple[int, set[object]]]] = {}
     found: dict[Computation, int] = {}
     for number, computation in sorted(numbered, key=lambda pair: pair[0]):
         for path, operations in _functions(computation).items():
             function = path.rpartition("/")[2]
-            callers = known.setdefault(function, [])
+            callers = ordered.setdefault(function, [])
             before = next((n for n, others in callers if operations.keys() <= others), None)
             if not is_body_of_scan(path):
                 callers.append((number, set(operations)))

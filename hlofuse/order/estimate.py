@@ -38,7 +38,7 @@ def estimate_order(module: Module, without: frozenset[str] = frozenset()) -> Non
     named = named_by_front_end(module)
     for computation in module.computations:
         if computation.fusion is None and any(is_of_program(x) for x in computation):
-            computation.reorder(_with_elements_after(_by_age(computation, named, without)))
+            computation.reorder(_with_elements_after(_by_id(computation, named, without)))
 
 
 def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
@@ -50,7 +50,7 @@ def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
     return sorted(order, key=place.__getitem__)
 
 
-def _by_age(
+def _by_id(
     computation: Computation, named: frozenset[Instruction], without: frozenset[str]
 ) -> list[Instruction]:
     evidence = Evidence(computation, named)

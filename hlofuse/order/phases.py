@@ -67,11 +67,11 @@ class Evidence:
         self.in_entry = computation.is_entry
         self.named = named
         program = [x for x in computation if is_of_program(x) and (x in named or not is_of_call(x))]
-        kept = [x for x in program if x in named]
+        remaining = [x for x in program if x in named]
         # Nobody clones the entry: ReshapeMover may have recreated all of it.
-        self.cloned = not program or (not computation.is_entry and 2 * len(kept) < len(program))
+        self.cloned = not program or (not computation.is_entry and 2 * len(remaining) < len(program))
         """Most numbers are those of the clone of a computation; a few fall into the windows."""
-        self._operations = set() if self.cloned else {(operation(x), x.opcode) for x in kept}
+        self._operations = set() if self.cloned else {(operation(x), x.opcode) for x in remaining}
         self._names = {name_before_renaming(x) for x in computation}
         self._clone_constants = is_clone(computation)
         self._last: dict[str, int] = {}
@@ -88,8 +88,8 @@ class Evidence:
             if x in self.named or self.cloned:
                 return Phase.FRONT_END
             return self._recreated(x) if stem(x) == x.opcode else Phase.SIMPLIFIED_AGAIN
-        known = (operation(x), x.opcode) in self._operations
-        return self._recreated(x) if known or LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
+        ordered = (operation(x), x.opcode) in self._operations
+        return self._recreated(x) if ordered or LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
 
     def _recreated(self, x: Instruction) -> Phase:
         """ReshapeMover's where there is but one layout: dimensions of size one hardly have others."""
@@ -157,8 +157,8 @@ def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
         return False
     if is_of_program(x) or is_without_op_name(x):
         return x not in e.named
-    made = (Phase.SIMPLIFIED, Phase.LAYOUTS)
-    return not all(operation(u) == operation(x) or e.by_name(u) in made for u in x.users)
+    created = (Phase.SIMPLIFIED, Phase.LAYOUTS)
+    return not all(operation(u) == operation(x) or e.by_name(u) in created for u in x.users)
 
 
 def _is_spread_behind_reshape(e: Evidence, x: Instruction) -> bool:
@@ -213,9 +213,9 @@ def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     source = source.operands[0] if source.opcode == "bitcast" else source
     if not _is_inserted_convert(e, source):
         return False
-    made = {u.shape.element_type for u in x.users}
+    created = {u.shape.element_type for u in x.users}
     narrow = source.operands[0].shape.element_type if source.operands else ""
-    return not (all(u.opcode == "convert" for u in x.users) and made == {narrow})
+    return not (all(u.opcode == "convert" for u in x.users) and created == {narrow})
 
 
 def _is_computed_wide(e: Evidence, x: Instruction) -> bool:

@@ -61,13 +61,13 @@ def _between_mean_and_moved(phases: Phases) -> Iterable[Instruction]:
     for x in phases:
         if not _is_moved(x, phases):
             continue
-        way: list[Instruction] = []
+        path: list[Instruction] = []
         arrays = arrays_read_by(x)
         while len(arrays) == 1 and phases.get(arrays[0]) in _EARLIER and _has_one_reader(arrays[0]):
-            way += arrays
-            arrays = arrays_read_by(way[-1])
-        if len(way) > 1 and way[-1].opcode == "multiply" and _reads_reduction(way[-1]):
-            found.update(dict.fromkeys(way))
+            path += arrays
+            arrays = arrays_read_by(path[-1])
+        if len(path) > 1 and path[-1].opcode == "multiply" and _reads_reduction(path[-1]):
+            found.update(dict.fromkeys(path))
     return found
 
 
@@ -221,7 +221,8 @@ def _has_its_own_number(x: Instruction) -> bool:
 
 
 def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
-    """True if nothing that a broadcast needs is still to come; CSE keeps a constant's for its first reader."""
+    """True if nothing that a broadcast needs is still to come; CSE keeps a constant's for its first
+    reader."""
     if x.opcode not in ("broadcast", "iota"):
         return False
     return rest.keys().isdisjoint(x.users[:1] if is_broadcast_of_constant(x) else x.operands[:1])
@@ -248,9 +249,9 @@ def _arrays_in_the_way(x: Instruction) -> list[Instruction]:
     return [o for o in arrays if o.opcode != "broadcast" or o.operands[0].shape.true_rank > 1] or arrays
 
 
-def _as_read(older: list[Instruction], moved: list[Instruction]) -> list[Instruction]:
+def _as_read(is_earlier: list[Instruction], moved: list[Instruction]) -> list[Instruction]:
     """What was moved in the order of what it reads, where all of it reads one of what is older."""
-    place = {x: k for k, x in enumerate(older)}
+    place = {x: k for k, x in enumerate(is_earlier)}
     read = {x: [*dict.fromkeys(arrays_read_by(x))] for x in moved}
     if any(len(arrays) != 1 or arrays[0] not in place for arrays in read.values()):
         return moved

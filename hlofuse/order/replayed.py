@@ -15,22 +15,22 @@ from hlofuse.passes.sort.sort_rewriter import SortRewriter
 from hlofuse.pipelines.manager import lower_to_fusion_input
 
 
-def with_played_order(
+def with_replayed_order(
     module: Module, unoptimized: Module, target: str, device: DeviceDescription | None
 ) -> Module | None:
     """A copy of `module` as old, and with users in the order, as the passes leave `unoptimized`.
 
     None where what they leave is another module. HlofuseError where calls would multiply beyond reason.
     """
-    played = lower_to_fusion_input(unoptimized, target, device, without=_left_out(module))
+    replayed = lower_to_fusion_input(unoptimized, target, device, without=_left_out(module))
     copy = copy_module(module)
-    twins = counterparts(played.module, copy)
-    if twins is None:
+    counterparts_ = counterparts(replayed.module, copy)
+    if counterparts_ is None:
         return None
-    _take_ages(twins, copy)
-    for mine, twin in twins.items():
-        known = dict.fromkeys(twins[u] for u in mine.users if u in twins)
-        twin.users[:] = [*known, *(u for u in twin.users if u not in known)]
+    _take_ids(counterparts_, copy)
+    for replayed_one, copy_ in counterparts_.items():
+        ordered = dict.fromkeys(counterparts_[u] for u in replayed_one.users if u in counterparts_)
+        copy_.users[:] = [*ordered, *(u for u in copy_.users if u not in ordered)]
     copy.order_source = "replayed"
     return copy
 
@@ -43,9 +43,9 @@ def _left_out(module: Module) -> tuple[str, ...]:
     return (SortRewriter.name,)
 
 
-def _take_ages(twins: dict[Instruction, Instruction], module: Module) -> None:
-    age = {twin: mine.id for mine, twin in twins.items()}
+def _take_ids(counterparts_: dict[Instruction, Instruction], module: Module) -> None:
+    id_of = {copy_: replayed_one.id for replayed_one, copy_ in counterparts_.items()}
     for computation in module.computations:
         # An unread element is as old as what it is taken from.
-        known = {i: age.get(i, age.get(i.operands[0], 0) if i.operands else 0) for i in computation}
-        computation.reorder(sorted(known, key=known.__getitem__))
+        ordered = {i: id_of.get(i, id_of.get(i.operands[0], 0) if i.operands else 0) for i in computation}
+        computation.reorder(sorted(ordered, key=ordered.__getitem__))

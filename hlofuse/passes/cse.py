@@ -55,13 +55,13 @@ class _OneComputation:
 
     def run(self) -> bool:
         changed = self._combine_constants()
-        if self._may_have_twins():
+        if self._may_have_duplicates():
             changed |= self._combine_instructions()
         self._point_to_first_outputs()
         return changed
 
-    def _may_have_twins(self) -> bool:
-        """Does anything look like another, or read two iotas? In most bodies nothing does."""
+    def _may_have_duplicates(self) -> bool:
+        """True if two instructions look alike or one reads two iotas; in most computations none do."""
         seen: set[Hashable] = set()
         iotas = 0
         for instruction in self._computation:
@@ -76,30 +76,30 @@ class _OneComputation:
 
     def _combine_instructions(self) -> bool:
         changed = False
-        kept: dict[Hashable, list[Instruction]] = {}
+        survivors: dict[Hashable, list[Instruction]] = {}
         for instruction in self._computation.post_order():
             if instruction.computation is None or not _may_be_considered(instruction):
                 continue
-            alike = kept.setdefault(_look(instruction), [])
-            twin = self._twin(instruction, alike) if alike else None
-            if twin is not None:
+            candidates = survivors.setdefault(_look(instruction), [])
+            duplicate = self._duplicate_of(instruction, candidates) if candidates else None
+            if duplicate is not None:
                 name = instruction.name
-                instruction.replace_all_uses_with(twin)
+                instruction.replace_all_uses_with(duplicate)
                 remove_with_unused_operands(instruction, has_side_effect)
-                self._record(EQUAL_INSTRUCTIONS, name, twin)
+                self._record(EQUAL_INSTRUCTIONS, name, duplicate)
                 changed = True
                 continue
-            alike.append(instruction)
+            candidates.append(instruction)
             if len(instruction.operands) > 1:
                 changed |= self._combine_iotas(instruction)
         return changed
 
-    def _twin(self, instruction: Instruction, alike: list[Instruction]) -> Instruction | None:
+    def _duplicate_of(self, instruction: Instruction, candidates: list[Instruction]) -> Instruction | None:
         """The first that is the same, of those that look it."""
         if not _is_considered(instruction):
             return None
         key = self._key(instruction)
-        for other in alike:
+        for other in candidates:
             if self._key(other) == key and _shardings_agree(other, instruction) and _is_considered(other):
                 return other
         return None
@@ -157,12 +157,12 @@ class _OneComputation:
     # ------------------------------------------------------------ when are two the same
 
     def _key(self, instruction: Instruction) -> Hashable:
-        known = self._key_of.get(instruction)
-        if known is None:
-            known = self._key_of[instruction] = self._key_anew(instruction)
-        return known
+        cached_key = self._key_of.get(instruction)
+        if cached_key is None:
+            cached_key = self._key_of[instruction] = self._rekey(instruction)
+        return cached_key
 
-    def _key_anew(self, instruction: Instruction) -> Hashable:
+    def _rekey(self, instruction: Instruction) -> Hashable:
         operands = [self._operand_key(o) for o in instruction.operands]
         shardy = _shardy(instruction) if self._compares_shardy else None
         what = (self._keys.of_instruction(instruction, layouts=self._layouts), shardy)
@@ -179,8 +179,10 @@ class _OneComputation:
     def _shape_key(self, instruction: Instruction) -> Hashable:
         return instruction.shape.key if self._layouts else instruction.shape.key_ignoring_layout
 
-    def _record(self, rule: Rule, gone: str, kept: Instruction) -> None:
-        self._recorder.rewrite(self._computation.name, [gone], [kept.name], rule=rule.code, reason=rule.title)
+    def _record(self, rule: Rule, removed: str, survivor: Instruction) -> None:
+        self._recorder.rewrite(
+            self._computation.name, [removed], [survivor.name], rule=rule.code, reason=rule.title
+        )
 
 
 def _look(instruction: Instruction) -> Hashable:
@@ -210,5 +212,5 @@ def _shardings_agree(a: Instruction, b: Instruction) -> bool:
 
 def _shardy(instruction: Instruction) -> str | None:
     """Shardy's sharding (`kShardingFrontendAttrName`)."""
-    said: dict[str, str] = instruction.attributes.get("frontend_attributes") or {}
-    return said.get("xla.sdy.sharding")
+    attributes: dict[str, str] = instruction.attributes.get("frontend_attributes") or {}
+    return attributes.get("xla.sdy.sharding")

@@ -92,16 +92,16 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
         return False
     used = {u.tuple_index for u in fusion.users}
     used |= {k for k, o in enumerate(root.operands) if has_side_effect(o)}
-    kept = sorted(used)
-    if len(kept) == len(root.operands):
+    used_indices = sorted(used)
+    if len(used_indices) == len(root.operands):
         return False
-    gone = [o.name for k, o in enumerate(root.operands) if k not in used]
-    shapes = [fusion.shape.tuple_shapes[k] for k in kept]
-    if len(kept) > 1:
+    removed = [o.name for k, o in enumerate(root.operands) if k not in used]
+    shapes = [fusion.shape.tuple_shapes[k] for k in used_indices]
+    if len(used_indices) > 1:
         fusion.shape = Shape.tuple_of(shapes)
         for element in fusion.users:
-            set_tuple_index(element, kept.index(element.tuple_index))
-        new = Instruction("tuple", fusion.shape, "tuple", [root.operands[k] for k in kept])
+            set_tuple_index(element, used_indices.index(element.tuple_index))
+        new = Instruction("tuple", fusion.shape, "tuple", [root.operands[k] for k in used_indices])
         body.add_instruction(new)
         replace_instruction(root, new, has_side_effect)
     else:
@@ -110,6 +110,6 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
             replace_instruction(
                 element, fusion, has_side_effect, preserve_sharding=True, relay_control_dependencies=True
             )
-        root.replace_all_uses_with(root.operands[kept[0]])
-    recorder.rewrite(body.name, gone, [fusion.name], rule=UNUSED_OUTPUT.code, reason=UNUSED_OUTPUT.title)
+        root.replace_all_uses_with(root.operands[used_indices[0]])
+    recorder.rewrite(body.name, removed, [fusion.name], rule=UNUSED_OUTPUT.code, reason=UNUSED_OUTPUT.title)
     return True

@@ -102,7 +102,7 @@ class ReduceWindowRewriter(Pass):
         reverse = high in (length - 1, length) and low == 0
         if at != WindowDimension(length, 1, low, high) or not (forward or reverse):
             return None
-        return _Scan(x, dimension, length, forward, max(low, high) == length, self.base_length).made()
+        return _Scan(x, dimension, length, forward, max(low, high) == length, self.base_length).create()
 
 
 def _window(x: Instruction) -> Window:
@@ -128,7 +128,7 @@ class _Scan:
     exclusive: bool
     base: int
 
-    def made(self) -> Instruction:
+    def create(self) -> Instruction:
         x, init = self.x, self.x.operands[1]
         source, permutation = self._transposed()
         rank, last = source.shape.rank, source.shape.rank - 1

@@ -104,23 +104,23 @@ def make_pass(text: str, target: str, settings: Settings = AS_XLA, **context: An
     m = _TEXT.fullmatch(text)
     where = m and (_PASSES.get(target, {}).get(m[1]) or _PASSES[""].get(m[1]))
     if not m or not where:
-        known = ", ".join(sorted({*_PASSES[""], *_PASSES.get(target, {})}))
-        raise HlofuseError(f"there is no pass {text!r} for target {target}; known: {known}")
+        names = ", ".join(sorted({*_PASSES[""], *_PASSES.get(target, {})}))
+        raise HlofuseError(f"there is no pass {text!r} for target {target}; known: {names}")
     module, _, name = where.partition(":")
     kind: Any = getattr(importlib.import_module(module), name)
-    known_options = {f.name: f.default for f in fields(kind) if f.compare}
+    options_of_kind = {f.name: f.default for f in fields(kind) if f.compare}
     options: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in (m[2] or "").split(","))):
         key, _, value = part.partition("=")
-        if key.strip() not in known_options:
+        if key.strip() not in options_of_kind:
             raise HlofuseError(
-                f"pass {m[1]} has no option {key.strip()!r}; known: {', '.join(known_options) or 'none'}"
+                f"pass {m[1]} has no option {key.strip()!r}; known: {', '.join(options_of_kind) or 'none'}"
             )
-        default, value = known_options[key.strip()], value.strip()
+        default, value = options_of_kind[key.strip()], value.strip()
         convert: Any = type(default)
         options[key.strip()] = value == "true" if isinstance(default, bool) else convert(value)
     present = {f.name for f in fields(kind)}
     options |= {key: value for key, value in context.items() if key in present}
-    made = kind(settings=settings.in_pass(m[1], target), **options)
-    assert isinstance(made, Pass)
-    return made
+    created = kind(settings=settings.in_pass(m[1], target), **options)
+    assert isinstance(created, Pass)
+    return created

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 
-ASKS_FOR_DEVICE = "asks for --device, the GPU to replay it for: --device h100_sxm (hlofuse devices lists all)"
+NEEDS_DEVICE = "asks for --device, the GPU to replay it for: --device h100_sxm (hlofuse devices lists all)"
 """What is said where a target needs one and none is known."""
 
 
@@ -38,18 +38,18 @@ def device_of(
     from hlofuse.cost.gpu.device_numbers import DeviceError
 
     if device is None:
-        raise HlofuseError(f"target {target} {ASKS_FOR_DEVICE}")
+        raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
     numbers = {f.name for f in fields(DeviceDescription)}
-    mine = [o for o in overrides if o.partition("=")[0] in numbers]
-    if bare := [o for o in mine if "=" not in o]:
+    device_overrides = [o for o in overrides if o.partition("=")[0] in numbers]
+    if bare := [o for o in device_overrides if "=" not in o]:
         raise HlofuseError(f"--set {bare[0]}: expected NAME=VALUE")
     try:
         # Reports call a device as the user does.
         description = (
             replace(load_device(device), name=Path(device).stem) if isinstance(device, str) else device
         )
-        if mine:
-            description = description.with_overrides(dict(o.split("=", 1) for o in mine))
+        if device_overrides:
+            description = description.with_overrides(dict(o.split("=", 1) for o in device_overrides))
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
-    return description, tuple(o for o in overrides if o not in mine)
+    return description, tuple(o for o in overrides if o not in device_overrides)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Addition:
+class OptionalPass:
     """Passes that a what-if run can add to a target's (`--enable NAME`)."""
 
     name: str
@@ -53,9 +53,9 @@ class Target:
     """Its decisions rest on a device's numbers (`hlofuse devices`)."""
     has_history: bool = False
     """They also rest on what earlier passes left in memory: ids, users' order, spent names."""
-    restores_users: bool = False
+    restores_use_lists: bool = False
     """The order of users is that which earlier passes leave (`hlofuse.order.legacy`)."""
-    additions: tuple[Addition, ...] = ()
+    optional_passes: tuple[OptionalPass, ...] = ()
     """What XLA has, or once had, beyond these passes."""
     front: str | None = None
     """`module:function` that gives the passes before fusion for a device; None where they are not known."""
@@ -85,8 +85,8 @@ TARGETS: dict[str, Target] = {
             )
         },
         backend="cpu",
-        additions=(
-            Addition(
+        optional_passes=(
+            OptionalPass(
                 "multi-output",
                 "CpuMultiOutputFusion, behind a flag in XLA",
                 ("cpu_multi_output_fusion", "tuple-simplifier"),
@@ -113,8 +113,8 @@ TARGETS: dict[str, Target] = {
         {"triton-multi-output": _gpu_passes("priority-fusion(triton_multi_output=true)")},
         needs_device=True,
         has_history=True,
-        additions=(
-            Addition(
+        optional_passes=(
+            OptionalPass(
                 "horizontal",
                 "HorizontalLoopFusion and HorizontalInputFusion, which XLA had until 0.4.35",
                 ("horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce"),
@@ -163,7 +163,7 @@ TARGETS: dict[str, Target] = {
         {},
         flags=("--xla_gpu_enable_priority_fusion=false",),
         needs_device=True,
-        restores_users=True,
+        restores_use_lists=True,
     ),
 }
 
@@ -175,14 +175,14 @@ def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:
     """The pass list of a target or of one of its variants."""
     if target not in TARGETS:
         raise HlofuseError(f"there is no target {target!r}; known: {', '.join(TARGETS)}")
-    known = TARGETS[target]
+    target_data = TARGETS[target]
     if option is None:
-        return known.passes
-    if option not in known.options:
+        return target_data.passes
+    if option not in target_data.options:
         raise HlofuseError(
-            f"target {target} has no option {option!r}; known: {', '.join(known.options) or 'none'}"
+            f"target {target} has no option {option!r}; known: {', '.join(target_data.options) or 'none'}"
         )
-    return known.options[option]
+    return target_data.options[option]
 
 
 def before_fusion(target: str, device: DeviceDescription | None = None) -> tuple[Pipeline, ...]:
@@ -191,9 +191,9 @@ def before_fusion(target: str, device: DeviceDescription | None = None) -> tuple
     if front is None:
         return ()
     module, _, name = front.partition(":")
-    made: Callable[[DeviceDescription | None], tuple[Pipeline, ...]]
-    made = getattr(importlib.import_module(module), name)
-    return made(device)
+    created: Callable[[DeviceDescription | None], tuple[Pipeline, ...]]
+    created = getattr(importlib.import_module(module), name)
+    return created(device)
 
 
 def compilation(

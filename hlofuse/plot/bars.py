@@ -100,10 +100,10 @@ def _bars(
         y = at[1] + _THICK * ((len(series) - 1) / 2 - k)
         if value is None:
             continue
-        said = " ".join(filter(None, (one.label, column.text(value), row.note)))
+        label = " ".join(filter(None, (one.label, column.text(value), row.note)))
         width = value / most * _WIDTH
         canvas.bar(
-            (at[0], y), width, _THICK - 2, one.color, hollow=one.hollow, tooltip=f"{row.label}: {said}"
+            (at[0], y), width, _THICK - 2, one.color, hollow=one.hollow, tooltip=f"{row.label}: {label}"
         )
         canvas.text((at[0] + width + 4, y), column.text(value), size=8, width=_FIGURE, color=FAINT)
 
@@ -122,7 +122,7 @@ class _Kernel:
     label: str
     before: float | None
     after: float | None
-    made_of: int
+    consists_of: int
 
 
 def plot_kernels(
@@ -159,34 +159,34 @@ def plot_kernels(
 def _measured_kernels(pair: ModulePair, measure: Callable[[Instruction], float | None]) -> list[_Kernel]:
     launched = kernels(pair.after)
     shares: dict[Instruction, list[float | None]] = {k: [] for k in launched}
-    gone: list[float | None] = []
+    removed_times: list[float | None] = []
     for k in kernels(pair.before):
         value = measure(k)
-        homes = _homes(pair.kernels, k, shares)
-        if not homes:
-            gone.append(value)
-        for home in homes:
-            shares[home].append(None if value is None else value / len(homes))
+        final_kernels = _kernels_of(pair.kernels, k, shares)
+        if not final_kernels:
+            removed_times.append(value)
+        for kernel in final_kernels:
+            shares[kernel].append(None if value is None else value / len(final_kernels))
     found = [_Kernel(k.name, _sum(shares[k]), measure(k), len(shares[k])) for k in launched]
-    if gone:
-        found.append(_Kernel("gone: computed in no kernel", _sum(gone), 0.0, len(gone)))
+    if removed_times:
+        found.append(_Kernel("gone: computed in no kernel", _sum(removed_times), 0.0, len(removed_times)))
     return found
 
 
-def _homes(
-    into: Mapping[Instruction, tuple[Instruction, ...]], k: Instruction, known: Mapping[Instruction, object]
+def _kernels_of(
+    into: Mapping[Instruction, tuple[Instruction, ...]], k: Instruction, names_: Mapping[Instruction, object]
 ) -> list[Instruction]:
-    return [home for home in dict.fromkeys(into.get(k, ())) if home in known]
+    return [kernel for kernel in dict.fromkeys(into.get(k, ())) if kernel in names_]
 
 
 def _sum(values: list[float | None]) -> float | None:
     """None where one has no figure: the sum would mislead."""
-    known = [v for v in values if v is not None]
-    return sum(known) if len(known) == len(values) else None
+    names_ = [v for v in values if v is not None]
+    return sum(names_) if len(names_) == len(values) else None
 
 
 def _kernel_row(k: _Kernel) -> Row:
-    return Row(k.label, ((k.before, k.after),), f"made of {plural(k.made_of, 'kernel')}")
+    return Row(k.label, ((k.before, k.after),), f"made of {plural(k.consists_of, 'kernel')}")
 
 
 def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ...] = ()) -> Plot:

@@ -65,7 +65,7 @@ class Canvas:
         self._lines.append(
             f'  {self._name()} [pos="{at[0]:.2f},{at[1]:.2f}" shape=circle fixedsize=true label=""'
             f' width={size / 72:.4f} height={size / 72:.4f} style=filled fillcolor="{fill}" color="{color}"'
-            f" penwidth={pen:g} {self._said(tooltip)}]"
+            f" penwidth={pen:g} {self._escaped(tooltip)}]"
         )
 
     def bar(
@@ -84,10 +84,10 @@ class Canvas:
         self._lines.append(
             f'  {self._name()} [pos="{at[0] + width / 2:.2f},{at[1]:.2f}" shape=box fixedsize=true label=""'
             f' width={width / 72:.4f} height={height / 72:.4f} style=filled fillcolor="{fill}"'
-            f' color="{color}" penwidth=1 {self._said(tooltip)}]'
+            f' color="{color}" penwidth=1 {self._escaped(tooltip)}]'
         )
 
-    def _said(self, tooltip: str) -> str:
+    def _escaped(self, tooltip: str) -> str:
         if not tooltip:
             return 'tooltip=" "'
         key = f"n{self._count}"

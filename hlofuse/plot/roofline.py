@@ -70,8 +70,8 @@ def plot_roofline(
                 color=FAINT, align="right")  # fmt: skip
     for (word, color, ring), dots in zip(_LOOKS, sides, strict=True):
         for d in dots:
-            said = f"{word}: {d.name}, {us_text(d.us)}, {quantity(d.flops_per_second)} flops a second"
-            canvas.point(place(d.flops_per_byte, d.flops_per_second), color, ring=ring, tooltip=said)
+            label = f"{word}: {d.name}, {us_text(d.us)}, {quantity(d.flops_per_second)} flops a second"
+            canvas.point(place(d.flops_per_byte, d.flops_per_second), color, ring=ring, tooltip=label)
     longest = sorted(sides[1], key=lambda d: -d.us)[:_LABELLED]
     for at, names in _labels((place(d.flops_per_byte, d.flops_per_second), d.name[:36]) for d in longest):
         canvas.text(at, names, size=_LABEL_SIZE)
@@ -109,8 +109,8 @@ def _labels(dots: Iterable[tuple[Position, str]]) -> list[tuple[Position, str]]:
 
 
 def _overlap(a: Position, one: str, b: Position, other: str) -> bool:
-    beside = a[0] + text_width(one, _LABEL_SIZE) < b[0] or b[0] + text_width(other, _LABEL_SIZE) < a[0]
-    return not beside and abs(a[1] - b[1]) < _LABEL_SIZE
+    is_apart_from = a[0] + text_width(one, _LABEL_SIZE) < b[0] or b[0] + text_width(other, _LABEL_SIZE) < a[0]
+    return not is_apart_from and abs(a[1] - b[1]) < _LABEL_SIZE
 
 
 def _heading(canvas: Canvas, name: str, alerts: list[str], lines: list[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.plugins.entries import Candidate, CustomFusion, FusionRule, Package, make_package
-from hlofuse.plugins.rewrite import call_outside, custom_kernel_name
+from hlofuse.plugins.rewrite import call_plugin, custom_kernel_name
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
 
@@ -19,7 +19,7 @@ class ActiveRules:
     packages: tuple[Package, ...]
     pass_name: str = ""
     target: str = ""
-    _asked: tuple[FusionRule, ...] = field(default=(), repr=False)
+    _applicable: tuple[FusionRule, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, *entries: FusionRule | CustomFusion, name: str = "entries") -> ActiveRules:
@@ -44,7 +44,7 @@ class ActiveRules:
 
     def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> ActiveRules:
         """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
-        asked = tuple(
+        applicable = tuple(
             e
             for p in self.packages
             for e in p.entries
@@ -53,25 +53,25 @@ class ActiveRules:
             and _for(e, target)
             and (not e.passes or name in e.passes)
         )
-        return replace(self, pass_name=name, target=target, _asked=asked)
+        return replace(self, pass_name=name, target=target, _applicable=applicable)
 
-    def ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+    def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """What the first rule says that applies."""
-        for entry in self._asked:
+        for entry in self._applicable:
             candidate = Candidate(producer, consumer, self.pass_name, self.target)
-            answer = call_outside(entry.code, "the condition", entry.applies, candidate)
+            answer = call_plugin(entry.code, "the condition", entry.applies, candidate)
             if answer:
                 figures = dict(answer) if isinstance(answer, Mapping) else {}
                 return Verdict(self.rules[entry.code], figures)
         return None
 
-    def keep_apart(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+    def kernel_refusal(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """A custom kernel stays as it is."""
         for instruction in (producer, consumer):
             code = self._kernels().get(custom_kernel_name(instruction) or "")
             if code is not None:
-                words = f"{instruction.name} is a custom kernel and takes part in no other fusion"
-                return Verdict(replace(self.rules[code], allows=False), words=words)
+                reason = f"{instruction.name} is a custom kernel and takes part in no other fusion"
+                return Verdict(replace(self.rules[code], allows=False), message=reason)
         return None
 
     def _kernels(self) -> dict[str, str]:

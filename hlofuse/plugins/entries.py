@@ -90,7 +90,7 @@ class FusionRule:
     title: str
     why: str
     advice: str
-    asks: str = ""
+    condition: str = ""
     allows: bool = False
     applies: Callable[[Candidate], bool | Mapping[str, Any]]
     passes: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class CustomFusion:
     title: str
     why: str
     advice: str
-    asks: str = ""
+    condition: str = ""
     kernel: str
     """The kernel's name, as it will be in the backend config and in the fusion's name."""
     patterns: tuple[str, ...]
@@ -152,15 +152,15 @@ def make_package(name: str, distribution: str, entries: object) -> Package:
             f"rules package {label}: expected FusionRule and CustomFusion objects in a tuple,"
             f" got {_described(entries)}"
         )
-    known, rules = catalogue(), {}
+    rules_by_code, rules = catalogue(), {}
     for entry in entries:
         where = f"rules package {label}: {entry.code!r}"
         if not isinstance(entry.code, str) or not _CODE.fullmatch(entry.code):
             raise HlofuseError(
                 f"{where} is no code: expected two to eight capitals and three digits, as in ACME001"
             )
-        if entry.code in known:
-            raise HlofuseError(f"{where} is the code of a rule of XLA's: {known[entry.code].title}")
+        if entry.code in rules_by_code:
+            raise HlofuseError(f"{where} is the code of a rule of XLA's: {rules_by_code[entry.code].title}")
         if entry.code in rules:
             raise HlofuseError(f"{where} is there twice")
         _check(entry, where)
@@ -184,7 +184,7 @@ def _rule(entry: Entry, package: str) -> Rule:
     return Rule(
         code=entry.code,
         title=entry.title,
-        asks=entry.asks,
+        condition=entry.condition,
         why=entry.why,
         advice=entry.advice,
         mirrors="",

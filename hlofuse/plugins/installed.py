@@ -46,10 +46,14 @@ def load_package(name: str) -> Package:
     """One package, imported and checked."""
     point = _found().get(name)
     if point is None:
-        known = ", ".join(installed_names())
+        rules_by_code = ", ".join(installed_names())
         raise HlofuseError(
             f"no installed package registers rules as {name!r}; "
-            + (f"there are: {known}" if known else f"none has an entry point in the group {GROUP}")
+            + (
+                f"there are: {rules_by_code}"
+                if rules_by_code
+                else f"none has an entry point in the group {GROUP}"
+            )
         )
     return _load(point)
 
@@ -76,10 +80,11 @@ def _found() -> Mapping[str, EntryPoint]:
         other = found.setdefault(point.name, point)
         if other != point:
             raise HlofuseError(
-                f"two installed packages register rules as {point.name!r}: {_home(other)} and {_home(point)}"
+                f"two installed packages register rules as {point.name!r}: {_origin(other)} and "
+                f"{_origin(point)}"
             )
     return found
 
 
-def _home(point: EntryPoint) -> str:
+def _origin(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else point.value

@@ -57,42 +57,42 @@ def replace_match(match: Match, kernel: str) -> tuple[Instruction, list[str]]:
     )
     computation.add_instruction(fusion)
     root.replace_all_uses_with(fusion)
-    known = {x.name for x in match.inside}
-    return fusion, [name for name in _remove(match) if name not in known]
+    inside_names = {x.name for x in match.inside}
+    return fusion, [name for name in _remove(match) if name not in inside_names]
 
 
 def _body(match: Match, name: str) -> Computation:
     """The operations of the match, those of fusions one by one, over a parameter for each operand."""
     body = Computation(name)
-    made: dict[Value, Instruction] = {}
+    built: dict[Value, Instruction] = {}
     for number, (hole, operand) in enumerate(match.operands.items()):
         parameter = Instruction(hole, operand.shape, "parameter", payload=str(number))
         body.append_parsed(parameter)
-        made.setdefault(Value(operand), parameter)
-    start = _inner(Value(match.root), made)
+        built.setdefault(Value(operand), parameter)
+    start = _inner(Value(match.root), built)
     stack = [start]
     while stack:
         value = stack[-1]
-        if value in made:
+        if value in built:
             stack.pop()
             continue
-        operands = [_inner(o, made) for o in value.operands]
-        missing = [o for o in operands if o not in made]
+        operands = [_inner(o, built) for o in value.operands]
+        missing = [o for o in operands if o not in built]
         if missing:
             stack += reversed(missing)
             continue
-        clone = value.instruction.clone([made[o] for o in operands])
+        clone = value.instruction.clone([built[o] for o in operands])
         clone.attributes = clone.attributes.without("control-predecessors")
         body.append_parsed(clone)
-        made[value] = clone
+        built[value] = clone
         stack.pop()
-    body.root = made[start]
+    body.root = built[start]
     return body
 
 
-def _inner(value: Value, made: dict[Value, Instruction]) -> Value:
+def _inner(value: Value, built: dict[Value, Instruction]) -> Value:
     """The operation that computes a value, inside a fusion if it is one that is taken in."""
-    while value not in made:
+    while value not in built:
         inside = entered(value)
         if inside is None:
             break
@@ -117,7 +117,7 @@ def _remove(match: Match) -> list[str]:
 R = TypeVar("R")
 
 
-def call_outside(code: str, what: str, function: Callable[..., R], *arguments: Any) -> R:
+def call_plugin(code: str, what: str, function: Callable[..., R], *arguments: Any) -> R:
     """`function(*arguments)`; HlofuseError that names the rule and the function for any exception."""
     try:
         return function(*arguments)

@@ -24,7 +24,7 @@ __all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", 
 
 
 def render(
-    subject: Module | Replay | ModulePair,
+    drawn: Module | Replay | ModulePair,
     view: str | None = None,
     *,
     max_nodes: int = MAX_NODES,
@@ -45,6 +45,6 @@ def render(
     `max_nodes` boxes a side are never drawn unasked: the picture is collapsed and says so
     (`Drawing.notices`). `caption` are lines of one's own at the head.
     """
-    scene = compose(subject, view, Options(max_nodes, focus, radius, open, collapse, legend))
+    scene = compose(drawn, view, Options(max_nodes, focus, radius, open, collapse, legend))
     scene.caption = list(caption)
     return Drawing(to_dot(scene), scene, list(scene.notices))

@@ -73,7 +73,9 @@ def animate(replay: Replay, options: Options, caption: Sequence[str] = ()) -> st
     keys = {box.name: box.key for panel in scene.panels for box in panel.all_boxes() if box.name}
     areas = _areas(raw)
     places = {name: areas[key] for name, key in keys.items() if key in areas}
-    return _film(drawing.to_svg(), raw, _Timing(len(steps)), list(_layers(steps, places)), _words(steps))
+    return _animation(
+        drawing.to_svg(), raw, _Timing(len(steps)), list(_layers(steps, places)), _captions(steps)
+    )
 
 
 def _steps(replay: Replay) -> list[_Step]:
@@ -82,9 +84,9 @@ def _steps(replay: Replay) -> list[_Step]:
     steps: list[_Step] = []
     for e in replay.events:
         if e.event == "rewrite":
-            gone = [n for name in e.removed for n in inside.get(name, (name,))]
+            removed = [n for name in e.removed for n in inside.get(name, (name,))]
             for name in e.added:
-                inside[name] = tuple(dict.fromkeys([*inside.get(name, (name,)), *gone]))
+                inside[name] = tuple(dict.fromkeys([*inside.get(name, (name,)), *removed]))
         if e.event != "fuse" or not e.fusion:
             continue
         producer, consumer = e.producer or "", e.consumer or ""
@@ -185,7 +187,7 @@ def _areas(raw: bytes) -> dict[str, Area]:
     return found
 
 
-def _words(steps: Sequence[_Step]) -> list[str]:
+def _captions(steps: Sequence[_Step]) -> list[str]:
     lines = [f"before: {plural(len(steps), 'fusion')} to come"]
     for n, step in enumerate(steps, 1):
         e = step.event
@@ -195,10 +197,12 @@ def _words(steps: Sequence[_Step]) -> list[str]:
     return lines
 
 
-def _film(picture: str, raw: bytes, timing: _Timing, layers: Sequence[_Layer], words: Sequence[str]) -> str:
+def _animation(
+    picture: str, raw: bytes, timing: _Timing, layers: Sequence[_Layer], captions: Sequence[str]
+) -> str:
     width, height = svg_size(raw)
     transform = next((g.get("transform", "") for g in ET.fromstring(raw) if g.tag.endswith("}g")), "")
-    spans = {(layer.start, layer.end) for layer in layers} | {(n - 1, n) for n in range(len(words))}
+    spans = {(layer.start, layer.end) for layer in layers} | {(n - 1, n) for n in range(len(captions))}
     rules = [timing.rule(*span) for span in sorted(spans)]
     for start, end in sorted(spans):
         base = "visible" if end >= timing.steps else "hidden"
@@ -210,7 +214,7 @@ def _film(picture: str, raw: bytes, timing: _Timing, layers: Sequence[_Layer], w
     texts = "".join(
         f'<text class="s{n}_{n + 1}" x="24" y="{height + 16:g}" font-family="{FONT}" font-size="13"'
         f' fill="{INK if n else FAINT}">{escape(text)}</text>\n'
-        for n, text in enumerate(words)
+        for n, text in enumerate(captions)
     )
     line = f'<line x1="16" x2="{width - 16:g}" y1="{height - 4:g}" y2="{height - 4:g}" stroke="#d1d9e0"/>\n'
     taller = height + _STRIP

@@ -27,15 +27,15 @@ _PART_OF_PART = re.compile(r"(.*part\d+(?:\.\d+)*)\.\d+\.svg")
 
 
 def atlas(
-    subject: Module | Replay, view: str | None, options: Options, caption: Sequence[str] = ()
+    shown: Module | Replay, view: str | None, options: Options, caption: Sequence[str] = ()
 ) -> dict[str, Drawing]:
     """File name to picture, the overview first; boxes lead to the pictures of what they stand for."""
     if view == "both":
         raise HlofuseError("a directory holds pictures of one side: --view before or --view after")
     if options.focus is not None:
         raise HlofuseError("--focus draws one picture, and a directory holds one of everything")
-    module = subject if isinstance(subject, Module) else subject.before if view == "before" else subject.after
-    scene = compose(subject, view, options)
+    module = shown if isinstance(shown, Module) else shown.before if view == "before" else shown.after
+    scene = compose(shown, view, options)
     scene.caption = list(caption)
     scene.notices = [_without_advice(n) for n in scene.notices]
     decided = plan(module, options)
@@ -76,7 +76,7 @@ class _Pages:
         todo = [(whole, part) for whole in panels for part in whole.parts]
         for whole, part in todo:  # grows while it is walked
             panel = part_panel(whole, part, self.options)
-            name = f"{self._home(whole)}part{part.label}.svg"
+            name = f"{self._prefix(whole)}part{part.label}.svg"
             shown = plural(len(part.instructions), "instruction")
             notices = (
                 [f"part {part.label}: {shown} in {plural(len(panel.parts), 'part')}"] if panel.parts else []
@@ -94,18 +94,20 @@ class _Pages:
     def closed_fusions(self) -> list[Computation]:
         """What is inside of the fusions that no picture shows open, so far."""
         boxes = (b for page in self.pages.values() for p in page.panels for b in p.all_boxes())
-        asked = dict.fromkeys(b.opens for b in boxes if b.opens)
-        return [c for c in map(self.module.find_computation, asked) if c is not None and c.fusion is not None]
+        requested = dict.fromkeys(b.opens for b in boxes if b.opens)
+        return [
+            c for c in map(self.module.find_computation, requested) if c is not None and c.fusion is not None
+        ]
 
     def drawings(self) -> Iterator[tuple[str, Drawing]]:
         """Each picture, with where its boxes lead to."""
         own = set(self.files.values())
         for name, scene in self.pages.items():
             prefix = name.partition("-part")[0] + "-" if "-part" in name else ""
-            home = name.removesuffix(".svg") + "-" if name in own else prefix
+            computation = name.removesuffix(".svg") + "-" if name in own else prefix
             links = {}
             for box in (b for p in scene.panels for b in p.all_boxes() if b.opens):
-                for target in (self.files.get(box.opens), f"{home}{box.opens}.svg"):
+                for target in (self.files.get(box.opens), f"{computation}{box.opens}.svg"):
                     if target in self.pages and target != name:
                         links[box.key] = target
                         break
@@ -118,7 +120,7 @@ class _Pages:
                 ),
             )
 
-    def _home(self, whole: PanelPlan) -> str:
+    def _prefix(self, whole: PanelPlan) -> str:
         """What the files of a computation's parts begin with; nothing for the entry's."""
         own = self.files.get(whole.computation.name)
         return own.removesuffix(".svg") + "-" if own is not None else ""

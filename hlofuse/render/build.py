@@ -27,7 +27,7 @@ from hlofuse.render.labels import (
 from hlofuse.render.palette import category
 from hlofuse.render.planning.boxed import units
 from hlofuse.render.planning.plan import PanelPlan, Part
-from hlofuse.render.scene import Box, Frame, Panel
+from hlofuse.render.scene import Box, Outline, Panel
 
 MANY_RESULTS = 24
 
@@ -131,14 +131,14 @@ class _PanelBuilder:
         if kernel is None or self.plan.parts:
             self.panel.boxes.append(box)
             return
-        frame = next((f for f in self.panel.frames if f.kernels == kernel and not f.kind), None)
-        if frame is None:
+        outline = next((f for f in self.panel.outlines if f.kernels == kernel and not f.kind), None)
+        if outline is None:
             title = self.context.titles.get(kernel, "")
-            frame = Frame(self.context.key(), "", shorten(title, 40), kernels=kernel)
-            frame.tooltip = [f"becomes kernel {kernel}: {cut(title, 200)}"]
-            self.panel.frames.append(frame)
+            outline = Outline(self.context.key(), "", shorten(title, 40), kernels=kernel)
+            outline.tooltip = [f"becomes kernel {kernel}: {cut(title, 200)}"]
+            self.panel.outlines.append(outline)
         box.kernels = ""
-        frame.boxes.append(box)
+        outline.boxes.append(box)
 
     def _box(self, i: Instruction, inner: bool = False) -> Box:
         style = category(i.opcode)
@@ -183,7 +183,7 @@ class _PanelBuilder:
 
     def _open(self, fusion: Instruction) -> None:
         """A frame with the fused operations in it."""
-        frame = Frame(
+        outline = Outline(
             self.context.key(),
             fusion.fusion_kind or "",
             name_of(fusion, 40),
@@ -207,11 +207,11 @@ class _PanelBuilder:
             if i.opcode == "tuple" and (i.is_root or i.users):
                 continue
             self.drawn.box[i] = self._box(i, inner=True)
-            frame.boxes.append(self.drawn.box[i])
-            self.drawn.home[self.drawn.box[i].key] = frame.key
-        if frame.boxes:
-            self.panel.frames.append(frame)
-            self.drawn.frame[fusion] = frame
+            outline.boxes.append(self.drawn.box[i])
+            self.drawn.computation_of[self.drawn.box[i].key] = outline.key
+        if outline.boxes:
+            self.panel.outlines.append(outline)
+            self.drawn.outline[fusion] = outline
         else:  # it hands its operands on: a frame around nothing would not be drawn
             self._place(fusion, self._box(fusion))
 
@@ -225,7 +225,7 @@ class _PanelBuilder:
         launched = [i for i in part.instructions if is_kernel(i)]
         box = Box(self.context.key(), "part", f"part {part.label}", opens=f"part{part.label}")
         if part.scope:
-            box.aside = _scope_tail(part.scope)
+            box.aside = _scope_end(part.scope)
         box.lines = [f"{plural(op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
         box.lines.append(summary(ops))
         # Of the side before, several may become one kernel, and one may go into several.
@@ -267,10 +267,12 @@ class _PanelBuilder:
         else:
             returned = [(f"result[{n}]", o) for n, o in enumerate(root.operands)]
         for title, value in returned:
-            tails = [
-                leaf for leaf in sources(value, self.drawn.frame, self.drawn.box) if leaf[0] in self.drawn.box
+            scopes = [
+                leaf
+                for leaf in sources(value, self.drawn.outline, self.drawn.box)
+                if leaf[0] in self.drawn.box
             ]
-            if not tails:
+            if not scopes:
                 continue
             box = Box(self.context.key(), "value", title, lines=[shape_of(value)])
             box.tooltip = [f"{title} of {printable(self.plan.computation.name)}"]
@@ -278,7 +280,7 @@ class _PanelBuilder:
             arrows.into(box, value)
 
 
-def _scope_tail(scope: str) -> str:
+def _scope_end(scope: str) -> str:
     """The end of a scope, where scopes differ."""
     text = "/".join(printable(scope).split("/")[1:])  # the first is the program's
     return text if len(text) <= 36 else "…" + text[-35:]

@@ -25,20 +25,20 @@ _LEGEND = 180.0
 """The width of a legend."""
 
 
-def compose(subject: Module | Replay | ModulePair, view: str | None, options: Options) -> Scene:
-    """The scene for `subject`; a bare module is drawn as it is, a pair side by side."""
+def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Options) -> Scene:
+    """The scene for `drawn`; a bare module is drawn as it is, a pair side by side."""
     if view is not None and view not in VIEWS:
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
-    if isinstance(subject, ModulePair):
-        return _pair(subject, view, options)
-    if isinstance(subject, Module):
+    if isinstance(drawn, ModulePair):
+        return _pair(drawn, view, options)
+    if isinstance(drawn, Module):
         if view in ("after", "both"):
             raise HlofuseError(f"view {view!r} needs a replay of the module")
-        return _one(subject, options, f"as it is: {_totals(subject)}")
-    title = f"{subject.target} fusion" + (f" on {subject.device}" if subject.device else "")
+        return _one(drawn, options, f"as it is: {_totals(drawn)}")
+    title = f"{drawn.target} fusion" + (f" on {drawn.device}" if drawn.device else "")
     if view == "both":
-        return _both(pair_of(subject, title), options)
-    pair = pair_of(subject, title)
+        return _both(pair_of(drawn, title), options)
+    pair = pair_of(drawn, title)
     if view == "before":
         return _one(pair.before, options, f"before {title}: {_totals(pair.before)}")
     return _one(pair.after, for_side(options, pair, pair.after), _change(pair))
@@ -131,8 +131,8 @@ def _futures(
     titles = {number: kernel.name for kernel, number in numbers.items()}
     future: dict[Instruction, str] = {}
     for i, computed_in in pair.kernels.items():
-        known = [numbers[k] for k in computed_in if k in numbers]
-        in_kernels = sorted(dict.fromkeys(known), key=lambda number: int(number[1:]))
+        kernel_numbers = [numbers[k] for k in computed_in if k in numbers]
+        in_kernels = sorted(dict.fromkeys(kernel_numbers), key=lambda number: int(number[1:]))
         if in_kernels:
             more = f" +{len(in_kernels) - 3}" if len(in_kernels) > 3 else ""
             future[i] = " ".join(in_kernels[:3]) + more

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hlofuse.format.units import bytes_text
 from hlofuse.render.labels import entities, multiline
 from hlofuse.render.palette import ALERT, CARD, FAINT, FUSIONS, INK, LINE, OTHER_FUSION, PALE, STYLES, legend
-from hlofuse.render.scene import Arrow, Box, Frame, Panel, Scene, text_width
+from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene, text_width
 
 FONT = "Helvetica,Arial,sans-serif"
 LABELLED = 150
@@ -61,10 +61,10 @@ def _panel(panel: Panel, place: int, loudest: int) -> Iterator[str]:
     yield f'  subgraph "cluster_{panel.key}" {{'
     yield f"    graph [sortv={place} label=<<B>{entities(panel.title)}</B>{aside}>"
     yield f'      style="rounded" color="{PALE}" margin=26 id="{panel.key}" tooltip=" "]'
-    if not panel.boxes and not panel.frames:
+    if not panel.boxes and not panel.outlines:
         yield f'    "{panel.key}none" [label="nothing to draw here" shape=plaintext fontcolor="{FAINT}"]'
-    for frame in panel.frames:
-        yield from _frame(frame, panel.flat)
+    for outline in panel.outlines:
+        yield from _outline(outline, panel.flat)
     for box in panel.boxes:
         yield f"    {_box(box)}"
     many = len(panel.arrows) > LABELLED
@@ -73,23 +73,23 @@ def _panel(panel: Panel, place: int, loudest: int) -> Iterator[str]:
     yield "  }"
 
 
-def _frame(frame: Frame, flat: bool) -> Iterator[str]:
-    head = _badge(frame.kernels) + f"<B>{entities(frame.title)}</B>"
-    if frame.aside:
-        head += f"  {entities(frame.aside)}"
-    head += _flag(frame.note)
-    rows = [head, *(_small(line) for line in frame.lines)]
-    if frame.kind:
-        style = FUSIONS.get(frame.kind, OTHER_FUSION)
+def _outline(outline: Outline, flat: bool) -> Iterator[str]:
+    head = _badge(outline.kernels) + f"<B>{entities(outline.title)}</B>"
+    if outline.aside:
+        head += f"  {entities(outline.aside)}"
+    head += _flag(outline.note)
+    rows = [head, *(_small(line) for line in outline.lines)]
+    if outline.kind:
+        style = FUSIONS.get(outline.kind, OTHER_FUSION)
         look = f'style="{style.style}" fillcolor="{style.fill}" color="{style.line}"'
     else:
         look = f'style="rounded,dashed" color="{FAINT}"'
-    width = 3 if frame.marked or frame.note else 1.3
-    yield f'    subgraph "cluster_{frame.key}" {{'
+    width = 3 if outline.marked or outline.note else 1.3
+    yield f'    subgraph "cluster_{outline.key}" {{'
     yield f"      graph [label=<{_rows(rows)}> {look} penwidth={width} margin=9 labeljust=l fontsize=11"
-    yield f'        id="{frame.key}" tooltip="{multiline(frame.tooltip)}"]'
-    for box in frame.boxes:
-        yield f"      {_box(box, flat=flat and bool(frame.kind))}"
+    yield f'        id="{outline.key}" tooltip="{multiline(outline.tooltip)}"]'
+    for box in outline.boxes:
+        yield f"      {_box(box, flat=flat and bool(outline.kind))}"
     yield "    }"
 
 
@@ -113,9 +113,9 @@ def _box(box: Box, flat: bool = False) -> str:
         width += text_width(f"  {box.note}", base, bold=True)
     if flat and len(lines) <= 2:
         # Inside a kernel one line does: pictures are tall enough as they are.
-        tail = "  ".join(lines)
-        head += f"  {_small(tail, small)}"
-        width += text_width("  " + tail, small)
+        source_box = "  ".join(lines)
+        head += f"  {_small(source_box, small)}"
+        width += text_width("  " + source_box, small)
         lines = []
     width = max([width, *(text_width(line, small) for line in lines)])
     attributes = [f"label=<{'<BR/>'.join([head, *(_small(line, small) for line in lines)])}>", style.shape]
@@ -170,4 +170,4 @@ def _arrow(arrow: Arrow, loudest: int, many: bool) -> str:
             attributes.append(
                 f'label="  {text}"' if arrow.values == 1 else f'label="  {arrow.values}: {text}"'
             )
-    return f'"{arrow.tail}" -> "{arrow.head}" [{" ".join(attributes)}]'
+    return f'"{arrow.source_box}" -> "{arrow.head}" [{" ".join(attributes)}]'

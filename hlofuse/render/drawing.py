@@ -41,7 +41,7 @@ class Drawing:
     def to_svg(self) -> str:
         """A self-contained SVG: no scripts, links or fonts from elsewhere. Needs Graphviz."""
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
-        tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.frames}
+        tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.outlines}
         description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
         return finish_svg(self.raw_svg(), self.scene.title, description, tooltips, self.links, self.back)
 
@@ -85,7 +85,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     suffix = Path(path).suffix.lower().lstrip(".")
     suffix = "dot" if suffix == "gv" else suffix
     if suffix not in FORMATS:
-        known = ", ".join("." + f for f in FORMATS)
+        formats = ", ".join("." + f for f in FORMATS)
         given = f".{printable(suffix)} is not among them" if suffix else "the name has none"
-        raise HlofuseError(f"the output's suffix says what to draw ({known}), but {given}")
+        raise HlofuseError(f"the output's suffix says what to draw ({formats}), but {given}")
     return suffix

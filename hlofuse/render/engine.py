@@ -49,9 +49,9 @@ def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
     Where Graphviz crashes the picture is drawn once more with straight edges.
     Raises HlofuseError when Graphviz fails or needs longer than `timeout` seconds.
     """
-    status, output, said = _once(dot, [f"-T{fmt}", *arguments], timeout)
+    status, output, text = _once(dot, [f"-T{fmt}", *arguments], timeout)
     if _crashed(status):
-        status, output, said = _once(dot, [f"-T{fmt}", *arguments, _STRAIGHT], timeout)
+        status, output, text = _once(dot, [f"-T{fmt}", *arguments, _STRAIGHT], timeout)
     if _crashed(status):
         raise HlofuseError(
             "Graphviz crashed on this picture: draw another part (--focus NAME), less (--max-nodes N), "
@@ -59,15 +59,15 @@ def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
         )
     if status or not output:
         why = next(
-            (line for line in said if line.lower().startswith("error")),
-            said[-1] if said else "it says nothing",
+            (line for line in text if line.lower().startswith("error")),
+            text[-1] if text else "it says nothing",
         )
         raise HlofuseError(f"Graphviz failed: {why[:300]}")
     return output
 
 
 def _crashed(status: int) -> bool:
-    """Did the program die (of a signal, or as Windows tells it) rather than give up?"""
+    """True if the program crashed (a signal, or Windows' code for one) instead of exiting."""
     return status < 0 or status >= _WINDOWS_CRASH
 
 

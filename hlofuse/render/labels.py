@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 from contextlib import suppress
 
 from hlofuse.analysis.cost import Cost, CostAnalysis
-from hlofuse.analysis.loops import known_trips
+from hlofuse.analysis.loops import trip_count_of
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.suggest import did_you_mean
@@ -74,7 +74,7 @@ def detail(instruction: Instruction) -> str:
     if opcode == "transpose":
         return shorten(raw("dimensions") or "", 14)
     if opcode == "while":
-        trips = known_trips(instruction)
+        trips = trip_count_of(instruction)
         return f"×{trips:,}" if trips is not None else ""
     if opcode == "fusion":
         config = _CONFIG_KIND.search(raw("backend_config") or "")
@@ -149,10 +149,10 @@ def lookup(module: Module, name: str) -> Instruction | Computation:
     name = name.lstrip("%")
     found = module.find(name) or module.find_computation(name)
     if found is None:
-        known = [i.name for i in module.instructions()] + [c.name for c in module.computations]
+        names = [i.name for i in module.instructions()] + [c.name for c in module.computations]
         raise HlofuseError(
             f"no instruction or computation is named {shorten(name, 80)} in {shorten(module.name, 80)}"
-            + did_you_mean(name, known)
+            + did_you_mean(name, names)
         )
     return found
 

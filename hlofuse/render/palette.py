@@ -117,7 +117,7 @@ def legend(scene: Scene, place: int) -> Iterator[str]:
     """A cluster of sample boxes, one below the other."""
     boxes = [b for p in scene.panels for b in p.all_boxes()]
     used = {b.style for b in boxes}
-    kinds = {f.kind for p in scene.panels for f in p.frames}
+    kinds = {f.kind for p in scene.panels for f in p.outlines}
     arrows = [a for p in scene.panels for a in p.arrows]
     rows: list[str] = []
     for name, style in STYLES.items():
@@ -142,7 +142,7 @@ def legend(scene: Scene, place: int) -> Iterator[str]:
         notes.append("with its bytes")
     if any(a.inside for a in arrows):
         notes.append("pale arrow: inside a kernel")
-    if any(b.kernels for b in boxes) or any(f.kernels for p in scene.panels for f in p.frames):
+    if any(b.kernels for b in boxes) or any(f.kernels for p in scene.panels for f in p.outlines):
         notes.append("K1, K2 …: kernels")
     yield '  subgraph "cluster_legend" {'
     yield f'    graph [sortv={place} label=<<B>Legend</B>> style="rounded" color="{PALE}" margin=10'

@@ -37,7 +37,7 @@ class Box:
 
 
 @dataclass(slots=True)
-class Frame:
+class Outline:
     """A fusion drawn open, or the ops that will become one kernel: boxes with a line around them."""
 
     key: str
@@ -55,9 +55,9 @@ class Frame:
 
 @dataclass(slots=True)
 class Arrow:
-    """A value on its way from `tail` to `head` (keys of boxes)."""
+    """A value on its way from `source_box` to `head` (keys of boxes)."""
 
-    tail: str
+    source_box: str
     head: str
     bytes: int = 0
     values: int = 1
@@ -77,14 +77,14 @@ class Panel:
     aside: str = ""
     boxes: list[Box] = field(default_factory=list)
     """Those outside every frame."""
-    frames: list[Frame] = field(default_factory=list)
+    outlines: list[Outline] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
     flat: bool = True
     """Boxes inside kernels have one line: right for a tall panel, wrong for a wide one."""
 
     def all_boxes(self) -> list[Box]:
         """Every box, framed or not."""
-        return [*self.boxes, *(b for f in self.frames for b in f.boxes)]
+        return [*self.boxes, *(b for f in self.outlines for b in f.boxes)]
 
 
 @dataclass(slots=True)
@@ -156,9 +156,9 @@ def members(events: Sequence[Event]) -> dict[str, dict[str, None]]:
         if e.event == "fuse" and e.fusion:
             inside[e.fusion] = {**of(e.producer), **of(e.consumer), **inside.get(e.fusion, {})}
         elif e.event == "rewrite":
-            gone: dict[str, None] = {}
+            removed: dict[str, None] = {}
             for name in e.removed:
-                gone |= of(name)
+                removed |= of(name)
             for name in e.added:
-                inside[name] = {**of(name), **gone}
+                inside[name] = {**of(name), **removed}
     return inside

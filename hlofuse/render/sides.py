@@ -23,12 +23,12 @@ def for_side(options: Options, pair: ModulePair, module: Module) -> Options:
     return replace(
         options,
         focus=None if options.focus is None else _counterpart(options.focus, pair, module),
-        open=_known(options.open, pair, module),
-        collapse=_known(options.collapse, pair, module),
+        open=_present(options.open, pair, module),
+        collapse=_present(options.collapse, pair, module),
     )
 
 
-def _known(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
+def _present(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
     """Those that `module` has; the others must be the other side's."""
     other = pair.before if module is pair.after else pair.after
     for name in names:
@@ -65,9 +65,9 @@ def _counterpart(name: str, pair: ModulePair, module: Module) -> str:
 
 
 def _last_of(pair: ModulePair, kernel: Instruction | None) -> Instruction | None:
-    made_of = [i for i, kernels in pair.kernels.items() if kernel in kernels and has_box(i)]
-    launched = [i for i in made_of if fusion_around(i) is None]
-    return launched[-1] if launched else made_of[-1] if made_of else None
+    members = [i for i, kernels in pair.kernels.items() if kernel in kernels and has_box(i)]
+    launched = [i for i in members if fusion_around(i) is None]
+    return launched[-1] if launched else members[-1] if members else None
 
 
 def _has(module: Module, name: str) -> bool:

@@ -66,7 +66,7 @@ def finish(
             *writer.plates(),
             *writer.headings,
             "</g>\n",
-            _way_back(back, width),
+            _back_link(back, width),
             "</svg>\n",
         ]
     )
@@ -95,52 +95,52 @@ class _Writer:
 
     def plates(self) -> Iterator[str]:
         """What lies under the lines of headings, in the colour of their frames."""
-        for (frame, y), (left, right, size) in self._lines.items():
+        for (outline, y), (left, right, size) in self._lines.items():
             place = f'x="{left - 2:.2f}" y="{float(y) - 0.85 * size:.2f}"'
             extent = f'width="{right - left + 4:.2f}" height="{1.1 * size:.2f}"'
-            yield f"<rect {place} {extent} fill={quoteattr(_ground(frame))}/>\n"
+            yield f"<rect {place} {extent} fill={quoteattr(_ground(outline))}/>\n"
 
-    def write(self, element: ET.Element, depth: int, frame: ET.Element | None = None) -> None:
+    def write(self, element: ET.Element, depth: int, outline: ET.Element | None = None) -> None:
         """Copy an element; the depth of Graphviz's output is a few levels, whatever is drawn.
 
-        `frame` is the one whose heading this is part of.
+        `outline` is the one whose heading this is part of.
         """
         name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
         if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
             for child in element:
-                self.write(child, depth, frame)
+                self.write(child, depth, outline)
         elif name == "g":
-            self._group(element, depth, element if element.get("class") == "cluster" else frame)
+            self._group(element, depth, element if element.get("class") == "cluster" else outline)
         elif name == "text":
             text = "".join(element.itertext())
             if text.strip():
-                if frame is not None:
-                    self._widen_plate(frame, element, text)
-                target = self.out if frame is None else self.headings
+                if outline is not None:
+                    self._widen_plate(outline, element, text)
+                target = self.out if outline is None else self.headings
                 target.append(f'<text xml:space="preserve"{_attributes(element)}>{escape(text)}</text>\n')
         elif name in _ELEMENTS and not (depth == 1 and _is_background(element)):
             self.out.append(f"<{name}{_attributes(element)}/>\n")
 
-    def _widen_plate(self, frame: ET.Element, element: ET.Element, text: str) -> None:
+    def _widen_plate(self, outline: ET.Element, element: ET.Element, text: str) -> None:
         left, size = float(element.get("x", 0)), float(element.get("font-size", 11))
         right = left + text_width(text, size, bold=element.get("font-weight") == "bold")
-        line = frame, element.get("y", "0")
-        known = self._lines.get(line, (left, right, size))
-        self._lines[line] = min(known[0], left), max(known[1], right), max(known[2], size)
+        line = outline, element.get("y", "0")
+        position = self._lines.get(line, (left, right, size))
+        self._lines[line] = min(position[0], left), max(position[1], right), max(position[2], size)
 
-    def _group(self, element: ET.Element, depth: int, frame: ET.Element | None) -> None:
+    def _group(self, element: ET.Element, depth: int, outline: ET.Element | None) -> None:
         link = self.links.get(element.get("id", ""))
         if link is not None:
             self.out.append(f'<a href={quoteattr(link)} class="link">\n')
         self.out.append(f"<g{_attributes(element)}>\n")
-        said = self._said(element)
-        if said:
-            self.out.append(f"<title>{escape(said)}</title>\n")
+        text = self._tooltip(element)
+        if text:
+            self.out.append(f"<title>{escape(text)}</title>\n")
         for child in element:
-            self.write(child, depth + 1, frame)
+            self.write(child, depth + 1, outline)
         self.out.append("</g>\n</a>\n" if link is not None else "</g>\n")
 
-    def _said(self, element: ET.Element) -> str:
+    def _tooltip(self, element: ET.Element) -> str:
         own = self.tooltips.get(element.get("id", ""))
         if own:
             return "\n".join(own)
@@ -153,13 +153,13 @@ class _Writer:
         return ""
 
 
-def _ground(frame: ET.Element) -> str:
+def _ground(outline: ET.Element) -> str:
     """What a frame is filled with."""
-    fills = (shape.get("fill", "none") for name in ("path", "polygon") for shape in frame.iter(_SVG + name))
+    fills = (shape.get("fill", "none") for name in ("path", "polygon") for shape in outline.iter(_SVG + name))
     return next((f for f in fills if f not in ("none", "transparent")), "#ffffff")
 
 
-def _way_back(link: str, width: float) -> str:
+def _back_link(link: str, width: float) -> str:
     if not link:
         return ""
     look = 'font-family="Helvetica,Arial,sans-serif" font-size="12" text-anchor="end" fill="#0969da"'

@@ -71,23 +71,23 @@ def replay_config(
             make_pass(text, target)
     stated, _ = device_of(target, device)
     described, knobs = device_of(target, device, overrides)
-    outside = _packages(rules)
-    added = outside.rules if outside is not None else {}
+    plugins = _packages(rules)
+    added = plugins.rules if plugins is not None else {}
     settings = replace(
-        parse_settings(knobs, disable, known=device_numbers(target), added=added), outside=outside
+        parse_settings(knobs, disable, extra_names=device_numbers(target), added=added), plugins=plugins
     )
     changes = (
         *overrides,
         *(f"without {code.upper()}" for code in disable),
         *(f"with {name}" for name in enable),
-        *(f"with the rules of {package}" for package in (outside.names if outside is not None else ())),
+        *(f"with the rules of {package}" for package in (plugins.names if plugins is not None else ())),
         *((f"passes {', '.join(listed)}",) if passes is not None else ()),
     )
-    known, flag = TARGETS[target], OPTION_FLAGS.get(option or "")
-    flags = (*known.flags, *((flag,) if flag is not None else ()))
+    tables, flag = TARGETS[target], OPTION_FLAGS.get(option or "")
+    flags = (*tables.flags, *((flag,) if flag is not None else ()))
 
     def build(on: DeviceDescription | None) -> XlaBuild:
-        return XlaBuild(known.release.removeprefix("jaxlib "), known.backend, on, flags)
+        return XlaBuild(tables.release.removeprefix("jaxlib "), tables.backend, on, flags)
 
     xla = ReplayConfig(target, build(stated), standard)
     if not changes:
@@ -102,8 +102,8 @@ def _packages(rules: Iterable[str]) -> ActiveRules | None:
         return None
     from hlofuse.plugins.installed import load_rules
 
-    outside = load_rules(rules)
-    return outside if outside.packages else None
+    plugins = load_rules(rules)
+    return plugins if plugins.packages else None
 
 
 def device_numbers(target: str) -> tuple[str, ...]:
@@ -134,21 +134,26 @@ def with_enabled(target: str, passes: tuple[str, ...], names: Iterable[str]) -> 
 
 
 def _with(target: str, passes: tuple[str, ...], name: str) -> tuple[str, ...]:
-    additions = TARGETS[target].additions
+    optional_passes = TARGETS[target].optional_passes
     code = name.upper()
-    for addition in additions:
-        if name in (addition.name, *addition.passes) or code.rstrip("0123456789") in addition.families:
+    for optional_pass in optional_passes:
+        if (
+            name in (optional_pass.name, *optional_pass.passes)
+            or code.rstrip("0123456789") in optional_pass.families
+        ):
             # The last passes of a target tidy up, and do so again after what is added.
-            return passes if set(addition.passes) <= set(passes) else (*passes, *addition.passes)
-    known = {a.name: a for a in additions}
+            return passes if set(optional_pass.passes) <= set(passes) else (*passes, *optional_pass.passes)
+    tables = {a.name: a for a in optional_passes}
     rules = catalogue()
     if code in rules:
         raise HlofuseError(
             f"rule {code} belongs to no pass that target {target} leaves out by default"
-            f" (--enable takes {_listed(known)})"
+            f" (--enable takes {_listed(tables)})"
         )
-    raise HlofuseError(f"target {target} leaves out nothing called {name!r}; --enable takes {_listed(known)}")
+    raise HlofuseError(
+        f"target {target} leaves out nothing called {name!r}; --enable takes {_listed(tables)}"
+    )
 
 
-def _listed(known: Iterable[str]) -> str:
-    return ", ".join(known) or "nothing here: there is no such pass"
+def _listed(tables: Iterable[str]) -> str:
+    return ", ".join(tables) or "nothing here: there is no such pass"

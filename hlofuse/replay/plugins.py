@@ -20,11 +20,11 @@ REWRITER = "custom-kernel-fusion-rewriter"
 def with_plugins(passes: tuple[str, ...], target: str, settings: Settings) -> tuple[str, ...]:
     """The passes, with custom fusions made before the first of them if there are any for this target
     (a list of the user's own may name that pass elsewhere)."""
-    if settings.outside is None:
+    if settings.plugins is None:
         return passes
     from hlofuse.plugins.active import ActiveRules
 
-    active = settings.outside
+    active = settings.plugins
     if not isinstance(active, ActiveRules):
         return passes
     _check_names(active)
@@ -47,9 +47,9 @@ def _check_names(active: ActiveRules) -> None:
             for target in entry.targets:
                 if target not in TARGETS:
                     raise HlofuseError(f"{where} is about target {target!r}; there are: {', '.join(TARGETS)}")
-            known = set().union(*(pass_names(t) for t in entry.targets or TARGETS))
+            names = set().union(*(pass_names(t) for t in entry.targets or TARGETS))
             for name in entry.passes if isinstance(entry, FusionRule) else ():
-                if name not in known:
+                if name not in names:
                     raise HlofuseError(
-                        f"{where} is about pass {name!r}; there are: {', '.join(sorted(known))}"
+                        f"{where} is about pass {name!r}; there are: {', '.join(sorted(names))}"
                     )

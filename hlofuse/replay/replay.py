@@ -21,7 +21,7 @@ from hlofuse.trace import Recorder
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.cost.gpu.known import KnownStructures
+    from hlofuse.cost.gpu.shared_tables import SharedTables
     from hlofuse.rules.settings import Settings
 
 
@@ -34,7 +34,7 @@ def replay(
     option: str | None = None,
     passes: Sequence[str] | None = None,
     settings: Settings | None = None,
-    cache: KnownStructures | None = None,
+    cache: SharedTables | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Replay:
     """The result of XLA's fusion passes on a copy of a module, with every decision.
@@ -69,7 +69,7 @@ class _Run:
         input: ReplayInput,
         config: ReplayConfig,
         observers: Sequence[ReplayObserver],
-        cache: KnownStructures | None,
+        cache: SharedTables | None,
         checkpoint: Checkpoint | None,
     ) -> None:
         self.config = config
@@ -99,17 +99,17 @@ class _Run:
         for text in self.passes:
             if self.checkpoint is not None:
                 self.checkpoint.note(self.result, text)
-            made = make_pass(text, self.config.target, self.config.settings, **self.context)
-            made.run_with(self._run)
+            created = make_pass(text, self.config.target, self.config.settings, **self.context)
+            created.run_with(self._run)
         return self.result
 
-    def _run(self, made: Pass) -> bool:
+    def _run(self, created: Pass) -> bool:
         """Run a single pass and keep what it decided; True if it changed the module."""
         result, recorder = self.result, Recorder()
-        recorder.begin_pass(made.name)
-        changed = made.run(result.after, recorder)
-        result.custom_kernels |= custom_kernels(made)
-        done = PassResult(made.name, changed, recorder.events)
+        recorder.begin_pass(created.name)
+        changed = created.run(result.after, recorder)
+        result.custom_kernels |= custom_kernels(created)
+        done = PassResult(created.name, changed, recorder.events)
         for observer in self.observers:
             observer.after_pass(done, result.after)
         result.passes.append(done)
@@ -120,11 +120,11 @@ def _begin(input: ReplayInput, config: ReplayConfig) -> Replay:
     """A replay before its first pass, its module in the order in which XLA has it in memory."""
     after = copy_module(input.module)
     result = Replay(input, config, after)
-    if config.settings.outside is not None:
-        result.plugin_rules = config.settings.outside.rules
+    if config.settings.plugins is not None:
+        result.plugin_rules = config.settings.plugins.rules
     if TARGETS[config.target].has_history:
         restore(after, input.ids)
-    elif TARGETS[config.target].restores_users:
+    elif TARGETS[config.target].restores_use_lists:
         restore_use_lists(after)
     else:
         after.order_source = "text"

@@ -25,7 +25,7 @@ class Rule:
 
     code: str
     title: str
-    asks: str
+    condition: str
     """What the rule asks of producer and consumer."""
     why: str
     """Why XLA asks it."""

@@ -10,12 +10,12 @@ _TUPLE = "xla/hlo/transforms/simplifiers/tuple_simplifier.cc: TupleSimplifier"
 _NOTHING = "Nothing to do: the program computes the same with fewer operations."
 
 
-def _tidies(code: str, title: str, asks: str, why: str, mirrors: str) -> Rule:
+def _tidies(code: str, title: str, condition: str, why: str, mirrors: str) -> Rule:
     return register(
         Rule(
             code=code,
             title=title,
-            asks=asks,
+            condition=condition,
             why=why,
             advice=_NOTHING,
             mirrors=mirrors,
@@ -110,7 +110,7 @@ MANY_OPERANDS = register(
     Rule(
         code="VS001",
         title="A concatenate of very many arrays is split",
-        asks="Has a concatenate more than 128 operands? Batches of 128 are concatenated first, then the "
+        condition="Has a concatenate more than 128 operands? Batches of 128 are concatenated first, then the "
         "results; "
         "an incomplete last batch waits for the next round.",
         why="Kernel parameters live in a small space on the GPU.",
@@ -125,7 +125,7 @@ IOTA_INTO_SORT = register(
     Rule(
         code="SI001",
         title="An iota is made inside the sort that reads it",
-        asks="Is an operand of a sort an iota (as for argsort and top-k)?",
+        condition="Is an operand of a sort an iota (as for argsort and top-k)?",
         why="The sort's kernel can count by itself; the iota need not be written and read.",
         advice="Nothing to do.",
         mirrors="xla/backends/gpu/transforms/sort_iota_fusion.cc: SortIotaFusionGroupVisitor::HandleSort",

@@ -9,7 +9,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.rules import multi_output_fusion as base
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.multi_output_fusion import Siblings
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _FILE = "xla/service/cpu/cpu_multi_output_fusion.cc"
 
@@ -18,11 +18,11 @@ MAX_OPERANDS = Knob(
 )
 
 
-@asks(
+@condition(
     Rule(
         code="MO021",
         title="A kernel with many operands is not extended",
-        asks="Has one of the two 20 operands or more?",
+        condition="Has one of the two 20 operands or more?",
         why="Compile time grows with the number of arrays a kernel reads.",
         advice="Stack small arrays into one before the loop, so that a kernel reads fewer of them.",
         mirrors=f"{_FILE}: CpuMultiOutputFusion::LegalToFuse",
@@ -35,11 +35,11 @@ def many_operands(pair: Siblings) -> dict[str, Any] | None:
     return {"operands": counts} if max(counts) >= pair.settings.value(MAX_OPERANDS) else None
 
 
-@asks(
+@condition(
     Rule(
         code="MO022",
         title="A constant is not made a kernel's result",
-        asks="Is the instruction a constant?",
+        condition="Is the instruction a constant?",
         why="Constants go into the kernels that read them, as far as they can.",
         advice="Nothing to do.",
         essential=True,
@@ -51,12 +51,12 @@ def is_constant(instruction: Instruction) -> dict[str, Any] | None:
     return {} if instruction.opcode == "constant" else None
 
 
-@asks(
+@condition(
     Rule(
         code="MO023",
         title="The operation cannot be part of a multi-output kernel",
-        asks="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its root a "
-        "dot?",
+        condition="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its "
+        "root a dot?",
         why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
         advice="Nothing to do.",
         essential=True,

@@ -15,11 +15,11 @@ Q = TypeVar("Q")
 
 
 def first_verdict(
-    rules: Iterable[Callable[[Q], Verdict | None]], question: Q, settings: Settings
+    rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q, settings: Settings
 ) -> Verdict | None:
     """The answer of the first rule that has one; rules switched off are passed over."""
-    for ask in rules:
-        verdict = ask(question)
+    for evaluate in rules:
+        verdict = evaluate(candidate)
         if verdict is not None and verdict.rule.code not in settings.disabled:
             if settings.lifted and not verdict.allows and not verdict.rule.fixed:
                 continue
@@ -29,7 +29,7 @@ def first_verdict(
 
 def pair_verdict(
     rules: Iterable[Callable[[Q], Verdict | None]],
-    question: Q,
+    candidate: Q,
     settings: Settings,
     producer: Instruction,
     consumer: Instruction,
@@ -39,29 +39,29 @@ def pair_verdict(
     A rule from outside that allows lifts the refusals that could be disabled as well, no others: without
     them the program would be wrong. Its own verdict comes back only where it was needed.
     """
-    outside = settings.outside
-    if outside is None:
-        return first_verdict(rules, question, settings)
-    own = outside.ask(producer, consumer)
+    plugins = settings.plugins
+    if plugins is None:
+        return first_verdict(rules, candidate, settings)
+    own = plugins.verdict(producer, consumer)
     if own is not None and not own.allows:
         return own
-    verdict = first_verdict(rules, question, settings)
+    verdict = first_verdict(rules, candidate, settings)
     if own is not None and verdict is not None and not verdict.allows:
-        verdict = first_verdict(rules, question, replace(settings, lifted=True))
+        verdict = first_verdict(rules, candidate, replace(settings, lifted=True))
         if verdict is None or verdict.allows:
             verdict = own
     if verdict is not None and not verdict.allows:
         return verdict
-    return outside.keep_apart(producer, consumer) or verdict
+    return plugins.kernel_refusal(producer, consumer) or verdict
 
 
 def pair_refusal(
     rules: Iterable[Callable[[Q], Verdict | None]],
-    question: Q,
+    candidate: Q,
     settings: Settings,
     producer: Instruction,
     consumer: Instruction,
 ) -> Verdict | None:
     """The same where XLA's rules only ever refuse: None if the pair is allowed."""
-    verdict = pair_verdict(rules, question, settings, producer, consumer)
+    verdict = pair_verdict(rules, candidate, settings, producer, consumer)
     return None if verdict is None or verdict.allows else verdict

@@ -17,11 +17,11 @@ from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
-from hlofuse.rules.verdict import Verdict, asks
+from hlofuse.rules.verdict import Verdict, condition
 
 _FILE = "xla/service/gpu/transforms/fusion_merger.cc"
 _SHOULD = f"{_FILE}: FusionInstructionMerger::ShouldFuse"
-_GONE = "PriorityFusion took the place of this pass."
+_SUPERSEDED = "PriorityFusion took the place of this pass."
 
 MAX_TRANSPOSED = Knob(
     "gpu-max-transposed-share",
@@ -33,7 +33,7 @@ MAX_TRANSPOSED = Knob(
 
 @dataclass(slots=True)
 class Merge:
-    """The question: may `producer` go into all of its users?"""
+    """A candidate: `producer` fused into all of its users."""
 
     producer: Instruction
     state: GpuFusionState
@@ -44,45 +44,46 @@ MERGED = register(
         code="FM001",
         outcome=True,
         title="A kernel goes into all of its consumers",
-        asks="May the fusion be merged into each of its users, and is that no slower than leaving it a "
+        condition="May the fusion be merged into each of its users, and is that no slower than leaving it a "
         "kernel?",
         why="Its result need not be written and read, and one kernel less is launched; what its users read "
         "several times is computed several times instead.",
         advice="Nothing to do: the kernel is part of its consumers.",
         mirrors=f"{_FILE}: FusionInstructionMerger::FuseIntoAllUsers",
         allows=True,
-        history=_GONE,
+        history=_SUPERSEDED,
     )
 )
 
 
-@asks(
+@condition(
     Rule(
         code="FM010",
         title="Nobody uses the kernel",
-        asks="Has the fusion no users (it is the computation's result)?",
+        condition="Has the fusion no users (it is the computation's result)?",
         why="There is nothing to merge it into.",
         advice="Nothing to do.",
         mirrors=_SHOULD,
         message="fusion has no users",
         essential=True,
-        history=_GONE,
+        history=_SUPERSEDED,
     )
 )
 def no_users(merge: Merge) -> dict[str, Any] | None:
     return None if merge.producer.users else {}
 
 
-@asks(
+@condition(
     Rule(
         code="FM011",
         title="The kernel is no loop",
-        asks="Is the fusion of another kind than kLoop: about a reduction, a tiled transpose, a scatter?",
+        condition="Is the fusion of another kind than kLoop: about a reduction, a tiled transpose, a "
+        "scatter?",
         why="Only what is computed element by element can be computed inside another kernel.",
         advice="Nothing to do.",
         mirrors=_SHOULD,
         message="not a loop fusion",
-        history=_GONE,
+        history=_SUPERSEDED,
     )
 )
 def not_a_loop(merge: Merge) -> dict[str, Any] | None:
@@ -93,34 +94,34 @@ def not_a_loop(merge: Merge) -> dict[str, Any] | None:
 PRODUCER_RULES = (no_users, not_a_loop)
 
 
-@asks(
+@condition(
     Rule(
         code="FM012",
         title="A bitcast is no kernel",
-        asks="Is a user of the fusion a bitcast?",
+        condition="Is a user of the fusion a bitcast?",
         why="A bitcast costs nothing as it is; made a fusion, it would be a kernel.",
         advice="Reshape once everything else is done: a value used both before and after a reshape is kept "
         "apart from both.",
         mirrors=_SHOULD,
         message="not fusing bitcast ops",
-        history=_GONE,
+        history=_SUPERSEDED,
     )
 )
 def user_is_bitcast(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.opcode == "bitcast" else None
 
 
-@asks(
+@condition(
     Rule(
         code="FM013",
         title="A user is a custom fusion",
-        asks="Is a user a fusion of kind kCustom, such as a Triton matrix product?",
+        condition="Is a user a fusion of kind kCustom, such as a Triton matrix product?",
         why="What such a fusion holds was chosen for its own emitter.",
         advice="Nothing to do.",
         mirrors=_SHOULD,
         message="not fusing custom fusions",
         essential=True,
-        history=_GONE,
+        history=_SUPERSEDED,
     )
 )
 def user_is_custom(pair: GpuPair) -> dict[str, Any] | None:
@@ -136,19 +137,19 @@ def heroes_clash(pair: GpuPair) -> Verdict | None:
 USER_RULES = (user_is_bitcast, user_is_custom, heroes_clash, *FUSIBLE_RULES)
 
 
-@asks(
+@condition(
     Rule(
         code="FM014",
         title="A reduction would read mostly across the grain of memory",
-        asks="Is a user a parallel reduction, and does the fusion move at least half as many elements about "
-        "as it has results?",
+        condition="Is a user a parallel reduction, and does the fusion move at least half as many elements "
+        "about as it has results?",
         why="The reduction's threads read neighbouring elements together; through transposes these lie "
         "apart.",
         advice="Reduce before transposing.",
         mirrors=f"{_FILE}: TransposesMostData",
         message="would read mostly uncoalesced",
         knobs=(MAX_TRANSPOSED,),
-        history=_GONE,
+        history=_SUPERSEDED,
     )
 )
 def reads_uncoalesced(merge: Merge) -> dict[str, Any] | None:
@@ -178,7 +179,7 @@ HUGE_CODE = register(
     Rule(
         code="FM015",
         title="Too much code would be copied",
-        asks="Would more than 10000 instructions be emitted for a user's kernel, copies counted, each "
+        condition="Would more than 10000 instructions be emitted for a user's kernel, copies counted, each "
         "concatenate, dot, dynamic-update-slice, pad, reduce and reduce-window doubling the count?",
         why="Compiling would take for ever.",
         advice="See PF013.",
@@ -186,7 +187,7 @@ HUGE_CODE = register(
         "GpuHloCostAnalysis::ProducerConsumerMergedTooLarge",
         message="if merged with … will generate huge IR",
         knobs=(MAX_IR_SIZE,),
-        history=_GONE + " The count no longer doubles in later releases.",
+        history=_SUPERSEDED + " The count no longer doubles in later releases.",
     )
 )
 
@@ -197,8 +198,8 @@ def huge_code(merge: Merge) -> Verdict | None:
     for user in merge.producer.users:
         size = state.model.merged_ir_size(merge.producer, user)
         if size > limit:
-            words = f"if merged with {user.name} will generate huge IR"
-            return Verdict(HUGE_CODE, {"instructions": size, "limit": int(limit)}, words)
+            message = f"if merged with {user.name} will generate huge IR"
+            return Verdict(HUGE_CODE, {"instructions": size, "limit": int(limit)}, message)
     return None
 
 
@@ -209,15 +210,15 @@ SLOWER = register(
     Rule(
         code="FM016",
         title="The consumers would take longer than the kernel saves",
-        asks="Do the kernels of all users, each computing what it needs of the fusion, take longer by XLA's "
-        "model than the fusion's own kernel and the users reading what it wrote, launches included?",
+        condition="Do the kernels of all users, each computing what it needs of the fusion, take longer by "
+        "XLA's model than the fusion's own kernel and the users reading what it wrote, launches included?",
         why="What a user reads several times is computed several times, and its inputs are read for each "
         "user.",
         advice="Usually right. Where the users could share the work, let one of them take it and the others "
         "read that one's result.",
         mirrors="xla/service/gpu/model/gpu_performance_model.cc: GpuPerformanceModel::EstimateRunTimes",
         message="will execute slower if fused",
-        history=_GONE,
+        history=_SUPERSEDED,
     )
 )
 

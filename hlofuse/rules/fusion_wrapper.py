@@ -8,7 +8,7 @@ from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_tiled_emitter import is_tiling_type
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _MIRRORS = "xla/service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction"
 _WHY = (
@@ -29,11 +29,11 @@ WRAPPED_OPCODES = frozenset(
 )
 
 
-@asks(
+@condition(
     Rule(
         code="FW001",
         title="A scatter is wrapped",
-        asks="Is the operation a scatter?",
+        condition="Is the operation a scatter?",
         why=_WHY,
         advice=_NOTHING,
         mirrors=_MIRRORS,
@@ -44,12 +44,12 @@ def scatter(instruction: Instruction) -> dict[str, Any] | None:
     return {} if instruction.opcode == "scatter" else None
 
 
-@asks(
+@condition(
     Rule(
         code="FW002",
         title="An operation the fusion emitters generate is wrapped",
-        asks="Is the operation pointwise, a data movement (broadcast, transpose, slice, pad, gather…), a "
-        "reduce, a reduce-window or a map?",
+        condition="Is the operation pointwise, a data movement (broadcast, transpose, slice, pad, gather…), "
+        "a reduce, a reduce-window or a map?",
         why=_WHY,
         advice=_NOTHING + " XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
         "turns these emitters off.",
@@ -61,11 +61,11 @@ def elemental(instruction: Instruction) -> dict[str, Any] | None:
     return {"opcode": instruction.opcode} if instruction.opcode in WRAPPED_OPCODES else None
 
 
-@asks(
+@condition(
     Rule(
         code="FW005",
         title="A copy that changes nothing stays a memcpy",
-        asks="Has the copy the shape and layout of its operand?",
+        condition="Has the copy the shape and layout of its operand?",
         why="A plain memcpy is faster than a generated loop.",
         advice="Copies often keep a donated buffer or a loop's state apart; donating the argument "
         "(jax.jit(..., donate_argnums=...)) can remove them.",
@@ -78,11 +78,11 @@ def plain_copy(instruction: Instruction) -> dict[str, Any] | None:
     return {"bytes": instruction.shape.byte_size}
 
 
-@asks(
+@condition(
     Rule(
         code="FW006",
         title="A copy of a narrow type is not wrapped",
-        asks="Is the element type of the copy an 8-bit float or narrower than 8 bits (pred excepted)?",
+        condition="Is the element type of the copy an 8-bit float or narrower than 8 bits (pred excepted)?",
         why="The tiled emitter that would generate the copy does not support these types.",
         advice="Nothing: the copy runs by XLA's default code.",
         mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
@@ -97,12 +97,12 @@ def copy_of_narrow_type(instruction: Instruction) -> dict[str, Any] | None:
     return {"element_type": element_type}
 
 
-@asks(
+@condition(
     Rule(
         code="FW003",
         title="A copy that changes the layout is wrapped",
-        asks="Is the operation a copy to another layout, of pred or of a type of at least 8 bits that is "
-        "no 8-bit float?",
+        condition="Is the operation a copy to another layout, of pred or of a type of at least 8 bits that "
+        "is no 8-bit float?",
         why="Such a copy is a transposition in memory, for which the tiled emitter generates good code.",
         advice="The copy itself is the cost: it comes from a layout that two operations disagree on, often "
         "a transpose before a matrix product or at the function's boundary. Passing the array already "
@@ -117,12 +117,12 @@ def layout_copy(instruction: Instruction) -> dict[str, Any] | None:
     return {"from": str(instruction.operands[0].shape), "to": str(instruction.shape)}
 
 
-@asks(
+@condition(
     Rule(
         code="FW004",
         title="A convolution Eigen cannot do is wrapped",
-        asks="Is the operation a convolution of other types than f16 and f32, without or with more than 3 "
-        "spatial dimensions, reversed, empty, or in another order or layout than NHWC and HWIO?",
+        condition="Is the operation a convolution of other types than f16 and f32, without or with more than "
+        "3 spatial dimensions, reversed, empty, or in another order or layout than NHWC and HWIO?",
         why="Eigen's convolution is fast but takes these forms only; any other runs as generated loops, "
         "which is slow.",
         advice="Use float32 and the NHWC/HWIO order (jax.lax.conv_general_dilated(..., "
@@ -139,11 +139,11 @@ def slow_convolution(instruction: Instruction) -> dict[str, Any] | None:
     return None if reason is None else {"because": reason}
 
 
-@asks(
+@condition(
     Rule(
         code="FW007",
         title="A convolution is left to Eigen",
-        asks="Is the operation a convolution in a form Eigen takes (see FW004)?",
+        condition="Is the operation a convolution in a form Eigen takes (see FW004)?",
         why="Eigen's code is faster than generated loops.",
         advice="Nothing to do.",
         mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
@@ -153,11 +153,11 @@ def eigen_convolution(instruction: Instruction) -> dict[str, Any] | None:
     return {} if instruction.opcode == "convolution" else None
 
 
-@asks(
+@condition(
     Rule(
         code="FW008",
         title="A concatenate or a dot is faster outside a fusion",
-        asks="Is the operation a concatenate or a dot?",
+        condition="Is the operation a concatenate or a dot?",
         why="A concatenate runs as plain copies and a dot as a library call, both faster than generated "
         "loops.",
         advice="Nothing to do.",

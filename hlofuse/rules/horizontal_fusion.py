@@ -50,7 +50,7 @@ JOINED_LOOPS = register(
         code="HF001",
         outcome=True,
         title="Small independent kernels become one",
-        asks="Do several small loop kernels with results of one type, equally many of them and of "
+        condition="Do several small loop kernels with results of one type, equally many of them and of "
         "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
         "one shape)?",
         why="Each launch costs microseconds, more than the work of a small kernel.",
@@ -64,8 +64,8 @@ JOINED_REDUCTIONS = register(
         code="HF002",
         outcome=True,
         title="Independent reductions become one kernel",
-        asks="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer and "
-        "nothing else?",
+        condition="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer "
+        "and nothing else?",
         why="Each launch costs microseconds, more than the work of a small reduction.",
         advice="Nothing to do.",
         mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
@@ -77,7 +77,7 @@ WRAPPED_REDUCTION = register(
         code="HF003",
         outcome=True,
         title="A reduction becomes a fusion of its own before it is compared",
-        asks="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
+        condition="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
         why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
         "it is the same kernel.",
         advice="Nothing to do.",
@@ -90,7 +90,7 @@ WRAPPED_REDUCTION = register(
 def _refuses(
     code: str,
     title: str,
-    asks: str,
+    condition: str,
     why: str,
     mirrors: str,
     message: str,
@@ -101,7 +101,7 @@ def _refuses(
         Rule(
             code=code,
             title=title,
-            asks=asks,
+            condition=condition,
             why=why,
             advice="Nothing to do: the kernels run one after the other.",
             mirrors=mirrors,
@@ -220,7 +220,7 @@ def is_row_major(instruction: Instruction) -> bool:
 
 
 _FREE = frozenset({"parameter", "constant", "tuple", "broadcast", "bitcast", "reshape", "transpose", "slice"})
-_DEAR = frozenset({"abs", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "rsqrt", "sqrt"})
+_EXPENSIVE = frozenset({"abs", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "rsqrt", "sqrt"})
 
 
 def unroll_cost(instruction: Instruction) -> int:
@@ -230,7 +230,7 @@ def unroll_cost(instruction: Instruction) -> int:
     if instruction.opcode in _FREE:
         return 0
     is_integer = instruction.shape.element_type in INTEGER_TYPES
-    return 20 if instruction.opcode in _DEAR and not is_integer else 1
+    return 20 if instruction.opcode in _EXPENSIVE and not is_integer else 1
 
 
 def figures_of(kernels: list[Instruction]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.rules.catalogue import Knob, Rule, register
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _FILE = "xla/service/multi_output_fusion.cc"
 _PRELIMINARY = f"{_FILE}: MultiOutputFusion::LegalToFusePreliminaryConstraints"
@@ -33,7 +33,7 @@ USERS_CONSIDERED = Knob(
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """The question: may `other` go into `fusion`, both reading the same array?"""
+    """A candidate: `other` merged into `fusion`, both reading the same array."""
 
     fusion: Instruction
     other: Instruction
@@ -70,8 +70,8 @@ SAVES_READS = register(
         code="MO001",
         outcome=True,
         title="The two kernels read the same array",
-        asks="Is there an array both read, and is everything legal? The pair that shares most bytes goes "
-        "first; of equal ones the pair found last.",
+        condition="Is there an array both read, and is everything legal? The pair that shares most bytes "
+        "goes first; of equal ones the pair found last.",
         why="One kernel reads the shared array once where two would read it twice.",
         advice="Nothing to do: the two are one kernel with several results.",
         mirrors=f"{_FILE}: MultiOutputFusion::Perform, GetProfit",
@@ -84,7 +84,7 @@ NOTHING_SHARED = register(
         code="MO002",
         outcome=True,
         title="Nothing is saved",
-        asks="Do the two share no array of more than one element with two or more users?",
+        condition="Do the two share no array of more than one element with two or more users?",
         why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
         advice="Nothing to do.",
         mirrors=f"{_FILE}: MultiOutputFusion::GetProfit, IsProfitableOperand",
@@ -96,7 +96,7 @@ LATER_FUSION = register(
         code="MO003",
         outcome=True,
         title="The pair is looked at from the other side",
-        asks="Is the other one a fusion that comes later in the computation?",
+        condition="Is the other one a fusion that comes later in the computation?",
         why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",
         advice="Nothing: see the decision about the same pair the other way round.",
         mirrors=_WORK_LIST,
@@ -105,11 +105,11 @@ LATER_FUSION = register(
 )
 
 
-@asks(
+@condition(
     Rule(
         code="MO011",
         title="The first of the two is not a fusion",
-        asks="Is the instruction that would take the other one in something else than a fusion?",
+        condition="Is the instruction that would take the other one in something else than a fusion?",
         why="This pass extends fusions; it does not start one from two single operations.",
         advice="Nothing: on CPU single operations have been wrapped into fusions before.",
         essential=True,
@@ -121,11 +121,12 @@ def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
     return {"opcode": pair.fusion.opcode} if pair.fusion.opcode != "fusion" else None
 
 
-@asks(
+@condition(
     Rule(
         code="MO012",
         title="One of the two is not used",
-        asks="Are the two the same instruction, or has one of them neither users nor the role of the result?",
+        condition="Are the two the same instruction, or has one of them neither users nor the role of the "
+        "result?",
         why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
         advice="Nothing to do.",
         essential=True,
@@ -140,11 +141,11 @@ def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
     return {} if pair.fusion is pair.other else None
 
 
-@asks(
+@condition(
     Rule(
         code="MO013",
         title="The results of a multi-output fusion are used as a whole",
-        asks="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
+        condition="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
         why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
         advice="Nothing to do: XLA takes such tuples apart before, except for the computation's result.",
         essential=True,
@@ -161,11 +162,12 @@ def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
     return None
 
 
-@asks(
+@condition(
     Rule(
         code="MO014",
         title="One depends on the other",
-        asks="Does a path lead from one of the two to the other, counting what earlier fusions have joined?",
+        condition="Does a path lead from one of the two to the other, counting what earlier fusions have "
+        "joined?",
         why="They would be one kernel that needs its own result before it can start.",
         advice="Nothing for a true dependency. Where only an earlier multi-output fusion joined them, the "
         "order of fusions decided; sharing a larger array goes first.",
@@ -178,11 +180,11 @@ def connected(pair: Siblings) -> dict[str, Any] | None:
     return {} if pair.reachability.connected(pair.fusion, pair.other) else None
 
 
-@asks(
+@condition(
     Rule(
         code="MO015",
         title="The two loop over different shapes",
-        asks="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
+        condition="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
         "result counts.",
         why="One loop nest computes one element of each result in turn.",
         advice="Where the results differ only in type or layout, convert or transpose afterwards, in the "
@@ -197,11 +199,11 @@ def shapes_differ(pair: Siblings) -> dict[str, Any] | None:
     return None if a.key == b.key else {"shape": str(a), "other_shape": str(b)}
 
 
-@asks(
+@condition(
     Rule(
         code="MO016",
         title="Both overwrite the same array",
-        asks="Do the two share an operand that each would update in place?",
+        condition="Do the two share an operand that each would update in place?",
         why="Only one of the two can have the buffer; in a common kernel neither could.",
         advice="Apply the updates one after the other, or to copies.",
         mirrors=_MAIN,
@@ -210,9 +212,9 @@ def shapes_differ(pair: Siblings) -> dict[str, Any] | None:
 )
 def both_in_place(pair: Siblings) -> dict[str, Any] | None:
     a, b = pair.fusion, pair.other
-    mine = {a.operands[p.operand_number] for p in in_place_pairs(a, pair.release)}
-    for p in in_place_pairs(b, pair.release) if mine else ():
-        if b.operands[p.operand_number] in mine:
+    own = {a.operands[p.operand_number] for p in in_place_pairs(a, pair.release)}
+    for p in in_place_pairs(b, pair.release) if own else ():
+        if b.operands[p.operand_number] in own:
             return {"buffer": b.operands[p.operand_number].name}
     return None
 

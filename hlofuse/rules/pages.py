@@ -50,7 +50,7 @@ def by_family(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     return {letters: found for letters, found in out.items() if found}
 
 
-def knob_words(knob: Knob) -> str:
+def knob_text(knob: Knob) -> str:
     """One line for a knob."""
     unit = f" {knob.unit}" if knob.unit else ""
     return f"{knob.name} = {knob.default:g}{unit}: {knob.summary}"
@@ -59,13 +59,13 @@ def knob_words(knob: Knob) -> str:
 def sections(rule: Rule) -> list[tuple[str, str]]:
     """The non-empty sections of a page: heading and text."""
     found = [
-        ("What it asks", rule.asks),
+        ("What it asks", rule.condition),
         ("If so", _outcome(rule)),
         ("Why" if rule.package else "Why XLA asks", rule.why),
         ("What you can do", rule.advice),
         ("XLA's words", f"“{rule.message}”" if rule.message else ""),
         ("Without it", _what_if(rule)),
-        ("Knobs", "\n".join(knob_words(k) for k in rule.knobs)),
+        ("Knobs", "\n".join(knob_text(k) for k in rule.knobs)),
         ("In XLA", rule.mirrors),
         ("Comes from", f"{rule.package}; it is not XLA's" if rule.package else ""),
         ("History", rule.history),
@@ -94,7 +94,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
         "family": rule.package or FAMILIES.get(family_of(rule.code), ""),
         "package": rule.package or None,
         "title": rule.title,
-        "asks": rule.asks,
+        "asks": rule.condition,
         "why": rule.why,
         "advice": rule.advice,
         "mirrors": rule.mirrors,
@@ -134,8 +134,8 @@ def index_markdown(rules: Iterable[Rule], link: str = "{code}.md") -> str:
         out.append(f"## {letters}: {family_title(found[0])}\n")
         rows = []
         for r in found:
-            words = r.message.replace("|", "\\|") or "–"
-            answer = [r.runs] if r.runs else [words, "yes" if r.allows else "no"]
+            message = r.message.replace("|", "\\|") or "–"
+            answer = [r.runs] if r.runs else [message, "yes" if r.allows else "no"]
             rows.append(f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {' | '.join(answer)} |")
         columns = ["run by"] if found[0].runs else ["XLA's words", "allows"]
         out.append(f"| code | rule | {' | '.join(columns)} |\n{'|---' * (2 + len(columns))}|\n")

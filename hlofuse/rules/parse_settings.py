@@ -16,13 +16,13 @@ def parse_settings(
     overrides: Iterable[str],
     disabled: Iterable[str],
     *,
-    known: Iterable[str] = (),
+    extra_names: Iterable[str] = (),
     added: Mapping[str, Rule] = MappingProxyType({}),
 ) -> Settings:
     """Known names and codes only; anything else is an error that suggests what was meant.
 
-    `known` are names beside the knobs that `--set` takes: the device's numbers. `added` are rules besides
-    XLA's, by code.
+    `extra_names` are names beside the knobs that `--set` takes: the device's numbers. `added` are rules
+    besides XLA's, by code.
     """
     overrides, disabled = tuple(overrides), tuple(disabled)
     if not overrides and not disabled:
@@ -35,7 +35,7 @@ def parse_settings(
         if not equals:
             raise HlofuseError(f"--set {text}: expected NAME=VALUE")
         if name not in knobs:
-            names = [*knobs, *known]
+            names = [*knobs, *extra_names]
             meant = _meant(name, names) or "; hlofuse what-if --knobs lists them"
             raise HlofuseError(f"there is no knob {name!r}{meant}")
         try:
@@ -59,6 +59,6 @@ def all_knobs() -> dict[str, Knob]:
     return {k.name: k for r in catalogue().values() for k in r.knobs}
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
+def _meant(word: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(names), n=3, cutoff=0.5)
     return f"; did you mean {any_of(close)}?" if close else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hlofuse.rules.catalogue import Knob
-from hlofuse.rules.verdict import OutsideRules
+from hlofuse.rules.verdict import PluginRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Settings:
 
     knobs: Mapping[str, float] = field(default_factory=dict)
     disabled: frozenset[str] = frozenset()
-    outside: OutsideRules | None = None
+    plugins: PluginRules | None = None
     """Rules that are not XLA's."""
     lifted: bool = False
     """Every refusal that could be disabled is passed over; for the pair that a rule from outside allows."""
@@ -26,9 +26,9 @@ class Settings:
 
     def in_pass(self, name: str, target: str) -> Settings:
         """As they hold in one pass (XLA's name) of a target."""
-        if self.outside is None:
+        if self.plugins is None:
             return self
-        return replace(self, outside=self.outside.in_pass(name, target, self.disabled))
+        return replace(self, plugins=self.plugins.in_pass(name, target, self.disabled))
 
 
 AS_XLA = Settings()

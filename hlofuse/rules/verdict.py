@@ -20,7 +20,7 @@ class Verdict:
 
     rule: Rule
     figures: dict[str, Any] = field(default_factory=dict)
-    words: Any = None
+    message: Any = None
     """XLA's words where they differ from case to case; made a text only when asked for."""
 
     @property
@@ -30,10 +30,10 @@ class Verdict:
     @property
     def reason(self) -> str:
         """XLA's words; the rule's title where XLA has none."""
-        return str(self.words) if self.words is not None else self.rule.message or self.rule.title
+        return str(self.message) if self.message is not None else self.rule.message or self.rule.title
 
 
-def asks(rule: Rule) -> Callable[[Callable[[Q], dict[str, Any] | None]], Callable[[Q], Verdict | None]]:
+def condition(rule: Rule) -> Callable[[Callable[[Q], dict[str, Any] | None]], Callable[[Q], Verdict | None]]:
     """Enter a rule into the catalogue and tie it to its predicate.
 
     The predicate returns the figures when the rule settles the question, None to pass it on.
@@ -42,16 +42,16 @@ def asks(rule: Rule) -> Callable[[Callable[[Q], dict[str, Any] | None]], Callabl
 
     def tie(predicate: Callable[[Q], dict[str, Any] | None]) -> Callable[[Q], Verdict | None]:
         @wraps(predicate)
-        def ask(question: Q) -> Verdict | None:
-            figures = predicate(question)
+        def evaluate(candidate: Q) -> Verdict | None:
+            figures = predicate(candidate)
             return None if figures is None else Verdict(rule, figures)
 
-        return ask
+        return evaluate
 
     return tie
 
 
-class OutsideRules(Protocol):
+class PluginRules(Protocol):
     """What a replay asks of rules from outside."""
 
     @property
@@ -64,14 +64,14 @@ class OutsideRules(Protocol):
         """Their catalogue entries, by code."""
         ...
 
-    def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> OutsideRules:
+    def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> PluginRules:
         """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
         ...
 
-    def ask(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+    def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The first answer to whether the two may be one kernel; None if none has one."""
         ...
 
-    def keep_apart(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
+    def kernel_refusal(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """Why the two stay apart although every rule would let them: one is a kernel from outside."""
         ...

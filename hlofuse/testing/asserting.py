@@ -9,11 +9,11 @@ from typing import Any
 
 from hlofuse.reports.check import Check, Measured, Profile, check_modules
 from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
-from hlofuse.testing.subjects import measured
+from hlofuse.testing.inputs import measured
 
 
 def assert_fusion(
-    subject: Any,
+    program: Any,
     *,
     at_most: int | None = None,
     together: Sequence[str] = (),
@@ -38,7 +38,7 @@ def assert_fusion(
     )
     if budget.is_empty and not together:
         raise TypeError("nothing to assert: give at_most, together, max_bytes or max_time")
-    found = measured(subject, target, device, Path())
+    found = measured(program, target, device, Path())
     check = check_modules([found], budgets=[] if budget.is_empty else [budget])
     if check.failed:
         raise AssertionError(report(check))
@@ -65,8 +65,8 @@ def assert_kernels(
 
     __tracebackhide__ = True
     with TemporaryDirectory(prefix="hlofuse-") as folder:
-        subject = capture(function, *arguments, target=target, device=device, out=Path(folder, "capture"))
-        return assert_fusion(subject, at_most=at_most, target=target, device=device)
+        program = capture(function, *arguments, target=target, device=device, out=Path(folder, "capture"))
+        return assert_fusion(program, at_most=at_most, target=target, device=device)
 
 
 def report(check: Check) -> str:
@@ -88,6 +88,6 @@ def _assert_together(found: Measured, wanted: frozenset[str]) -> None:
     lines = [f"{found.profile.name}: no kernel holds {', '.join(sorted(wanted))} together; nearest are"]
     lines += [f"  {line}" for line in listed(k for k in near if wanted & k.operations)]
     names = {k.name for k in near if wanted & k.operations}
-    reasons = [h for h in found.held() if h.kernels <= names]
+    reasons = [h for h in found.refused_edges() if h.kernels <= names]
     lines += [f"  {h.rule} keeps {pair(h)} apart: {h.title}" for h in reasons[:5]]
     raise AssertionError("\n".join(lines))

@@ -19,7 +19,7 @@ class FusionSnapshot(Protocol):
 
     def __call__(
         self,
-        subject: Any,
+        program: Any,
         *,
         name: str | None = None,
         target: str | None = None,
@@ -51,7 +51,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
     update = bool(request.config.getoption("--fusion-update"))
 
     def compare(
-        subject: Any,
+        program: Any,
         *,
         name: str | None = None,
         target: str | None = None,
@@ -63,9 +63,9 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
 
         from hlofuse.reports.check import check_modules, read_baseline
         from hlofuse.testing.asserting import report
-        from hlofuse.testing.subjects import measured
+        from hlofuse.testing.inputs import measured
 
-        found = measured(subject, target, device, Path(request.config.rootpath))
+        found = measured(program, target, device, Path(request.config.rootpath))
         found = replace(found, profile=replace(found.profile, name=name or found.profile.name))
         if update:
             _write(file, found.profile)

@@ -78,13 +78,13 @@ def _steps(text: str) -> Iterator[RecordedStep]:
         names: dict[str, str] = {}
         numbers: dict[str, float] = {}
         consumers: list[str] = []
-        for name, words, number in _FIELD.findall(body):
+        for name, quoted, number in _FIELD.findall(body):
             if number:
                 numbers[name] = float(number)
             elif name == "consumer_names":
-                consumers.append(_unescaped(words))
+                consumers.append(_unescaped(quoted))
             else:
-                names[name] = _unescaped(words)
+                names[name] = _unescaped(quoted)
         producer = names.get("producer_name", "")
         if kind == "update_priority":
             fused, unfused = numbers.get("us_fused", 0.0), numbers.get("us_unfused", 0.0)

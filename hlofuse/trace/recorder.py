@@ -58,7 +58,7 @@ class Recorder:
                 (
                     "fuse",
                     self._pass,
-                    _home(fusion),
+                    _computation_name(fusion),
                     self._step,
                     producer,
                     consumer,
@@ -94,7 +94,7 @@ class Recorder:
                 (
                     "ineligible",
                     self._pass,
-                    _home(producer),
+                    _computation_name(producer),
                     self._step,
                     producer.name,
                     consumer.name if consumer is not None else None,
@@ -181,7 +181,7 @@ class Recorder:
 
     def skipped(self, instruction: Instruction, reason: str) -> None:
         """The pass leaves `instruction` as it is, though XLA rewrites it: `reason` says what is missing."""
-        self.left_alone[Skipped(self._pass, _home(instruction), instruction.name, reason)] = None
+        self.left_alone[Skipped(self._pass, _computation_name(instruction), instruction.name, reason)] = None
 
 
 class OnlySkipped(Recorder):
@@ -196,5 +196,5 @@ class OnlySkipped(Recorder):
     def rewrite(self, *args: Any, **kwargs: Any) -> None: ...
 
 
-def _home(instruction: Instruction) -> str:
+def _computation_name(instruction: Instruction) -> str:
     return instruction.computation.name if instruction.computation is not None else ""

@@ -21,11 +21,11 @@ XLA = json.loads((Path(__file__).parent / "xla_costs.json").read_text())
 
 @pytest.mark.parametrize("name", MODULES)
 def test_counts_as_xla(name: str) -> None:
-    ours, xla = CostAnalysis().computation(parse_module(MODULES[name]).entry), XLA[name]
+    actual, xla = CostAnalysis().computation(parse_module(MODULES[name]).entry), XLA[name]
     # XLA adds -1 for a custom call, of which it knows nothing.
-    assert ours.flops - ours.unknown == xla["flops"]
-    assert ours.transcendentals == xla["transcendentals"]
-    assert ours.bytes_accessed - ours.unknown == xla["bytes accessed"]
+    assert actual.flops - actual.unknown == xla["flops"]
+    assert actual.transcendentals == xla["transcendentals"]
+    assert actual.bytes_accessed - actual.unknown == xla["bytes accessed"]
 
 
 def brute_force(inputs: int, kernel: int, outputs: int, w: WindowDimension) -> int:

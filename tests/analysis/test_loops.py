@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hlofuse.analysis.loops import Loop, outermost_loops, turns
+from hlofuse.analysis.loops import Loop, iterations, outermost_loops
 from hlofuse.ir import parse_module
 
 NESTED = """HloModule nested
@@ -47,7 +47,7 @@ NESTED = re.sub(r"TRIPS\{(\d)\}", r'backend_config={"known_trip_count":{"n":"\1"
 
 
 def test_loops_in_loops_multiply_and_calls_add_up() -> None:
-    often = {c.name: n for c, n in turns(parse_module(NESTED)).items()}
+    often = {c.name: n for c, n in iterations(parse_module(NESTED)).items()}
     # Called twice, and by a loop that says nothing, which counts once.
     assert often == {
         "main": 1,

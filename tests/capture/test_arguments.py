@@ -34,7 +34,7 @@ def test_what_is_read(text: str, expected: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "attributes"),
     [
         ("f31[2]", "no element type f31; did you mean"),
         ("f32[2", "cannot be read"),
@@ -48,6 +48,6 @@ def test_what_is_read(text: str, expected: list[dict[str, Any]]) -> None:
         ("\0", "cannot be read"),
     ],
 )
-def test_what_is_not(text: str, said: str) -> None:
-    with pytest.raises(HlofuseError, match=said):
+def test_what_is_not(text: str, attributes: str) -> None:
+    with pytest.raises(HlofuseError, match=attributes):
         parse_arguments(text)

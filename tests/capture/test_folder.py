@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hlofuse.inputs.beside import device_in_dump
+from hlofuse.inputs.companions import device_in_dump
 
 from ..running import Run
 
@@ -48,9 +48,9 @@ def capture(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> An
     (tmp_path / "program.py").write_text("def f(x): return x\n")
     monkeypatch.chdir(tmp_path)
 
-    def run(fake: dict[str, Any], *words: object) -> Any:
+    def run(fake: dict[str, Any], *text: object) -> Any:
         return hlofuse(
-            "capture", "program.py:f", "--python", FAKE, "-o", "out", *words, FAKE_CAPTURE=json.dumps(fake)
+            "capture", "program.py:f", "--python", FAKE, "-o", "out", *text, FAKE_CAPTURE=json.dumps(fake)
         )
 
     return run
@@ -137,14 +137,14 @@ def test_an_abort_costs_one_program(capture: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "attributes"),
     [("0.12.0", "captures well"), ("0.4.35", "not among the tested"), ("0.13.1", "not among the tested")],
 )
-def test_other_releases(capture: Any, tmp_path: Path, version: str, said: str) -> None:
+def test_other_releases(capture: Any, tmp_path: Path, version: str, attributes: str) -> None:
     result = capture({"jax": version, "programs": {"f": CPU}})
     assert result.status == 0
     assert f"warning: JAX {version}" in result.err
-    assert said in result.err
+    assert attributes in result.err
     assert json.loads((tmp_path / "out/manifest.json").read_text())["warnings"]
 
 
@@ -184,7 +184,7 @@ def test_nothing_is_overwritten_but_a_capture(capture: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("text", "attributes"),
     [
         (["nowhere.py:f"], "nowhere.py does not exist"),
         (["program.py"], "Say program.py:NAME"),
@@ -198,10 +198,10 @@ def test_nothing_is_overwritten_but_a_capture(capture: Any, tmp_path: Path) -> N
         (["nonsense.mlir"], "neither a file with a module nor script.py:function"),
     ],
 )
-def test_wrong_calls(capture: Any, hlofuse: Run, words: list[str], said: str) -> None:
-    result = hlofuse("capture", *words)
+def test_wrong_calls(capture: Any, hlofuse: Run, text: list[str], attributes: str) -> None:
+    result = hlofuse("capture", *text)
     assert result.status == 2
-    assert said in result.err
+    assert attributes in result.err
     assert "Traceback" not in result.err
 
 

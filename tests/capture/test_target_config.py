@@ -9,7 +9,7 @@ import pytest
 
 from hlofuse.capture.target_config import target_config_of, target_config_text
 from hlofuse.cost.gpu.device import device_from_text_proto, device_names, load_device
-from hlofuse.inputs.beside import device_in_dump
+from hlofuse.inputs.companions import device_in_dump
 from hlofuse.ir.errors import HlofuseError
 
 CUDA = [name for name in device_names() if load_device(name).platform == "CUDA"]

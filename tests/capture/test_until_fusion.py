@@ -95,8 +95,8 @@ def capture(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> An
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
 
-    def run(program: str, *words: object) -> Any:
-        return hlofuse("capture", program, "--until-fusion", "-o", "out", "--python", sys.executable, *words)
+    def run(program: str, *phrase: object) -> Any:
+        return hlofuse("capture", program, "--until-fusion", "-o", "out", "--python", sys.executable, *phrase)
 
     return run
 
@@ -147,17 +147,17 @@ def test_an_xla_without_these_pipelines(capture: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("text", "attributes"),
     [
         (["--until-fusion", "--target", "tpu"], "where tpu's passes after fusion begin is not known"),
         (["-j", "2"], "--jobs goes with --until-fusion"),
         (["--until-fusion", "--", "python", "train.py"], "a command that runs needs all that is compiled"),
     ],
 )
-def test_wrong_calls(hlofuse: Run, capture: Any, words: list[str], said: str) -> None:
-    result = hlofuse("capture", *words, *([] if "--" in words else ["program.py:f"]))
+def test_wrong_calls(hlofuse: Run, capture: Any, text: list[str], attributes: str) -> None:
+    result = hlofuse("capture", *text, *([] if "--" in text else ["program.py:f"]))
     assert result.status == 2
-    assert said in " ".join(result.err.replace("│", "").split())
+    assert attributes in " ".join(result.err.replace("│", "").split())
 
 
 def test_a_capture_keeps_the_times_of_the_passes(hlofuse: Run, capture: Any, tmp_path: Path) -> None:

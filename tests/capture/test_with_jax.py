@@ -36,8 +36,8 @@ def test_our_replay_is_what_was_captured(hlofuse: Run, program: Path) -> None:
     )
     assert (result.status, result.err) == (0, "")
     assert "1 of 1 module exact on target cpu" in result.out
-    again = hlofuse("capture", "program.py:f", "--args-from", "shapes", "-o", "again")
-    assert again.status == 0
+    repeated_call = hlofuse("capture", "program.py:f", "--args-from", "shapes", "-o", "again")
+    assert repeated_call.status == 0
     assert (program / "again/f/before.hlo").read_text() == (program / "out/f/before.hlo").read_text()
     lowered = hlofuse("capture", "out/f/before_optimizations.hlo", "-o", "lowered", "--verify")
     assert lowered.status == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.reports.check import Profile
-from hlofuse.reports.check.model import BaselineKernel, Figures, Held, Where
+from hlofuse.reports.check.model import BaselineKernel, Figures, RefusedEdge, Where
 
 
 def kernel(line: str) -> BaselineKernel:
@@ -21,5 +21,5 @@ def profile(
     return Profile(name, target, device, "jaxlib 0.11.1", Figures(len(kernels), moved, us), kernels)
 
 
-def nothing_held() -> list[Held]:
+def nothing_refused() -> list[RefusedEdge]:
     return []

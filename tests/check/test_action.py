@@ -47,9 +47,12 @@ def act(tmp_path: Path, where: Path, **inputs: str) -> Outcome:
         check=False,
     )
     lines = outputs.read_text().splitlines() if outputs.exists() else []
-    said = dict(line.split("=", 1) for line in lines)
+    attributes = dict(line.split("=", 1) for line in lines)
     return Outcome(
-        done.returncode, done.stdout + done.stderr, summary.read_text() if summary.exists() else "", said
+        done.returncode,
+        done.stdout + done.stderr,
+        summary.read_text() if summary.exists() else "",
+        attributes,
     )
 
 

@@ -16,8 +16,8 @@ EXAMPLE = ROOT / "examples" / "ci"
 CHANGED = EXAMPLE / "pull-request"
 
 
-def check(hlofuse: Run, *words: object) -> Result:
-    return hlofuse("check", *words)
+def check(hlofuse: Run, *text: object) -> Result:
+    return hlofuse("check", *text)
 
 
 def report(result: Result) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def test_the_example_passes(hlofuse: Run) -> None:
 
 
 def test_the_example_s_change_fails_at_the_line_that_was_changed(hlofuse: Run) -> None:
-    words = CHANGED / "dumps", "--baseline", EXAMPLE / "fusion.toml", "--root", CHANGED
-    result = check(hlofuse, *words, "--format", "github")
+    text = CHANGED / "dumps", "--baseline", EXAMPLE / "fusion.toml", "--root", CHANGED
+    result = check(hlofuse, *text, "--format", "github")
     assert result.status == 1
     changed = next(
         n
@@ -55,8 +55,8 @@ def test_the_example_s_change_fails_at_the_line_that_was_changed(hlofuse: Run) -
 
 
 def test_exit_zero_reports_and_lets_pass(hlofuse: Run) -> None:
-    words = CHANGED / "dumps", "--baseline", EXAMPLE / "fusion.toml", "--exit-zero"
-    result = check(hlofuse, *words)
+    text = CHANGED / "dumps", "--baseline", EXAMPLE / "fusion.toml", "--exit-zero"
+    result = check(hlofuse, *text)
     assert result.status == 0
     assert result.out.startswith("2 of 2 modules broke\n")
 
@@ -94,9 +94,9 @@ def test_budgets_name_the_rules(hlofuse: Run, samples: Path) -> None:
 
 
 def test_time_is_bounded_on_gpu(hlofuse: Run, samples: Path) -> None:
-    words = samples / "gpu" / "softmax", "--device", "h100_sxm", "--max-time"
-    assert check(hlofuse, *words, "1ms").status == 0
-    result = check(hlofuse, *words, "3us")
+    text = samples / "gpu" / "softmax", "--device", "h100_sxm", "--max-time"
+    assert check(hlofuse, *text, "1ms").status == 0
+    result = check(hlofuse, *text, "3us")
     assert result.status == 1
     assert "estimated 3.59 µs, 3.00 µs allowed" in result.out
 
@@ -107,9 +107,9 @@ def test_a_corpus_is_paired_by_folder(hlofuse: Run, samples: Path) -> None:
 
 
 def test_one_module_of_a_corpus(hlofuse: Run, samples: Path) -> None:
-    words = samples / "cpu", "--max-kernels", "4"
-    assert check(hlofuse, *words, "--module", "softmax").status == 0
-    result = check(hlofuse, *words, "--module", "softmaks")
+    text = samples / "cpu", "--max-kernels", "4"
+    assert check(hlofuse, *text, "--module", "softmax").status == 0
+    result = check(hlofuse, *text, "--module", "softmaks")
     assert result.status == 2
     assert "softmax" in result.err
 
@@ -141,8 +141,8 @@ def test_modules_of_one_name_are_told_apart(hlofuse: Run, samples: Path, tmp_pat
 
 def test_further_reports_come_from_one_run(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
     files = {form: tmp_path / form for form in ("json", "markdown", "sarif", "junit", "github", "text")}
-    words = [w for form, file in files.items() for w in ("--report", f"{form}={file}")]
-    result = check(hlofuse, samples / "cpu" / "softmax", "--max-kernels", "3", *words)
+    text = [w for form, file in files.items() for w in ("--report", f"{form}={file}")]
+    result = check(hlofuse, samples / "cpu" / "softmax", "--max-kernels", "3", *text)
     assert result.status == 1
     for form, file in files.items():
         alone = check(hlofuse, samples / "cpu" / "softmax", "--max-kernels", "3", "--format", form)
@@ -166,7 +166,7 @@ def test_what_if_runs_say_so(hlofuse: Run, samples: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("text", "message"),
     [
         ([], "nothing to check against"),
         (["--update", "--max-kernels", "3"], "--baseline says which"),
@@ -178,27 +178,27 @@ def test_what_if_runs_say_so(hlofuse: Run, samples: Path) -> None:
         (["--max-kernels", "-1"], "max-kernels"),
     ],
 )
-def test_wrong_calls_are_said(hlofuse: Run, samples: Path, words: list[str], message: str) -> None:
-    result = check(hlofuse, samples / "cpu" / "softmax", *words)
+def test_wrong_calls_are_said(hlofuse: Run, samples: Path, text: list[str], message: str) -> None:
+    result = check(hlofuse, samples / "cpu" / "softmax", *text)
     assert (result.status, result.out) == (2, "")
     assert message in result.err
 
 
 def test_nothing_is_written_where_an_input_is_wrong(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
-    words = (
+    text = (
         samples / "cpu" / "softmax",
         tmp_path / "missing.hlo",
         "--baseline",
         tmp_path / "b.toml",
         "--update",
     )
-    assert check(hlofuse, *words).status == 2
+    assert check(hlofuse, *text).status == 2
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pair_of_fusions_has_a_place_as_well(hlofuse: Run, samples: Path) -> None:
-    words = samples / "gpu" / "gpt2_block", "--device", "h100_sxm", "--max-kernels", "3", "--format", "json"
-    (module,) = report(check(hlofuse, *words))["modules"]
+    text = samples / "gpu" / "gpt2_block", "--device", "h100_sxm", "--max-kernels", "3", "--format", "json"
+    (module,) = report(check(hlofuse, *text))["modules"]
     pairs = module["findings"][0]["held"]
     assert len(pairs) == 5
     assert all(p["where"]["file"] == "programs.py" and p["where"]["line"] for p in pairs)
@@ -234,25 +234,25 @@ ENTRY main {
 def test_the_layer_is_told_with_the_place_and_kept_in_no_baseline(hlofuse: Run, tmp_path: Path) -> None:
     module, baseline = tmp_path / "m.hlo", tmp_path / "fusion.toml"
     module.write_text(LAYERED)
-    asked = ("check", module, "--target", "cpu", "--max-kernels", 1)
-    assert "LM/layer_0: m.py:7" in hlofuse(*asked).out
-    assert "LM/layer_0: m.py:7" in hlofuse(*asked, "--format", "markdown").out
-    report = json.loads(hlofuse(*asked, "--format", "json").out)
+    requested = ("check", module, "--target", "cpu", "--max-kernels", 1)
+    assert "LM/layer_0: m.py:7" in hlofuse(*requested).out
+    assert "LM/layer_0: m.py:7" in hlofuse(*requested, "--format", "markdown").out
+    report = json.loads(hlofuse(*requested, "--format", "json").out)
     kernels = report["modules"][0]["kernels"]
     assert {k["where"]["layer"] for k in kernels} == {"LM/layer_0", "LM/layer_1"}
     hlofuse("check", module, "--target", "cpu", "--baseline", baseline, "--update")
     assert "layer" not in baseline.read_text()
     module.write_text(LAYERED.replace("layer_", "block_"))
-    again = hlofuse("check", module, "--target", "cpu", "--baseline", baseline, "--strict")
-    assert again.status == 0, again.out
+    repeated_call = hlofuse("check", module, "--target", "cpu", "--baseline", baseline, "--strict")
+    assert repeated_call.status == 0, repeated_call.out
 
 
 @pytest.mark.parametrize(("columns", "after"), [(64, "between"), (80, "programs.py")])
 def test_lines_end_at_the_terminal_s_width(hlofuse: Run, samples: Path, columns: int, after: str) -> None:
-    words = samples / "cpu" / "gpt2_block", "--max-kernels", "3"
-    wide, out = (hlofuse("check", *words, columns=n).out for n in (300, columns))
+    text = samples / "cpu" / "gpt2_block", "--max-kernels", "3"
+    wide, out = (hlofuse("check", *text, columns=n).out for n in (300, columns))
     lines = out.splitlines()
     assert len(max(wide.splitlines(), key=len)) > columns >= len(max(lines, key=len))
     assert out.split() == wide.split()
-    held = next(n for n, line in enumerate(lines) if "CPU005" in line)
-    assert lines[held + 1].startswith(" " * lines[held].index("ynn_fusion.1") + after)
+    refused = next(n for n, line in enumerate(lines) if "CPU005" in line)
+    assert lines[refused + 1].startswith(" " * lines[refused].index("ynn_fusion.1") + after)

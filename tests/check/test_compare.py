@@ -7,9 +7,9 @@ import pytest
 from hlofuse.ir import HlofuseError
 from hlofuse.reports.check import Code, Finding, Level, Profile
 from hlofuse.reports.check.compare import compare
-from hlofuse.reports.check.model import Held
+from hlofuse.reports.check.model import RefusedEdge
 
-from .profiles import nothing_held, profile
+from .profiles import nothing_refused, profile
 
 BASE = profile("m.py:3 f | kLoop: add, tanh", "m.py:9 g | kInput: reduce", us=10.0, device="h100_sxm")
 
@@ -17,7 +17,7 @@ BASE = profile("m.py:3 f | kLoop: add, tanh", "m.py:9 g | kInput: reduce", us=10
 def found(
     now: Profile, base: Profile = BASE, *, strict: bool = False, tolerance: float = 0.0
 ) -> list[Finding]:
-    return compare(now, base, nothing_held, strict=strict, tolerance=tolerance)
+    return compare(now, base, nothing_refused, strict=strict, tolerance=tolerance)
 
 
 def codes(findings: list[Finding]) -> list[tuple[str, str]]:
@@ -90,7 +90,7 @@ def test_figures_of_another_device_are_refused() -> None:
 
 
 def test_reasons_are_asked_for_only_where_something_changed() -> None:
-    def never() -> list[Held]:
+    def never() -> list[RefusedEdge]:
         raise AssertionError("asked for nothing")
 
     assert compare(BASE, BASE, never) == []

@@ -17,7 +17,7 @@ from hlofuse.reports.check.json import check_json
 from hlofuse.reports.check.junit import check_junit
 from hlofuse.reports.check.limits import Budget
 from hlofuse.reports.check.markdown import check_markdown
-from hlofuse.reports.check.model import Held, ModuleCheck, Where
+from hlofuse.reports.check.model import ModuleCheck, RefusedEdge, Where
 from hlofuse.reports.check.sarif import check_sarif
 from hlofuse.reports.check.text import print_check
 
@@ -39,9 +39,9 @@ def written(check: Check, form: str, root: Path = Path()) -> str:
     }[form]()
 
 
-def held(word: str = "") -> Held:
+def refused_edge(word: str = "") -> RefusedEdge:
     place = Where(f"m.py{word}", 4, f"f{word}")
-    return Held(
+    return RefusedEdge(
         "PF001",
         f"A title{word}",
         f"Advice{word}",
@@ -70,7 +70,7 @@ def broken(word: str = "") -> Check:
             where,
             base.kernels,
             now.kernels,
-            (held(word),),
+            (refused_edge(word),),
         ),
         Finding(Code.CHANGED, Level.WARNING, name, "1 kernel with other operations inside"),
         Finding(Code.NEW, Level.NOTE, name, "1 kernel more", now=(kernel(f"n.py | copy{word}"),)),
@@ -202,11 +202,11 @@ def assert_sarif(log: dict[str, Any]) -> None:
 
 
 def test_a_budget_names_the_pairs_with_most_at_stake() -> None:
-    pairs = [held(str(n)) for n in range(9)]
+    pairs = [refused_edge(str(n)) for n in range(9)]
     check = check_modules(
         [Measured(profile("m.py:1 f | copy"), "m.hlo", lambda: pairs)], budgets=[Budget("m*", kernels=0)]
     )
     (finding,) = check.findings
     assert (finding.code, finding.message) == (Code.MAX_KERNELS, "1 kernel, 0 allowed")
-    assert finding.held == tuple(pairs[:5])
+    assert finding.refused_edges == tuple(pairs[:5])
     assert finding.where == pairs[0].where

@@ -10,7 +10,7 @@ from hlofuse.reports.check.measure import portable
 
 
 @pytest.mark.parametrize(
-    ("file", "told"),
+    ("file", "reported"),
     [
         ("/home/ada/project/src/model.py", "src/model.py"),
         ("/builds/1/src/model.py", "src/model.py"),
@@ -25,7 +25,7 @@ from hlofuse.reports.check.measure import portable
         ("a\0b", "a\0b"),
     ],
 )
-def test_the_end_of_the_path_that_the_project_has(file: str, told: str, tmp_path: Path) -> None:
+def test_the_end_of_the_path_that_the_project_has(file: str, reported: str, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "model.py").touch()
-    assert portable(file, tmp_path) == told
+    assert portable(file, tmp_path) == reported

@@ -43,9 +43,9 @@ def test_terminal(width: int) -> None:
     run = replay(evil_module())
     out = io.StringIO()
     console = Console(file=out, width=width, markup=False, highlight=False, emoji=False)
-    print_explanation(explain(run), console, input_words=(EVIL,))
+    print_explanation(explain(run), console, input_arguments=(EVIL,))
     print_why(why(run, f"e{EVIL}"), console)
-    print_why(why(run, f"e{EVIL}", f"b{EVIL}"), console, input_words=(EVIL,))
+    print_why(why(run, f"e{EVIL}", f"b{EVIL}"), console, input_arguments=(EVIL,))
     print_statistics([statistics(run.before), statistics(run.after)], console)
     assert_safe(out.getvalue())
     assert "\\x1b" in out.getvalue()
@@ -54,7 +54,7 @@ def test_terminal(width: int) -> None:
 def test_markdown() -> None:
     run = replay(evil_module())
     for text in (
-        explanation_markdown(explain(run), input_words=(EVIL,)),
+        explanation_markdown(explain(run), input_arguments=(EVIL,)),
         why_markdown(why(run, f"e{EVIL}")),
         why_markdown(why(run, f"e{EVIL}", f"b{EVIL}")),
         statistics_markdown([statistics(run.before), statistics(run.after)]),
@@ -62,8 +62,8 @@ def test_markdown() -> None:
         assert_safe(text)
         for line in text.split("\n"):
             # Outside code spans no tag, link or table bar is left.
-            outside = "".join(part for n, part in enumerate(line.split("``")) if n % 2 == 0)
-            assert "<script>" not in outside.replace("\\<", "")
+            outer = "".join(part for n, part in enumerate(line.split("``")) if n % 2 == 0)
+            assert "<script>" not in outer.replace("\\<", "")
 
 
 def test_errors_are_safe(hlofuse: Run, tmp_path: Path) -> None:

@@ -43,10 +43,10 @@ def test_modules_after_each_pass(hlofuse: Run, samples: Path, tmp_path: Path) ->
     folder = tmp_path / "passes"
     result = hlofuse("replay", sample(samples), "-o", tmp_path / "out.hlo", "--keep-passes", folder)
     assert result.status == 0
-    kept = sorted(folder.iterdir())
-    assert kept
-    assert kept[-1].read_text() == (tmp_path / "out.hlo").read_text()
-    assert kept[0].name == "01-fusion.hlo"
+    remaining = sorted(folder.iterdir())
+    assert remaining
+    assert remaining[-1].read_text() == (tmp_path / "out.hlo").read_text()
+    assert remaining[0].name == "01-fusion.hlo"
 
 
 def test_standard_input_and_output(hlofuse: Run, samples: Path) -> None:
@@ -57,7 +57,7 @@ def test_standard_input_and_output(hlofuse: Run, samples: Path) -> None:
 
 def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.hlo"
-    for arguments, words in (
+    for arguments, text in (
         (["--target", "tpu"], "there is no target 'tpu'"),
         (["--option", "mof"], "no option 'mof'; known: multi-output"),
         (["--set", "code-duplication-limit=x"], "'x' is not a number"),
@@ -70,7 +70,7 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
     ):
         result = hlofuse("replay", sample(samples), "-o", out, *arguments)
         assert result.status == 2
-        assert words in result.err
+        assert text in result.err
         assert "Traceback" not in result.err
         assert not out.exists()
 

@@ -21,7 +21,7 @@ COMMANDS = (["explain"], ["why", "divide"], ["stats"])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "heavy", "said"),
+    ("arguments", "heavy", "attributes"),
     [
         (["--help"], ("rich", "lark", "numpy", "graphviz", "hlofuse.ir"), "explain"),
         (
@@ -31,14 +31,14 @@ COMMANDS = (["explain"], ["why", "divide"], ["stats"])
         ),
     ],
 )
-def test_nothing_heavy_is_imported(arguments: list[str], heavy: tuple[str, ...], said: str) -> None:
+def test_nothing_heavy_is_imported(arguments: list[str], heavy: tuple[str, ...], attributes: str) -> None:
     code = (
         f"import sys\nfrom hlofuse.cli.main import main\nsys.argv = ['hlofuse', *{arguments}]\n"
         f"try:\n    main()\nexcept SystemExit: pass\nprint([m for m in {heavy} if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.rstrip().endswith("[]")
-    assert said in out
+    assert attributes in out
 
 
 @pytest.mark.parametrize("command", ["explain", "why", "verify", "stats"])
@@ -70,8 +70,8 @@ def test_color_changes_nothing_but_colors(hlofuse: Run, samples: Path, command: 
     args = [command[0], samples / "cpu" / "softmax" / "before.hlo", *command[1:]]
     plain = hlofuse(*args).out
     colored = hlofuse(*args, "--color", "always").out
-    words = re.sub(r"\x1b\[[\d;]*m", "", colored)
-    assert [line.rstrip() for line in words.split("\n")] == plain.split("\n")
+    text = re.sub(r"\x1b\[[\d;]*m", "", colored)
+    assert [line.rstrip() for line in text.split("\n")] == plain.split("\n")
 
 
 def test_no_color_on_a_terminal_that_does_not_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,10 +205,10 @@ def test_bad_input_is_a_clear_error(hlofuse: Run, tmp_path: Path, name: str, com
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_missing_files_and_folders(hlofuse: Run, tmp_path: Path, command: list[str]) -> None:
-    for path, words in ((tmp_path / "no.hlo", "does not exist"), (tmp_path, "holds no module dumps")):
+    for path, text in ((tmp_path / "no.hlo", "does not exist"), (tmp_path, "holds no module dumps")):
         result = hlofuse(command[0], path, *command[1:])
         assert result.status == 2
-        assert words in result.err
+        assert text in result.err
 
 
 def test_an_internal_error_is_one_message(
@@ -239,12 +239,12 @@ def test_an_internal_error_is_one_message(
     ],
 )
 def test_a_number_stays_with_its_unit(text: str, width: int, lines: list[str]) -> None:
-    from hlofuse.cli.common.unbroken import HELD, UnbrokenConsole
+    from hlofuse.cli.common.unbroken import NO_BREAK, UnbrokenConsole
 
     console = UnbrokenConsole(width=width, highlight=False, force_terminal=False, _environ={})
     with console.capture() as printed:
         console.print(text)
-    assert [line.rstrip() for line in printed.get().replace(HELD, " ").splitlines()] == lines
+    assert [line.rstrip() for line in printed.get().replace(NO_BREAK, " ").splitlines()] == lines
 
 
 def test_what_others_call_an_option_of_its_own_gets_the_option(hlofuse: Run) -> None:
@@ -262,6 +262,6 @@ def test_a_missing_device_is_asked_for_with_an_example(hlofuse: Run, deviceless:
 
 
 def test_of_a_knob_like_no_other_the_list_is_named(hlofuse: Run, samples: Path) -> None:
-    asked = ("explain", samples / "cpu/softmax", "--set")
-    assert "did you mean" in hlofuse(*asked, "code-duplicaton-limit=3").err
-    assert hlofuse(*asked, "zzz=3").err == "there is no knob 'zzz'; hlofuse what-if --knobs lists them\n"
+    requested = ("explain", samples / "cpu/softmax", "--set")
+    assert "did you mean" in hlofuse(*requested, "code-duplicaton-limit=3").err
+    assert hlofuse(*requested, "zzz=3").err == "there is no knob 'zzz'; hlofuse what-if --knobs lists them\n"

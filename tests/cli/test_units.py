@@ -71,5 +71,5 @@ def test_suggestions() -> None:
 
 
 def test_commands_to_go_on_with_are_quoted() -> None:
-    words = command_line("why", "my dump.hlo", None, "a;b", "\x1b[0m")
-    assert words == "hlofuse why 'my dump.hlo' 'a;b' '\\x1b[0m'"
+    text = command_line("why", "my dump.hlo", None, "a;b", "\x1b[0m")
+    assert text == "hlofuse why 'my dump.hlo' 'a;b' '\\x1b[0m'"

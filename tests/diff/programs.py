@@ -109,24 +109,24 @@ def text(
     outputs = [i for i in range(len(program)) if not users(program, i)]
 
     for n in sorted(set(inside.values())):
-        mine = [i for i, m in inside.items() if m == n]
+        own = [i for i, m in inside.items() if m == n]
         if copies:
-            extra = {o for i in mine for o in program[i].operands if program[o].opcode == "constant"}
-            mine = sorted({*mine, *extra})
+            extra = {o for i in own for o in program[i].operands if program[o].opcode == "constant"}
+            own = sorted({*own, *extra})
         results = [
             i
-            for i in mine
+            for i in own
             if inside.get(i) == n
             and (
                 i in outputs
-                or any(inside.get(u) != n and not (copies and u in mine) for u in users(program, i))
+                or any(inside.get(u) != n and not (copies and u in own) for u in users(program, i))
             )
         ]
-        arguments = sorted({o for i in mine for o in program[i].operands} - set(mine))
+        arguments = sorted({o for i in own for o in program[i].operands} - set(own))
         r.shuffle(arguments)
         local = {o: f"param_{p}.{numbers.pop()}" for p, o in enumerate(arguments)}
         body = [f"  {local[o]} = {program[o].shape} parameter({p})" for p, o in enumerate(arguments)]
-        for i in mine:
+        for i in own:
             local[i] = f"{program[i].opcode}.{numbers.pop()}.clone"
             root = "ROOT " if results == [i] else ""
             body.append("  " + root + line(program[i], local[i], [local[o] for o in program[i].operands]))
@@ -139,7 +139,7 @@ def text(
         fusion = f"fusion.{numbers.pop()}"
         for position, i in enumerate(results):
             place[i] = fusion if len(results) == 1 else f"{fusion}#{position}"
-        lines[max(mine)] = (
+        lines[max(own)] = (
             set(arguments),
             f"{fusion} = {shape} fusion(@{',@'.join(map(str, arguments))}), kind=kLoop, calls={computation}"
             if arguments
@@ -153,9 +153,9 @@ def text(
     # Any order in which operands come first.
     at = {i: i for i in range(len(program)) if i not in inside}
     for n in set(inside.values()):
-        mine = [i for i, m in inside.items() if m == n]
-        for i in mine:
-            at[i] = max(mine)
+        own = [i for i, m in inside.items() if m == n]
+        for i in own:
+            at[i] = max(own)
     waiting, done, body = dict(lines), set(), []
     while waiting:
         ready = sorted(k for k, (needs, _) in waiting.items() if all(at[o] in done for o in needs))

@@ -85,7 +85,7 @@ def test_a_corpus_is_taken_as_the_passes_leave_it(hlofuse: Run, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("text", "message"),
     [
         (("old", "new", "--format", "svg"), "--module NAME picks one"),
         (("old", "empty"), "holds no module"),
@@ -95,9 +95,9 @@ def test_a_corpus_is_taken_as_the_passes_leave_it(hlofuse: Run, tmp_path: Path) 
         (("old", "new", "--device", "v1000"), "v1000"),
     ],
 )
-def test_trouble(hlofuse: Run, dumps: Path, words: tuple[str, ...], message: str) -> None:
+def test_trouble(hlofuse: Run, dumps: Path, text: tuple[str, ...], message: str) -> None:
     Path("empty").mkdir()
-    result = hlofuse("diff", *words)
+    result = hlofuse("diff", *text)
     assert (result.status, result.out) == (2, "")
     assert message in result.err
 

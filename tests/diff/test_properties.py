@@ -91,10 +91,10 @@ def test_every_instruction_is_accounted_for(data: st.DataObject, program: Progra
     for i in before.entry:
         if i.opcode not in ("fusion", "get-tuple-element", "tuple"):
             assert found.after_of(i), i
-    told = {f for change in found.fusions for f in change.before}
-    assert len(told) + found.fusions_unchanged == found.before.fusions
-    told = {f for change in found.fusions for f in change.after}
-    assert len(told) + found.fusions_unchanged == found.after.fusions
+    reported = {f for change in found.fusions for f in change.before}
+    assert len(reported) + found.fusions_unchanged == found.before.fusions
+    reported = {f for change in found.fusions for f in change.after}
+    assert len(reported) + found.fusions_unchanged == found.after.fusions
 
 
 def pick(data: st.DataObject, program: Program, opcodes: tuple[str, ...]) -> int:

@@ -39,8 +39,8 @@ def _in_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_golden(hlofuse: Run, golden: Golden, case: str, form: str) -> None:
     columns = 160 if form == "wide" else 80
-    words = "markdown" if form == "markdown" else "text"
-    result = hlofuse("diff", *CASES[case], "--format", words, columns=columns)
+    text = "markdown" if form == "markdown" else "text"
+    result = hlofuse("diff", *CASES[case], "--format", text, columns=columns)
     assert (result.status, result.err) == (0 if case == "softmax_same" else 1, "")
     if form != "markdown":
         assert all(len(line) <= columns for line in result.out.splitlines())
@@ -160,7 +160,7 @@ def test_trouble(hlofuse: Run, tmp_path: Path) -> None:
     broken = tmp_path / "broken.hlo"
     broken.write_text("HloModule m\n\nENTRY e {\n  nonsense\n}\n", encoding="utf-8")
     good = "softmax/before.hlo"
-    for arguments, words in (
+    for arguments, text in (
         ((good, tmp_path / "none.hlo"), "does not exist"),
         ((good, broken), "broken.hlo:"),
         (("-", "-"), "can be only one"),
@@ -168,7 +168,7 @@ def test_trouble(hlofuse: Run, tmp_path: Path) -> None:
     ):
         result = hlofuse("diff", *arguments)
         assert (result.status, result.out) == (2, "")
-        assert words in result.err
+        assert text in result.err
 
 
 def test_one_side_from_standard_input(hlofuse: Run) -> None:

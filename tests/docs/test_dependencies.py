@@ -29,7 +29,7 @@ def imported() -> set[str]:
 
 
 def declared() -> set[str]:
-    return {re.split(r"[^\w-]", words)[0] for words in PROJECT["dependencies"]}
+    return {re.split(r"[^\w-]", text)[0] for text in PROJECT["dependencies"]}
 
 
 def test_what_is_imported_is_declared() -> None:

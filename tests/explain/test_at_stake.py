@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.reports.common.model import Place, Refusal, RuleText
-from hlofuse.reports.explain.model import Obstacle
+from hlofuse.reports.explain.model import BlockingRule
 from hlofuse.reports.explain.phrases import at_stake_text, if_allowed
 
 
@@ -17,7 +17,7 @@ def refusal(producer: str, us: float | None) -> Refusal:
 
 
 @pytest.mark.parametrize(
-    ("held", "us", "row", "rule"),
+    ("refused", "us", "row", "rule"),
     [
         ([("a", 3.0), ("a", 3.0), ("b", -9.0), ("c", None)], 3.0, "saves 3.00 µs", ", −3.00 µs if allowed"),
         ([("a", -2.0), ("b", -9.0)], -11.0, "costs 11.00 µs", ", 11.00 µs slower if fused"),
@@ -25,10 +25,10 @@ def refusal(producer: str, us: float | None) -> Refusal:
     ],
 )
 def test_what_pays_is_at_stake(
-    held: list[tuple[str, float | None]], us: float | None, row: str, rule: str
+    refused: list[tuple[str, float | None]], us: float | None, row: str, rule: str
 ) -> None:
-    refusals = tuple(refusal(producer, worth) for producer, worth in held)
-    obstacle = Obstacle(RuleText("PF005", ""), refusals)
-    assert obstacle.us_at_stake == us
+    refusals = tuple(refusal(producer, worth) for producer, worth in refused)
+    blocking_rule = BlockingRule(RuleText("PF005", ""), refusals)
+    assert blocking_rule.us_at_stake == us
     assert at_stake_text(refusals) == row
-    assert if_allowed(obstacle) == rule
+    assert if_allowed(blocking_rule) == rule

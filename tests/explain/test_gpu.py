@@ -80,25 +80,25 @@ def test_steps_add_up_to_the_totals(samples: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_xlas_record_is_followed(hlofuse: Run, samples: Path, name: str) -> None:
-    words = ("explain", samples / "gpu" / name, *compiled_for(name), "--format", "json")
-    report = json.loads(hlofuse(*words).out)
+    text = ("explain", samples / "gpu" / name, *compiled_for(name), "--format", "json")
+    report = json.loads(hlofuse(*text).out)
     assert report["record"]["agreed"] == report["record"]["records"] > 0
     assert report["record"]["disagreements"] == []
 
 
 def test_ties_are_marked_only_without_ids(hlofuse: Run, samples: Path) -> None:
     folder = samples / "gpu" / "softmax"
-    words = ("explain", folder, *H100, "--xla-trace", "none")
-    assert "a tie: XLA may have fused" in hlofuse(*words, "--order", "estimated").out
-    assert "a tie" not in hlofuse(*words).out
+    text = ("explain", folder, *H100, "--xla-trace", "none")
+    assert "a tie: XLA may have fused" in hlofuse(*text, "--order", "estimated").out
+    assert "a tie" not in hlofuse(*text).out
 
 
 def test_a_record_settles_the_ties_of_both_sides_of_a_what_if(samples: Path) -> None:
     """Else the difference between the two would hold ties as well."""
     folder = samples / "gpu" / "softmax"
     record = read_priority_record((folder / "priority_fusion.txtpb").read_text())
-    variant = replay_config("gpu", "h100_sxm", overrides=("memory_bandwidth=1000000000000",))
-    observed = observed_replay(ReplayInput(load(folder), record=record), variant)
+    config = replay_config("gpu", "h100_sxm", overrides=("memory_bandwidth=1000000000000",))
+    observed = observed_replay(ReplayInput(load(folder), record=record), config)
     assert observed.xla is not None
     assert observed.xla.replay.recorded_order is not None
     assert observed.xla.replay.recorded_order.agreed == len(record.steps)
@@ -120,9 +120,9 @@ def test_many_pairs_are_told_as_each_alone(samples: Path) -> None:
     observed = observed_replay(load(samples / "gpu" / "gpt2_block"), replay_config("gpu", "h100_sxm"))
     facts = Facts(observed.replay, observed.costs)
     pairs = [(i.name, u.name) for i in facts.before.values() for u in i.users if i.opcode != "parameter"]
-    told = why_each(pairs, facts)
-    assert {pair.outcome for pair in told} >= {"fused", "refused"}
-    for names, pair in list(zip(pairs, told, strict=True))[::7]:
+    reported = why_each(pairs, facts)
+    assert {pair.outcome for pair in reported} >= {"fused", "refused"}
+    for names, pair in list(zip(pairs, reported, strict=True))[::7]:
         assert pair == why(observed.replay, *names, costs=observed.costs)
 
 
@@ -146,7 +146,7 @@ def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, deviceless: Path)
     assert "--target gpu" in foreign.err
 
 
-TOO_DEAR = """HloModule dear
+TOO_EXPENSIVE = """HloModule dear
 
 ENTRY main {
   x = f32[65536]{0} parameter(0)
@@ -161,7 +161,7 @@ ENTRY main {
 
 def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) -> None:
     file = tmp_path / "dear.hlo"
-    file.write_text(TOO_DEAR)
+    file.write_text(TOO_EXPENSIVE)
     report = json.loads(hlofuse("explain", file, *H100, "--format", "json").out)
     (refused,) = [r for p in report["passes"] for r in p["refused"] if r["rule"] == "PF032"]
     assert refused["us_at_stake"] == pytest.approx(
@@ -171,21 +171,21 @@ def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) 
     assert "it would cost time" in answer.out
     assert "evaluated 512 times" in answer.out
     assert "it would pay with" in answer.out
-    file.write_text(TOO_DEAR.replace("512", "4096"))
+    file.write_text(TOO_EXPENSIVE.replace("512", "4096"))
     answer = hlofuse("why", file, *H100, refused["producer"]["name"], refused["consumer_then"])
     assert "evaluated 4,096 times" in answer.out
 
 
-@pytest.mark.parametrize(("rows", "apart"), [(19, "t"), (20, "fusion.1")])
+@pytest.mark.parametrize(("rows", "separate"), [(19, "t"), (20, "fusion.1")])
 def test_it_stops_paying_at_the_row_at_which_xla_stops(
-    rows: int, apart: str, hlofuse: Run, tmp_path: Path
+    rows: int, separate: str, hlofuse: Run, tmp_path: Path
 ) -> None:
     """XLA for an H100 fuses the exp into the sum of 19 rows; of 20 it leaves it with the tanh."""
     file = tmp_path / "nearly.hlo"
-    file.write_text(TOO_DEAR.replace("512", str(rows)))
+    file.write_text(TOO_EXPENSIVE.replace("512", str(rows)))
     report = json.loads(hlofuse("explain", file, *H100, "--format", "json").out)
     refused = [(r["rule"], r["producer"]["name"]) for p in report["passes"] for r in p["refused"]]
-    assert [name for rule, name in refused if rule == "PF032"] == [apart]
+    assert [name for rule, name in refused if rule == "PF032"] == [separate]
 
 
 def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetail:
@@ -220,8 +220,8 @@ def test_turning_points_of_a_triton_pair_are_true(hlofuse: Run, samples: Path) -
     cost = cost_of(samples, "gpt2_block", "fusion.28", "triton_softmax.6")
     flip = next(f for f in cost.flips if f.number == "memory_bandwidth")
     for value, outcome in ((flip.value, "does not pay"), (flip.value * 1.05, "fused")):
-        words = ("why", samples / "gpu/gpt2_block", *H100, "fusion.28", "triton_softmax.6")
-        report = json.loads(hlofuse(*words, "--set", f"{flip.number}={value:.0f}", "--format", "json").out)
+        text = ("why", samples / "gpu/gpt2_block", *H100, "fusion.28", "triton_softmax.6")
+        report = json.loads(hlofuse(*text, "--set", f"{flip.number}={value:.0f}", "--format", "json").out)
         assert report["outcome"] == outcome
 
 
@@ -233,7 +233,7 @@ def test_multi_output_fusions_have_times(samples: Path) -> None:
 
 
 def test_two_devices_and_the_number_that_makes_the_difference() -> None:
-    module, here = parse_module(TOO_DEAR), load_device("h100_sxm")
+    module, here = parse_module(TOO_EXPENSIVE), load_device("h100_sxm")
     quick = replace(here, clock_rate_ghz=60.0)
     first, second = (observed_replay(module, replay_config("gpu", d)) for d in (here, quick))
     found = compare_devices(first, second, "jaxlib 0.11.1")
@@ -279,8 +279,8 @@ def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples
         "PF003",
         "threefry2x32.37",
     )
-    told = json.loads(hlofuse("explain", folder, *how).out)
-    assert [o["rule"] for o in told["obstacles"]] == ["PF003", "PF002"]
+    reported = json.loads(hlofuse("explain", folder, *how).out)
+    assert [o["rule"] for o in reported["obstacles"]] == ["PF003", "PF002"]
 
 
 SUM_OF_SUM = """HloModule sums
@@ -312,22 +312,22 @@ def test_exponentials_are_told_of_where_their_number_shows(samples: Path) -> Non
     """A few more of many thousand read as the same number."""
     e = explained(samples / "gpu" / "softmax")
 
-    def told(before: int, after: int) -> list[str]:
+    def reported(before: int, after: int) -> list[str]:
         totals = [
             replace(t, cost=replace(t.cost, transcendentals=n))
             for t, n in ((e.before, before), (e.after, after))
         ]
         return [n for n in notes(replace(e, before=totals[0], after=totals[1])) if "exp, tanh" in n]
 
-    assert told(51_400, 51_410) == []
-    assert told(51_400, 51_500) == [
+    assert reported(51_400, 51_410) == []
+    assert reported(51_400, 51_500) == [
         "51.4 k → 51.5 k of exp, tanh and the like: some are computed in two kernels"
     ]
 
 
 def test_a_fusion_that_moves_more_says_so(samples: Path) -> None:
-    (made,) = [g for story in explained(samples / "gpu" / "softmax").passes for g in story.fused]
+    (created,) = [g for story in explained(samples / "gpu" / "softmax").passes for g in story.fused]
     out = io.StringIO()
-    made = replace(made, bytes_saved=-17_300, us_saved=10.25)
-    print_timed_kernel(made, Console(file=out, width=100), 0)
+    created = replace(created, bytes_saved=-17_300, us_saved=10.25)
+    print_timed_kernel(created, Console(file=out, width=100), 0)
     assert "saves 10.25 µs, 17.3 kB more traffic" in out.getvalue()

@@ -202,5 +202,5 @@ def test_why_an_emitter_does_not_take_it(instruction: str, shape: str, because: 
 
 
 def test_every_rule_is_asked() -> None:
-    asked = {code for code, *_ in (*GPU, *LEGACY, *CPU)} | set(ELSEWHERE)
-    assert asked == {code for code, rule in catalogue().items() if rule.runs}
+    requested = {code for code, *_ in (*GPU, *LEGACY, *CPU)} | set(ELSEWHERE)
+    assert requested == {code for code, rule in catalogue().items() if rule.runs}

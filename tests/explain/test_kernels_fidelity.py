@@ -91,9 +91,9 @@ def test_on_cpu() -> None:
     """Whose code XLA made: the tiled emitter's files are named otherwise, libraries have none."""
     count: Counter[str] = Counter()
     for name in sorted(n for n in answered() if n.startswith("cpu/")):
-        made = answered()[name][1]
+        created = answered()[name][1]
         for k in kernels_of(name):
-            files = made.get(k.name)
+            files = created.get(k.name)
             if k.run_by in LIBRARIES:
                 assert files is None, (name, k.name, k.run_by)
                 count["library"] += 1

@@ -43,10 +43,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_obstacle_is_what_why_answers(corpus: Path, name: str) -> None:
     folder = next(p.parent for p in corpus.rglob(f"h100_sxm/{name}/before.hlo"))
     observed = observed_replay(load(folder), replay_config("gpu", "h100_sxm"))
-    told = [(o.rule.code, r) for o in explain(observed.replay, costs=observed.costs).obstacles
+    reported = [(o.rule.code, r) for o in explain(observed.replay, costs=observed.costs).blocking_rules
             for r in o.refusals]  # fmt: skip
-    assert told
-    for code, r in told:
+    assert reported
+    for code, r in reported:
         answer = why(observed.replay, r.producer.name, r.consumer_then)
         assert isinstance(answer, PairAnswer)
         assert answer.outcome in ("refused", "does not pay"), (r.producer.name, r.consumer_then)
@@ -96,7 +96,7 @@ def explained(text: str) -> tuple[Explanation, PairAnswer]:
 
 def test_a_value_read_as_a_view_is_between_the_two_kernels() -> None:
     found, answer = explained(BITCAST)
-    assert [(r.kernel, r.consumer) for o in found.obstacles for r in o.refusals] == [("s", "c")]
+    assert [(r.kernel, r.consumer) for o in found.blocking_rules for r in o.refusals] == [("s", "c")]
     assert answer.outcome == "refused"
 
 
@@ -125,25 +125,25 @@ ENTRY e {
 }"""
 
 
-@pytest.mark.parametrize(("config", "turns"), [('{"known_trip_count":{"n":"7"}}', 7), ("{}", 1)])
-def test_a_loop_counts_as_often_as_it_runs(config: str, turns: int) -> None:
+@pytest.mark.parametrize(("config", "iterations"), [('{"known_trip_count":{"n":"7"}}', 7), ("{}", 1)])
+def test_a_loop_counts_as_often_as_it_runs(config: str, iterations: int) -> None:
     text = LOOP.replace("CONFIG", config)
     observed = observed_replay(parse_module(text), replay_config("gpu", "h100_sxm"))
     found = explain(observed.replay, costs=observed.costs)
-    assert [(p.kernels, p.trips) for p in found.loops] == [(3, turns if turns > 1 else None)]
-    in_loop = next(k for k in found.dearest if k.place.name == "y")
-    once = next(k for k in found.dearest if k.place.name == "q")
-    assert (in_loop.turns, once.turns) == (turns, 1)
-    assert in_loop.us == pytest.approx((in_loop.kernel.us + 1.0) * turns)
+    assert [(p.kernels, p.trips) for p in found.loops] == [(3, iterations if iterations > 1 else None)]
+    in_loop = next(k for k in found.hot_kernels if k.place.name == "y")
+    once = next(k for k in found.hot_kernels if k.place.name == "q")
+    assert (in_loop.iterations, once.iterations) == (iterations, 1)
+    assert in_loop.us == pytest.approx((in_loop.kernel.us + 1.0) * iterations)
 
 
 def test_what_why_advises_holds(hlofuse: Run, samples: Path) -> None:
     names = ("fusion.28", "triton_softmax.6")
-    asked = ("why", str(samples / "gpu" / "gpt2_block"), "--device", "h100_sxm", *names)
-    said = hlofuse(*asked)
-    assert "it would stop paying" in said.out
-    attempt = said.out.split("try it: ")[1].split()
-    changed = hlofuse(*asked, *attempt[:2])
+    requested = ("why", str(samples / "gpu" / "gpt2_block"), "--device", "h100_sxm", *names)
+    attributes = hlofuse(*requested)
+    assert "it would stop paying" in attributes.out
+    attempt = attributes.out.split("try it: ")[1].split()
+    changed = hlofuse(*requested, *attempt[:2])
     assert "was not fused into triton_softmax.6: it would cost time" in changed.out
 
 

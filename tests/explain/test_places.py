@@ -73,5 +73,5 @@ def test_like_kernels_of_other_layers_are_counted() -> None:
 def test_why_tells_it_as_well(hlofuse: Run, tmp_path: Path) -> None:
     dump = tmp_path / "before.hlo"
     dump.write_text(TEXT)
-    told = hlofuse("why", str(dump), "own", "deep", columns=200).out
-    assert "block_0/relu_1: keras/src/backend/jax/nn.py:35 relu, from /home/me/net.py:7 call" in told
+    reported = hlofuse("why", str(dump), "own", "deep", columns=200).out
+    assert "block_0/relu_1: keras/src/backend/jax/nn.py:35 relu, from /home/me/net.py:7 call" in reported

@@ -42,7 +42,7 @@ def test_figures_belong_together(samples: Path) -> None:
         assert s.instructions == sum(s.opcodes.values()) == len(list(module.instructions()))
         assert s.kernels == sum(c.kernels for c in s.computations) == len(s.heaviest)
         assert len(s.computations) + s.fusion_bodies + s.applied_computations == len(module.computations)
-        weights = [k.cost.bytes_accessed * k.turns for k in s.heaviest]
+        weights = [k.cost.bytes_accessed * k.iterations for k in s.heaviest]
         assert weights == sorted(weights, reverse=True)
 
 
@@ -95,8 +95,8 @@ def test_no_word_is_broken_where_it_fits(
     out = hlofuse("stats", path, "--limit", 0, columns=columns).out
     found = statistics(load(path), heaviest=None)
     names = [c.name for c in found.computations] + [k.name for k in found.heaviest]
-    words = {"computation", "instructions", "kernels", "bytes", "flops"} | {
+    text = {"computation", "instructions", "kernels", "bytes", "flops"} | {
         n for n in names if len(n) <= columns
     }
-    assert words - set(out.replace(",", " ").split()) == set()
+    assert text - set(out.replace(",", " ").split()) == set()
     assert max(map(len, out.splitlines())) <= columns

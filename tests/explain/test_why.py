@@ -158,13 +158,13 @@ ENTRY %main (p: f32[8]) -> f32[] {
 
 
 def test_a_copy_inside_a_fusion_made_on_the_way(gpt2: Replay) -> None:
-    known = {i.name for i in gpt2.before.instructions()}
+    cached = {i.name for i in gpt2.before.instructions()}
     copies = [
         i
         for f in gpt2.after.entry
         if f.fusion_kind == "kLoop"
         for i in f.fused_computation
-        if i.opcode == "parameter" and i.name not in known
+        if i.opcode == "parameter" and i.name not in cached
     ]
     assert copies
     assert all(story(gpt2, i.name).fate == "inside" for i in copies)
@@ -179,9 +179,9 @@ def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path
 
 
 def test_of_a_line_of_the_program_the_kernels_are_named(gpt2: Replay) -> None:
-    with pytest.raises(HlofuseError) as told:
+    with pytest.raises(HlofuseError) as reported:
         why(gpt2, "programs.py:301")
-    kernels = str(told.value).split(" come of programs.py:301; name one: ")[1].split(", ")
+    kernels = str(reported.value).split(" come of programs.py:301; name one: ")[1].split(", ")
     assert "broadcast_select_fusion" in kernels
     assert all(story(gpt2, k).fate in ("kernel", "fused") for k in kernels)
     with pytest.raises(HlofuseError, match="and no kernel comes of a line of that name"):
@@ -231,6 +231,6 @@ def test_a_long_tuple_is_cut_behind_an_element() -> None:
 def test_a_name_given_twice_is_one_instruction(hlofuse: Run, samples: Path) -> None:
     """It is said, and described once."""
     for form in ("text", "markdown"):
-        told = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "add.9", "--format", form).out
-        assert "is one instruction: name two, or only this one." in told
-        assert told.count("f32[4,64,128]") == 1
+        reported = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "add.9", "--format", form).out
+        assert "is one instruction: name two, or only this one." in reported
+        assert reported.count("f32[4,64,128]") == 1

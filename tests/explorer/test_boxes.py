@@ -29,8 +29,8 @@ def followed(run: Replay) -> Boxes:
 def assert_same_kernels(run: Replay) -> None:
     boxes = followed(run)
     wanted = {i.name for i in kernels(run.after)}
-    standing = boxes.standing()
-    assert wanted <= standing.keys()
+    current = boxes.current()
+    assert wanted <= current.keys()
     assert boxes.kernels == len(wanted)
 
 
@@ -54,12 +54,12 @@ def test_regions_hold_every_operation_in_whole_kernels() -> None:
     for name in sorted(packed("cpu"))[:20]:
         module = parse_module(packed("cpu")[name].before)
         run = page_of({"": observed_replay(module, replay_config("cpu", None))}).runs[0]
-        held: dict[int, set[int]] = {}
+        refused: dict[int, set[int]] = {}
         for region in run.regions:
             sizes = [len(inside) for _, inside in region.kernels]
             assert sum(sizes) <= MOST or sum(sizes) - max(sizes) <= MOST
             for box, inside in region.kernels:
-                assert box not in held
-                held[box] = set(inside)
+                assert box not in refused
+                refused[box] = set(inside)
         for n in range(len(run.operations)):
-            assert n in held[run.ends_as[n]]
+            assert n in refused[run.ends_as[n]]

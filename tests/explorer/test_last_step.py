@@ -64,24 +64,24 @@ def assert_ends_as_module(
 ) -> None:
     observed = observed_replay(ReplayInput(module, ids), replay_config(target, device))
     data = page_json(page_of({"": observed}))
-    told = page.page.evaluate(LAST_STEP, [data["runs"][0], data["strings"], data["kinds"]])
+    reported = page.page.evaluate(LAST_STEP, [data["runs"][0], data["strings"], data["kinds"]])
     after, given = observed.replay.after, {i.name for i in module.instructions()}
 
     def bookkeeping(i: Instruction) -> bool:
         """What takes results of a kernel apart or puts them together is no box, unless it was given."""
         return i.opcode == "get-tuple-element" or (i.opcode in ("bitcast", "tuple") and i.name not in given)
 
-    def behind(i: Instruction) -> set[str]:
-        return {n for o in i.operands for n in (behind(o) if bookkeeping(o) else {o.name})}
+    def following(i: Instruction) -> set[str]:
+        return {n for o in i.operands for n in (following(o) if bookkeeping(o) else {o.name})}
 
     launched = set(kernels(after))
     wanted = {
-        i.name: (i in launched, behind(i))
+        i.name: (i in launched, following(i))
         for c in launched_computations(after)
         for i in c
         if not bookkeeping(i)
     }
-    found = {name: (kernel, set(reads)) for name, (kernel, reads) in told.items()}
+    found = {name: (kernel, set(reads)) for name, (kernel, reads) in reported.items()}
     # The trace does not say which part of an operation with too many operands reads which of them.
     split = {n for e in observed.replay.events if e.rule == "VS001" for n in e.added}
     for name in split & wanted.keys():

@@ -87,7 +87,7 @@ ENTRY main {
 def test_kernel_count_is_told_at_every_step(visit: Open, what: str) -> None:
     """Also where what was no kernel becomes one by being wrapped."""
     seen = visit(parse_module(what) if what == WRAPPED else what)
-    told = seen.page.evaluate(
+    reported = seen.page.evaluate(
         """() => { const a = explorer, wrong = [];
         for (let n = 0; n < a.run.length; n++) {
             a.state.goTo(n + 1);
@@ -97,7 +97,7 @@ def test_kernel_count_is_told_at_every_step(visit: Open, what: str) -> None:
         }
         return wrong; }"""
     )
-    assert told == []
+    assert reported == []
 
 
 def test_buttons_and_keys_step(visit: Open) -> None:
@@ -229,8 +229,8 @@ def test_filters_list_and_step_through_what_is_listed(visit: Open) -> None:
     seen = visit("gpu/gpt2_block", "#tab=decisions&step=0")
     page = seen.page
     page.select_option("#filter-kind", "fuse")
-    words = page.inner_text(".filters .note")
-    count, every = (int(n.replace(",", "")) for n in re.findall(r"[\d,]+", words)[:2])
+    text = page.inner_text(".filters .note")
+    count, every = (int(n.replace(",", "")) for n in re.findall(r"[\d,]+", text)[:2])
     assert 0 < count < every
     page.keyboard.press("Escape")
     page.click("#listed-next")
@@ -336,12 +336,12 @@ def test_follows_the_record_of_xla(hlofuse: Run, samples: Path, browser: Browser
 def test_nothing_is_written_for_wrong_input(hlofuse: Run, tmp_path: Path, samples: Path) -> None:
     out = tmp_path / "page.html"
     (tmp_path / "bad.hlo").write_text("HloModule m\n\nENTRY %e { nonsense }\n")
-    for words in (
+    for text in (
         [tmp_path / "bad.hlo"],
         [tmp_path / "none.hlo"],
         [samples / "cpu/softmax/before.hlo", "--compare-device", "v100"],
     ):
-        result = hlofuse("explore", *words, "-o", out)
+        result = hlofuse("explore", *text, "-o", out)
         assert result.status == 2
         assert "Traceback" not in result.err
         assert not out.exists()

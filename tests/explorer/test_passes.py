@@ -11,15 +11,15 @@ from playwright.sync_api import Browser
 
 from hlofuse.account import observed_replay
 from hlofuse.diff import diff
-from hlofuse.explorer import page_html, page_of, passes_of, reel_of
+from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 from hlofuse.explorer.passes import Passes
 from hlofuse.inputs import load
 from hlofuse.replay import replay_config
-from hlofuse.reports.timeline import film, reels
-from hlofuse.reports.timeline.model import Film, Frame, Size, Step
-from hlofuse.reports.timeline.step_details import closeup
+from hlofuse.reports.timeline import dump_sequences, timeline
+from hlofuse.reports.timeline.model import PassDump, PassTimeline, Size, Step
+from hlofuse.reports.timeline.step_details import step_details
 from hlofuse.reports.trace_op import follow
-from hlofuse.reports.trace_op.lineage_graph import Weave
+from hlofuse.reports.trace_op.lineage_graph import LineageGraph
 
 from ..hostile import COLOUR, EVIL, hostile_module
 from ..running import Run
@@ -27,20 +27,20 @@ from .browser import Visit
 
 
 @pytest.fixture(scope="module")
-def made(gpt2_whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_file(gpt2_whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the GPT-2 block's dumps."""
     module = load(str(gpt2_whole))
     observed = observed_replay(module, replay_config("gpu", "h100_sxm"))
-    reel = reel_of(module)
-    assert reel is not None
+    sequence = sequence_of(module)
+    assert sequence is not None
     file = tmp_path_factory.mktemp("page") / "page.html"
-    file.write_text(page_html(page_of({"": observed}, passes_of(reel, module))), encoding="utf-8")
+    file.write_text(page_html(page_of({"": observed}, passes_of(sequence, module))), encoding="utf-8")
     return file
 
 
 @pytest.fixture
-def seen(browser: Browser, made: Path) -> Iterator[Visit]:
-    visit = Visit(browser, made, "#view=film")
+def seen(browser: Browser, page_file: Path) -> Iterator[Visit]:
+    visit = Visit(browser, page_file, "#view=film")
     yield visit
     assert visit.problems == []
     assert set(visit.requests) == {visit.url}
@@ -49,21 +49,21 @@ def seen(browser: Browser, made: Path) -> Iterator[Visit]:
 
 def rows(seen: Visit) -> list[int]:
     """The listed steps."""
-    return list(seen.page.evaluate("explorer.filmView.shown.map((s) => s.n)"))
+    return list(seen.page.evaluate("explorer.passesView.shown.map((s) => s.n)"))
 
 
 def test_lists_what_changed_in_order_and_by_size(seen: Visit, gpt2_whole: Path) -> None:
-    told = film(reels(gpt2_whole)[0])
-    changed = [n for n, s in enumerate(told.steps) if s.changed]
+    reported = timeline(dump_sequences(gpt2_whole)[0])
+    changed = [n for n, s in enumerate(reported.steps) if s.changed]
     assert rows(seen) == changed
     assert "What each pass did" in seen.details
     first = seen.page.locator("#panes .row").first.inner_text()
     assert "flatten-call-graph" in first
     assert "162 → 197" in first
     seen.page.select_option("#film-order", "weight")
-    assert [told.steps[n].frame.path for n in rows(seen)] == [s.frame.path for s in told.largest]
+    assert [reported.steps[n].dump.path for n in rows(seen)] == [s.dump.path for s in reported.largest]
     seen.page.check("#film-every")
-    assert len(rows(seen)) == len(told.steps)
+    assert len(rows(seen)) == len(reported.steps)
     assert "every=1" in seen.page.evaluate("location.hash")
 
 
@@ -99,7 +99,7 @@ def test_the_keyboard_walks_through_the_passes(seen: Visit) -> None:
     page.keyboard.press("ArrowLeft")
     assert page.inner_text("#details h2") == "flatten-call-graph"
     page.keyboard.press("End")
-    assert page.evaluate("explorer.filmView.chosen") == rows(seen)[-1]
+    assert page.evaluate("explorer.passesView.chosen") == rows(seen)[-1]
     page.keyboard.press("Escape")
     assert page.inner_text("#details h2") == "What each pass did"
     page.focus("#panes .long-list")
@@ -108,13 +108,13 @@ def test_the_keyboard_walks_through_the_passes(seen: Visit) -> None:
 
 
 def test_an_operations_way_is_that_of_trace_op(seen: Visit, gpt2_whole: Path) -> None:
-    (trail,) = follow(reels(gpt2_whole)[0], "dot_general.9").trails
+    (trail,) = follow(dump_sequences(gpt2_whole)[0], "dot_general.9").trails
     seen.page.keyboard.press("/")
     seen.page.keyboard.type("dot_general.9")
     seen.page.keyboard.press("Enter")
     assert seen.page.inner_text("#details h2") == "dot_general.9"
-    stops = seen.page.locator("#details .way button").all_inner_texts()
-    assert [s.split()[-1] for s in stops] == [s.frame.after for s in trail.stops]
+    events = seen.page.locator("#details .way button").all_inner_texts()
+    assert [s.split()[-1] for s in events] == [s.dump.after for s in trail.events]
     assert "rewritten, now dot.6 = f32[4,256,128]{2,1,0} dot" in seen.details
     assert f"Ends in {trail.ends[0].name} (kCustom)." in seen.details
     seen.page.click("#details .way button >> nth=1")
@@ -128,16 +128,16 @@ def test_a_line_leads_to_the_way_and_an_operation_of_a_step_too(seen: Visit) -> 
     seen.page.evaluate("location.hash = '#view=steps&show=exp.1.0'")
     seen.page.wait_for_selector("#details summary:has-text('Through all passes')")
     seen.page.click("#details summary:has-text('Through all passes')")
-    way = seen.page.inner_text("#details .way")
-    assert "before_optimizations" in way
-    assert "triton-softmax-rewriter" in way or "priority-fusion" in way
+    path = seen.page.inner_text("#details .way")
+    assert "before_optimizations" in path
+    assert "triton-softmax-rewriter" in path or "priority-fusion" in path
     seen.page.click("#details .way button >> nth=0")
     assert seen.page.get_attribute("#views [data-key=film]", "aria-pressed") == "true"
 
 
 def test_every_operation_of_the_program_has_a_way(seen: Visit, gpt2_whole: Path) -> None:
     """Where each ends is what `trace-op` says, one name at a time."""
-    reel = reels(gpt2_whole)[0]
+    sequence = dump_sequences(gpt2_whole)[0]
     ends = seen.page.evaluate(
         """() => { const f = explorer.data.film, found = {};
         f.threads.name.forEach((name, t) => { if (!f.threads.begins[t]) found[name] =
@@ -149,7 +149,7 @@ def test_every_operation_of_the_program_has_a_way(seen: Visit, gpt2_whole: Path)
     ]
     assert len(names) > 20
     for name in names:
-        trails = follow(reel, name).trails
+        trails = follow(sequence, name).trails
         wanted = {k.name for t in trails for k in t.ends}
         assert wanted <= set(ends[name]), name
 
@@ -164,8 +164,8 @@ def test_given_a_directory_the_page_has_it(
     assert visit.page.locator("#views [data-key=film]").count() == 1
     visit.page.context.close()
     (one,) = (f for f in gpt2_whole.iterdir() if ".0057." in f.name)
-    for words in ((gpt2_whole, "--no-timeline"), (one,)):
-        done = hlofuse("explore", *words, "--device", "h100_sxm", "-o", out)
+    for text in ((gpt2_whole, "--no-timeline"), (one,)):
+        done = hlofuse("explore", *text, "--device", "h100_sxm", "-o", out)
         assert done.status == 0, done.err
         visit = Visit(browser, out, "#view=film&dump=0010&op=3")
         assert visit.page.locator("#views [data-key=film]").count() == 0
@@ -176,7 +176,7 @@ def test_given_a_directory_the_page_has_it(
 def test_times_are_shown_where_files_tell_them(
     hlofuse: Run, browser: Browser, gpt2: Path, tmp_path: Path
 ) -> None:
-    frames = reels(gpt2)[0].frames
+    frames = dump_sequences(gpt2)[0].dumps
     for n, frame in enumerate(frames):
         os.utime(frame.path, ns=(10**18 + n * 1_500_000 + (n > 58) * 10**9,) * 2)
     out = tmp_path / "page.html"
@@ -206,22 +206,22 @@ def test_hostile_dumps_are_text_and_nothing_else(browser: Browser, tmp_path: Pat
         if i.opcode == "exponential":
             i.opcode = "tanh"
     found = diff(before, after)
-    weave = Weave()
-    weave.begin(0, before)
-    weave.advance(1, found)
+    lineage = LineageGraph()
+    lineage.begin(0, before)
+    lineage.advance(1, found)
     evil = f"p{EVIL}{COLOUR}"
-    first = Step(Frame(Path(evil), after=evil), None, after=Size(7, 3, 0))
+    first = Step(PassDump(Path(evil), after=evil), None, after=Size(7, 3, 0))
     second = Step(
-        Frame(Path(evil), 1, evil, evil), first.frame, changed=True, weight=1, header=(evil,), problem=evil
+        PassDump(Path(evil), 1, evil, evil), first.dump, changed=True, weight=1, header=(evil,), problem=evil
     )
-    passes = Passes(Film(evil, (first, second), (evil,)), {1: closeup(found)}, weave, 0)
+    passes = Passes(PassTimeline(evil, (first, second), (evil,)), {1: step_details(found)}, lineage, 0)
     observed = observed_replay(before, replay_config("cpu", None))
     file = tmp_path / "page.html"
     file.write_text(page_html(page_of({"": observed}, passes)), encoding="utf-8")
     visit = Visit(browser, file, "#view=film&every=1")
     assert len(rows(visit)) == 2
     for n in rows(visit):
-        visit.page.evaluate(f"explorer.filmView.choose({n})")
+        visit.page.evaluate(f"explorer.passesView.choose({n})")
         assert EVIL in visit.details
     assert visit.page.locator("#details .lines li").count() == 2
     for thread in range(visit.page.evaluate("explorer.data.film.threads.count")):

@@ -30,17 +30,17 @@ HOSTILE = (
 @pytest.mark.parametrize("text", HOSTILE)
 def test_words_come_out_as_they_went_in(text: str) -> None:
     rendered = MarkdownIt("commonmark").enable("table").render(markdown(text))
-    words = re.sub(r"<!-- -->|</?p>\n?", "", rendered).strip()
-    assert html.unescape(words) == text
-    assert not re.search(r"<(?!!-- -->)", words)  # no element beside the paragraph
+    phrase = re.sub(r"<!-- -->|</?p>\n?", "", rendered).strip()
+    assert html.unescape(phrase) == text
+    assert not re.search(r"<(?!!-- -->)", phrase)  # no element beside the paragraph
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_is_left_that_github_links(text: str) -> None:
     # Links are looked for in the text between tags and comments, after entities and backslashes are resolved.
     rendered = MarkdownIt("commonmark").render(markdown(text))
-    for piece in re.split(r"<[^>]*>", rendered):
-        assert not re.search(r"@\w|\w@\w|://|\bwww\.|#\d|\bGH-\d", html.unescape(piece)), piece
+    for part in re.split(r"<[^>]*>", rendered):
+        assert not re.search(r"@\w|\w@\w|://|\bwww\.|#\d|\bGH-\d", html.unescape(part)), part
 
 
 def test_ordinary_names_are_left_alone() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hlofuse.inputs import choose_target, load
 
 from ..running import Run
-from .made_up import FULL, dump, module_text
+from .dump_directories import FULL, dump, module_text
 
 GPU = ["0001.fusion.after_sort-iota-fusion.before_priority-fusion", "sm_9.0_gpu_after_optimizations"]
 LEGACY = ["0001.fusion.after_fusion.before_fusion_merger", "sm_8.0_gpu_after_optimizations"]

@@ -11,7 +11,7 @@ from hlofuse.inputs.dump_names import read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
 
-from .made_up import FULL, PIPELINE, dump
+from .dump_directories import FULL, PIPELINE, dump
 
 
 def test_the_input_is_the_last_dump_before_the_first_fusion_pass(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             "module_0001.jit_broadcast_turned.0075.fusion.after_pipeline-start.before_variadic-op-splitter.txt",
             "module_0001.jit_broadcast_turned.0076.fusion.after_priority-fusion.before_cse.txt",
         )
-    at_fusion = CASE.section("EXPECT", "h100_sxm")
-    for text, name in zip((CASE.text, at_fusion, at_fusion), names, strict=True):
+    fusion_input = CASE.section("EXPECT", "h100_sxm")
+    for text, name in zip((CASE.text, fusion_input, fusion_input), names, strict=True):
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
@@ -61,15 +61,15 @@ def test_users_are_in_the_order_of_xlas_memory(folder: Path) -> None:
 def test_the_first_line_and_the_json_say_where_the_order_comes_from(
     hlofuse: Run, folder: Path, order: str | None
 ) -> None:
-    words = ("explain", folder, "--target", "gpu", "--device", "h100_sxm")
-    asked = ("--order", order) if order is not None else ()
+    text = ("explain", folder, "--target", "gpu", "--device", "h100_sxm")
+    requested = ("--order", order) if order is not None else ()
     lines = {
         "replayed": "Order of instructions: XLA's earlier passes, repeated",
         "estimated": "Order of instructions: an estimate from the text; ties are open",
         "text": "Order of instructions: the text; ties are open",
     }
-    assert hlofuse(*words, *asked).out.splitlines()[0] == lines[order or "replayed"]
-    report = json.loads(hlofuse(*words, *asked, "--format", "json").out)
+    assert hlofuse(*text, *requested).out.splitlines()[0] == lines[order or "replayed"]
+    report = json.loads(hlofuse(*text, *requested, "--format", "json").out)
     assert report["order"] == (order or "replayed")
     assert report["xla"] == {"release": "0.11.1", "backend": "gpu", "device": "h100_sxm", "flags": {}}
 

@@ -11,7 +11,7 @@ from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED
 from hlofuse.ir import parse_module
 
 from ..running import Run
-from .made_up import FULL, dump
+from .dump_directories import FULL, dump
 
 
 def module(body: str, header: str = "", before: str = "") -> str:
@@ -99,10 +99,10 @@ def refusal(text: str, target: str = "cpu") -> str:
 
 
 def test_the_refusal_names_the_flags() -> None:
-    words = refusal(module(NEGATE, ", is_scheduled=true"))
-    assert "after all optimizations, fused and scheduled (its header says is_scheduled=true)" in words
-    assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in words
-    assert "--assume-input" in words
+    text = refusal(module(NEGATE, ", is_scheduled=true"))
+    assert "after all optimizations, fused and scheduled (its header says is_scheduled=true)" in text
+    assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in text
+    assert "--assume-input" in text
 
 
 @pytest.mark.parametrize("command", ["replay", "render"])
@@ -146,8 +146,8 @@ def test_the_refusal_points_at_the_right_file(tmp_path: Path) -> None:
 
 
 def test_a_module_of_another_platform() -> None:
-    words = refusal(module("  ROOT %n = f32[4,2]{1,0:T(8,128)} negate(%p)"))
-    assert "is a module for TPU, not for target cpu (n has a tiled layout" in words
+    text = refusal(module("  ROOT %n = f32[4,2]{1,0:T(8,128)} negate(%p)"))
+    assert "is a module for TPU, not for target cpu (n has a tiled layout" in text
 
 
 def test_a_gpu_dump_directory(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "text"),
     [
         (b"", "is empty"),
         (b" \n\n", "is empty"),
@@ -69,8 +69,8 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
         (b"BufferAssignment:\nallocation 0", "buffer assignment"),
     ],
 )
-def test_what_is_no_dump(tmp_path: Path, data: bytes, words: str) -> None:
-    assert words in refusal(write(tmp_path, data))
+def test_what_is_no_dump(tmp_path: Path, data: bytes, text: str) -> None:
+    assert text in refusal(write(tmp_path, data))
 
 
 def test_a_file_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import load
-from hlofuse.inputs.unique_ids import ids_beside, read_unique_ids, unique_ids_for
+from hlofuse.inputs.unique_ids import ids_file_of, read_unique_ids, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 
 from ..tools.wire import message, varint
@@ -78,11 +78,11 @@ def test_an_element_has_its_tuples_metadata_where_it_has_any(
 
 def test_another_modules_ids_are_passed_over_unless_asked_for(tmp_path: Path) -> None:
     file = module_file(tmp_path)
-    beside = tmp_path / "before.hlo.pb"
-    beside.write_bytes(proto("other"))
+    companion = tmp_path / "before.hlo.pb"
+    companion.write_bytes(proto("other"))
     assert unique_ids_for(load(file)) is None
     with pytest.raises(HlofuseError, match="holds another module than m"):
-        unique_ids_for(load(file), str(beside))
+        unique_ids_for(load(file), str(companion))
 
 
 @pytest.mark.parametrize("data", [b"", b"HloModule m", b"\x0a\xff\xff\xff\xff\x0f", b"\x0a"])
@@ -94,7 +94,7 @@ def test_what_is_no_proto_is_said_so(tmp_path: Path, data: bytes) -> None:
 
 
 def test_where_the_proto_lies(tmp_path: Path) -> None:
-    for text, beside in (("a.hlo", "a.hlo.pb"), ("b.txt", "b.hlo.pb"), ("c.hlo.gz", "c.hlo.pb")):
-        (tmp_path / beside).write_bytes(b"")
-        assert ids_beside(tmp_path / text) == tmp_path / beside
-    assert ids_beside(tmp_path / "d.hlo") is None
+    for text, companion in (("a.hlo", "a.hlo.pb"), ("b.txt", "b.hlo.pb"), ("c.hlo.gz", "c.hlo.pb")):
+        (tmp_path / companion).write_bytes(b"")
+        assert ids_file_of(tmp_path / text) == tmp_path / companion
+    assert ids_file_of(tmp_path / "d.hlo") is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.inputs.named_order import in_order_made
+from hlofuse.inputs.named_order import in_creation_order
 from hlofuse.inputs.unread_elements import restore_unread_elements
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
@@ -87,10 +87,10 @@ def test_what_a_loop_reads_from_outside_does_not_come_out(
     assert elements(module, computation, source) == indices
 
 
-@pytest.mark.parametrize("known", [(0,), (0, 1)])
-def test_ids_tell_which_there_are(known: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("cached", [(0,), (0, 1)])
+def test_ids_tell_which_there_are(cached: tuple[int, ...]) -> None:
     module = parse_module(CALL)
-    names = {"y": 0, "call": 1, "exp": 4, **{f"gte.{k}": 2 + k for k in known}}
-    found = {(1, k): Element(f"gte.{k}", False) for k in known}
-    in_order_made(module, UniqueIds({"main": ComputationIds(names, found)}))
-    assert [i.name for i in module.entry] == ["y", "call", *(f"gte.{k}" for k in known), "exp"]
+    names = {"y": 0, "call": 1, "exp": 4, **{f"gte.{k}": 2 + k for k in cached}}
+    found = {(1, k): Element(f"gte.{k}", False) for k in cached}
+    in_creation_order(module, UniqueIds({"main": ComputationIds(names, found)}))
+    assert [i.name for i in module.entry] == ["y", "call", *(f"gte.{k}" for k in cached), "exp"]

@@ -20,9 +20,9 @@ def modules(draw: st.DrawFn, instructions: int = 14) -> Module:
     for number in range(2):
         entry.append_parsed(Instruction(f"p{number}", F32, "parameter", payload=str(number)))
     for number in range(draw(st.integers(1, instructions))):
-        known = entry.instructions
+        cached = entry.instructions
         count = draw(st.integers(1, 3))
-        operands = [known[draw(st.integers(0, len(known) - 1))] for _ in range(count)]
+        operands = [cached[draw(st.integers(0, len(cached) - 1))] for _ in range(count)]
         opcode = {1: "negate", 2: "add", 3: "select"}[count]
         entry.append_parsed(Instruction(f"{opcode}.{number}", F32, opcode, operands))
     entry.root = entry.instructions[-1]
@@ -33,10 +33,10 @@ def modules(draw: st.DrawFn, instructions: int = 14) -> Module:
 def edit(module: Module, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
     """One change of the kinds passes make, at a random place."""
     computation = module.entry
-    known = computation.instructions
-    x = known[draw(st.integers(0, len(known) - 1))]
+    cached = computation.instructions
+    x = cached[draw(st.integers(0, len(cached) - 1))]
     kind = draw(st.sampled_from(["add", "replace uses", "replace operand", "remove", "control"]))
-    earlier = known[: known.index(x)]
+    earlier = cached[: cached.index(x)]
     if kind == "add":
         computation.add_instruction(Instruction(x.opcode, F32, "negate", [x]))
     elif kind == "replace uses" and earlier and x.opcode != "parameter":

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir import Instruction, Module, copy_module, parse_module, print_module
-from hlofuse.ir.fusing import fuse_in_place_of, turn_into_fusion
+from hlofuse.ir.fusing import convert_to_fusion, fuse_in_place_of
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.verifier import verify_module
+from hlofuse.ir.verify import verify_module
 
 from .random_graphs import F32, edit, modules
 
@@ -31,18 +31,18 @@ def test_copies_are_equal_and_independent(data: st.DataObject) -> None:
     module = data.draw(modules())
     for _ in range(data.draw(st.integers(0, 6))):
         edit(module, data.draw)
-    twin = copy_module(module)
-    assert verify_module(twin) == []
+    copy = copy_module(module)
+    assert verify_module(copy) == []
     assert [(i.name, i.id, [u.name for u in i.users]) for i in module.entry] == [
-        (i.name, i.id, [u.name for u in i.users]) for i in twin.entry
+        (i.name, i.id, [u.name for u in i.users]) for i in copy.entry
     ]
     before = print_module(module)
-    assert print_module(twin) == before
-    assert twin.instruction_names.copy().unique("add") == module.instruction_names.copy().unique("add")
+    assert print_module(copy) == before
+    assert copy.instruction_names.copy().unique("add") == module.instruction_names.copy().unique("add")
     for _ in range(4):
-        edit(twin, data.draw)
+        edit(copy, data.draw)
     assert print_module(module) == before
-    assert not set(module.entry) & set(twin.entry)
+    assert not set(module.entry) & set(copy.entry)
 
 
 @settings(max_examples=80, deadline=None)
@@ -52,9 +52,9 @@ def test_what_is_printed_reads_the_same(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(0, 8))):
         edit(module, data.draw)
     text = print_module(module)
-    again = parse_module(text)
-    assert verify_module(again) == []
-    assert print_module(again) == text
+    repeated_call = parse_module(text)
+    assert verify_module(repeated_call) == []
+    assert print_module(repeated_call) == text
 
 
 @settings(max_examples=150, deadline=None)
@@ -66,17 +66,17 @@ def test_what_turns_into_a_fusion_is_as_good_as_replaced(data: st.DataObject) ->
     given = {"sharding": "{replicated}", "metadata": '{op_name="a"}', "frontend_attributes": "{}"}
     for attribute in data.draw(st.lists(st.sampled_from(sorted(given)))):
         set_attribute(data.draw(st.sampled_from(module.entry.instructions)), attribute, given[attribute])
-    twin = copy_module(module)
+    copy = copy_module(module)
     inner = [x.name for x in module.entry if x.opcode != "parameter"]
     for name in data.draw(st.lists(st.sampled_from(inner), max_size=4, unique=True)):
-        one, other = module.entry.find(name), twin.entry.find(name)
+        one, other = module.entry.find(name), copy.entry.find(name)
         assert one is not None
         assert other is not None
         fuse_in_place_of(one, "kLoop", has_side_effect)
-        turn_into_fusion(other, "kLoop")
-        assert verify_module(twin) == []
-    assert print_module(twin) == print_module(module)
-    assert _all_there_is(twin) == _all_there_is(module)
+        convert_to_fusion(other, "kLoop")
+        assert verify_module(copy) == []
+    assert print_module(copy) == print_module(module)
+    assert _all_there_is(copy) == _all_there_is(module)
 
 
 @pytest.mark.parametrize("name", ["reduce", "twice", "constant"])
@@ -91,16 +91,16 @@ ENTRY e { p = f32[4] parameter(0)
  other = f32[] reduce(p, constant), dimensions={0}, to_apply=add
  reduce = f32[] reduce(twice, constant), dimensions={0}, to_apply=add
  ROOT last = f32[] reduce(twice, reduce), dimensions={0}, to_apply=add }"""
-    module, twin = parse_module(text), parse_module(text)
-    one, other = module.entry.find(name), twin.entry.find(name)
+    module, copy = parse_module(text), parse_module(text)
+    one, other = module.entry.find(name), copy.entry.find(name)
     assert one is not None
     assert other is not None
     fuse_in_place_of(one, "kInput", has_side_effect)
-    turn_into_fusion(other, "kInput")
-    assert verify_module(twin) == []
-    assert print_module(twin) == print_module(module)
-    assert _all_there_is(twin) == _all_there_is(module)
-    callers = [[[x.name for x in c.callers] for c in m.computations] for m in (twin, module)]
+    convert_to_fusion(other, "kInput")
+    assert verify_module(copy) == []
+    assert print_module(copy) == print_module(module)
+    assert _all_there_is(copy) == _all_there_is(module)
+    callers = [[[x.name for x in c.callers] for c in m.computations] for m in (copy, module)]
     assert callers[0] == callers[1]
 
 

@@ -52,16 +52,16 @@ def test_reserving_is_handing_out(taken: set[str], names: list[str]) -> None:
     reserved.reserve(taken)
     for name in taken:
         handed.unique(name)
-    twin = reserved.copy()
+    copy = reserved.copy()
     expected = [handed.unique(n) for n in names]
     assert [reserved.unique(n) for n in names] == expected
-    assert [twin.unique(n) for n in names] == expected
+    assert [copy.unique(n) for n in names] == expected
 
 
 @given(st.lists(st.tuples(NAMES, st.booleans()), max_size=30))
-def test_a_skipped_name_is_taken_like_any_other(asked: list[tuple[str, bool]]) -> None:
+def test_a_skipped_name_is_taken_like_any_other(requested: list[tuple[str, bool]]) -> None:
     uniquer, skipping = NameUniquer(), NameUniquer()
-    for name, seen in asked:
+    for name, seen in requested:
         given = uniquer.unique(name)
         if seen:
             assert skipping.unique(name) == given
@@ -70,11 +70,11 @@ def test_a_skipped_name_is_taken_like_any_other(asked: list[tuple[str, bool]]) -
 
 
 @given(st.lists(st.tuples(st.integers(0, 2) | NAMES, st.booleans()), max_size=30))
-def test_a_parameter_has_the_name_of_its_number(asked: list[tuple[int | str, bool]]) -> None:
+def test_a_parameter_has_the_name_of_its_number(requested: list[tuple[int | str, bool]]) -> None:
     uniquer, by_number = NameUniquer(), NameUniquer()
     by_number.reserve(["param_1", "param_2.1"])
     uniquer.reserve(["param_1", "param_2.1"])
-    for what, seen in asked:
+    for what, seen in requested:
         if isinstance(what, str):
             assert by_number.unique(what) == uniquer.unique(what)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hlofuse.ir import Computation, Module, parse_module
-from hlofuse.ir.verifier import check_module, verify_module
+from hlofuse.ir.verify import check_module, verify_module
 
 TEXT = """HloModule m
 
@@ -105,7 +105,7 @@ def test_a_whole_module_has_no_problems() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "where", "words"),
+    ("damage", "where", "text"),
     [
         (drop_user, "m in main", "its operand n does not know it"),
         (foreign_user, "zero in main", "does not have it as an operand"),
@@ -126,12 +126,12 @@ def test_a_whole_module_has_no_problems() -> None:
         (second_name, "sum", "2 computations have this name"),
     ],
 )
-def test_damage_is_found(damage: Callable[[Module], None], where: str, words: str) -> None:
+def test_damage_is_found(damage: Callable[[Module], None], where: str, text: str) -> None:
     module = parse_module(TEXT)
     damage(module)
     found = "\n".join(map(str, verify_module(module)))
     assert found
-    assert words in found
+    assert text in found
     assert any(w in found for w in where.split("|"))
     with pytest.raises(ValueError, match="broken module"):
         check_module(module)

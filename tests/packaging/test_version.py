@@ -15,8 +15,8 @@ from ..running import Run
 
 
 def test_the_command_prints_the_version(hlofuse: Run) -> None:
-    said = hlofuse("--version").out.split()
-    assert said[:2] == ["hlofuse", package.__version__]
+    attributes = hlofuse("--version").out.split()
+    assert attributes[:2] == ["hlofuse", package.__version__]
     assert package.__version__[0].isdigit()
 
 

@@ -12,12 +12,12 @@ NEWLINE = "⏎"
 
 @dataclass(frozen=True)
 class Case:
-    """One text: `xla` is what XLA's parser says, `ours` what we say where we mean to differ."""
+    """One text: `xla` is what XLA's parser says, `hlofuse` what we say where we mean to differ."""
 
     file: str
     line: int
     xla: str
-    ours: str
+    hlofuse: str
     snippet: str
     text: str
 
@@ -36,8 +36,8 @@ def cases() -> Iterator[Case]:
             if verdict == "@":
                 template = rest
                 continue
-            xla, _, ours = verdict.partition("/")
-            yield Case(path.stem, number, xla, ours or xla, rest, fill(template, rest))
+            xla, _, hlofuse = verdict.partition("/")
+            yield Case(path.stem, number, xla, hlofuse or xla, rest, fill(template, rest))
 
 
 def fill(template: str, snippet: str) -> str:

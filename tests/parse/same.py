@@ -1,4 +1,4 @@
-"""Are two modules the same, as far as their text can tell?"""
+"""Equality of two modules, as far as their text shows it."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_dump(path: Path) -> None:
 def test_accepted_cases() -> None:
     wrong = {}
     for case in cases():
-        if case.ours == "accept":
+        if case.hlofuse == "accept":
             found = list(differences(parse_module(case.text), parse_by_grammar(case.text)))
             if found:
                 wrong[str(case)] = found
@@ -57,7 +57,7 @@ def test_accepted_cases() -> None:
 def test_rejected_cases() -> None:
     passed = []
     for case in cases():
-        if case.ours == "reject":
+        if case.hlofuse == "reject":
             try:
                 parse_module(case.text)
             except HloParseError:

@@ -6,9 +6,9 @@ import pytest
 
 from hlofuse.ir import HloParseError, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
-from hlofuse.ir.text.fallback import GrammarPieces
+from hlofuse.ir.text.fallback import GrammarFallback
 from hlofuse.ir.text.fast import STRETCH, read_fast
-from hlofuse.ir.text.patterns import Declined
+from hlofuse.ir.text.patterns import FastPathMiss
 
 from .same import differences
 
@@ -52,9 +52,9 @@ ODD = {
 def test_one_odd_instruction(name: str) -> None:
     odd = ODD[name]
     text = long_module(odd)
-    pieces = GrammarPieces()
-    module = read_fast(text, pieces)
-    assert pieces.characters < len(odd) + 200
+    parts = GrammarFallback()
+    module = read_fast(text, parts)
+    assert parts.characters < len(odd) + 200
     assert len(module.entry) >= 20_001
 
 
@@ -68,25 +68,25 @@ def test_an_odd_heading() -> None:
     text = long_module("  %odd = f32[4]{0} negate(%p)").replace(
         "ENTRY %main (p: f32[4])", "ENTRY /* here */ %main (p: f32[4])"
     )
-    pieces = GrammarPieces()
-    assert len(read_fast(text, pieces).entry) == 20_002
-    assert pieces.characters < 200
+    parts = GrammarFallback()
+    assert len(read_fast(text, parts).entry) == 20_002
+    assert parts.characters < 200
 
 
 def test_comments_between_computations() -> None:
     text = long_module("  %odd = f32[4]{0} negate(%p)").replace(
         "\n\nENTRY", " // sum\n/* the\nentry */\nENTRY"
     )
-    pieces = GrammarPieces()
-    assert len(read_fast(text, pieces).entry) == 20_002
-    assert pieces.characters == 0
+    parts = GrammarFallback()
+    assert len(read_fast(text, parts).entry) == 20_002
+    assert parts.characters == 0
 
 
 @pytest.mark.parametrize("at", [0, 1, 700, 19_998, 19_999])
 def test_an_odd_line_at_the_edge_of_a_stretch(at: int) -> None:
     text = long_module("  %odd = f32[4]{0} negate( %p )", at=at)
     assert len(text) > 4 * STRETCH
-    module = read_fast(text, GrammarPieces())
+    module = read_fast(text, GrammarFallback())
     names = [i.name for i in module.entry]
     assert names.index("odd") == at + 2
     assert [i.id for i in module.entry] == list(range(len(names)))
@@ -109,14 +109,14 @@ def test_an_odd_line_at_the_edge_of_a_stretch(at: int) -> None:
 )
 def test_what_is_wrong_is_the_grammars_to_say(line: str, message: str) -> None:
     text = long_module(line, lines=40)
-    with pytest.raises(Declined):
-        read_fast(text, GrammarPieces())
-    with pytest.raises(HloParseError) as ours:
+    with pytest.raises(FastPathMiss):
+        read_fast(text, GrammarFallback())
+    with pytest.raises(HloParseError) as hlofuse:
         parse_module(text)
     with pytest.raises(HloParseError) as grammars:
         parse_by_grammar(text)
-    assert str(ours.value) == str(grammars.value)
-    assert message in str(ours.value)
+    assert str(hlofuse.value) == str(grammars.value)
+    assert message in str(hlofuse.value)
 
 
 def test_names_shared_by_computations_are_made_unique_as_by_the_grammar() -> None:
@@ -133,7 +133,7 @@ ENTRY %main (p: (f32[], (s32[], f32[]))) -> f32[] {
   ROOT %b = f32[] subtract(%p#1#1, %a)
 }
 """
-    module = read_fast(text, GrammarPieces())
+    module = read_fast(text, GrammarFallback())
     assert [(i.name, i.opcode) for i in module.entry] == [
         ("p", "parameter"),
         ("p_0", "get-tuple-element"),
@@ -169,14 +169,14 @@ def test_a_name_with_number_0_and_one_without_are_the_same_number() -> None:
 
 def test_numbers_of_numbered_names_are_their_own() -> None:
     text = "HloModule m\n\nENTRY %e {\n  %p.1.0 = f32[] parameter(0)\n  ROOT %p.1 = f32[] negate(%p.1.0)\n}\n"
-    assert [i.name for i in read_fast(text, GrammarPieces()).entry] == ["p.1.0", "p.1"]
+    assert [i.name for i in read_fast(text, GrammarFallback()).entry] == ["p.1.0", "p.1"]
     assert list(differences(parse_module(text), parse_by_grammar(text))) == []
 
 
 @pytest.mark.parametrize("name", ["__x", "f32", "x.01", "true"])
 def test_names_xla_would_not_keep_are_left_to_the_grammar(name: str) -> None:
     text = f"HloModule m\n\nENTRY %e {{\n  ROOT %{name} = f32[] parameter(0)\n}}\n"
-    with pytest.raises(Declined):
-        read_fast(text, GrammarPieces())
-    with pytest.raises(Declined):
-        read_fast(text.replace("HloModule m", "HloModule f32").replace(name, "p"), GrammarPieces())
+    with pytest.raises(FastPathMiss):
+        read_fast(text, GrammarFallback())
+    with pytest.raises(FastPathMiss):
+        read_fast(text.replace("HloModule m", "HloModule f32").replace(name, "p"), GrammarFallback())

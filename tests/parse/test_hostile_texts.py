@@ -14,8 +14,8 @@ from hlofuse.ir.text.build import parse_by_grammar
 
 from .cases import cases
 
-TEXTS = [c.text for c in cases() if c.ours == "accept"]
-PIECES = st.one_of(
+TEXTS = [c.text for c in cases() if c.hlofuse == "accept"]
+PARTS = st.one_of(
     st.sampled_from(list("{}()[]<>=,:;#*%\"'/\\\n\t \0-+.?~")),
     st.sampled_from(
         ["/*", "*/", "//", "->", "<=", "...", "ROOT ", "ENTRY ", "f32[2]{0}", "%x", "x=", "1e5", "0_0"]
@@ -35,7 +35,7 @@ def damaged(draw: st.DrawFn) -> str:
         if kind == 0:
             text = text[:start] + text[stop:]
         elif kind == 1:
-            text = text[:start] + draw(PIECES) + text[start:]
+            text = text[:start] + draw(PARTS) + text[start:]
         elif kind == 2:
             text = text[:stop] + text[start:stop] * draw(st.integers(1, 3)) + text[stop:]
         else:
@@ -150,12 +150,12 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 
     blocked = tmp_path / "file"
     blocked.write_text("")
-    for home in (blocked / "below", tmp_path / "damaged"):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(home))
-        if home.name == "damaged":
-            (home / "hlofuse").mkdir(parents=True)
+    for computation in (blocked / "below", tmp_path / "damaged"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(computation))
+        if computation.name == "damaged":
+            (computation / "hlofuse").mkdir(parents=True)
             version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-            (home / "hlofuse" / f"hlo-grammar-py{version}.lark-cache").write_bytes(b"not a pickle")
+            (computation / "hlofuse" / f"hlo-grammar-py{version}.lark-cache").write_bytes(b"not a pickle")
         grammar.parser.cache_clear()
         assert str(grammar.parse_shape("f32[2]{0}")) == "f32[2]{0}"
     grammar.parser.cache_clear()

@@ -44,7 +44,7 @@ def written() -> dict[tuple[str, str], None]:
     """Every attribute in the accepted cases."""
     found: dict[tuple[str, str], None] = {}
     for case in cases():
-        if case.ours == "accept":
+        if case.hlofuse == "accept":
             module = parse_module(case.text)
             for attributes in (module.attributes, *(i.attributes for i in module.instructions())):
                 found |= dict.fromkeys(attributes.raw_items.items())
@@ -64,9 +64,9 @@ def test_values_print_as_text_of_the_same_value() -> None:
     for name, text in WRITTEN:
         value = parse_attribute(name, text)
         if isinstance(value, PRINTED):
-            again = parse_attribute(name, str(value))
-            assert again == value, f"{name}={text} became {value}"
-            assert str(again) == str(value)
+            repeated_call = parse_attribute(name, str(value))
+            assert repeated_call == value, f"{name}={text} became {value}"
+            assert str(repeated_call) == str(value)
 
 
 @pytest.mark.parametrize(

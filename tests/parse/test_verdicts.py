@@ -9,8 +9,8 @@ import pytest
 from hlofuse.ir import HloParseError
 from hlofuse.ir.text.build import parse_by_grammar as parse_module
 
-from .ask_xla import ask
 from .cases import cases
+from .record_verdicts import record
 
 ALL = list(cases())
 
@@ -27,8 +27,8 @@ def verdict(text: str) -> str:
 def test_grammar_agrees_with_xla(file: str) -> None:
     wrong = []
     for case in ALL:
-        if case.file == file and case.ours != "crash" and verdict(case.text) != case.ours:
-            wrong.append(f"{case}: expected {case.ours}: {case.snippet}")
+        if case.file == file and case.hlofuse != "crash" and verdict(case.text) != case.hlofuse:
+            wrong.append(f"{case}: expected {case.hlofuse}: {case.snippet}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -40,6 +40,6 @@ def test_there_are_cases_of_both_kinds() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="needs jaxlib to ask")
 def test_verdicts_are_still_xlas() -> None:
-    said = ask([c.text for c in ALL])
-    changed = [f"{c}: {now}: {c.snippet}" for c, now in zip(ALL, said, strict=True) if now != c.xla]
+    attributes = record([c.text for c in ALL])
+    changed = [f"{c}: {now}: {c.snippet}" for c, now in zip(ALL, attributes, strict=True) if now != c.xla]
     assert not changed, "\n".join(changed)

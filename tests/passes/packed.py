@@ -1,4 +1,4 @@
-"""Modules ahead of fusion as XLA has them: what `tests/tools/pack_simplifications.py` packed."""
+"""Modules ahead of fusion as XLA has them: what `tests/tools/pack_passes.py` packed."""
 
 from __future__ import annotations
 

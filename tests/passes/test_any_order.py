@@ -12,7 +12,7 @@ from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verifier import check_module
+from hlofuse.ir.verify import check_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.registry import make_pass, single_passes
 from hlofuse.passes.scatter.gather import GatherSimplifier
@@ -36,11 +36,11 @@ def every_pass() -> list[Pass]:
         tops = before_fusion(target, load_device(gpu) if gpu is not None else None)
         found += [p for top in tops for p in top.flattened()]
     single = [p for p in found if not isinstance(p, Pipeline | FixedPoint | UnimplementedPass)]
-    for name, known in TARGETS.items():
-        lists = [known.passes, *known.options.values(), *(a.passes for a in known.additions)]
-        device = load_device("h100_sxm") if known.needs_device else None
+    for name, cached in TARGETS.items():
+        lists = [cached.passes, *cached.options.values(), *(a.passes for a in cached.optional_passes)]
+        device = load_device("h100_sxm") if cached.needs_device else None
         for text in dict.fromkeys(text for passes in lists for text in single_passes(passes)):
-            single.append(make_pass(text, name, device=device, release=RELEASES[known.release]))
+            single.append(make_pass(text, name, device=device, release=RELEASES[cached.release]))
     return single
 
 

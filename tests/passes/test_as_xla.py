@@ -1,6 +1,6 @@
 """Ahead of fusion as XLA:CPU: whole programs, single passes and small cases, settled by XLA's own dumps.
 
-`tests/data/cpu-unoptimized.tar.xz` is made by `tests/tools/pack_simplifications.py`: the 63 programs of the
+`tests/data/cpu-unoptimized.tar.xz` is made by `tests/tools/pack_passes.py`: the 63 programs of the
 corpus and 337 random ones, and of every pass a few modules that it changed.
 """
 
@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verifier import check_module
+from hlofuse.ir.verify import check_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, find_case, read_cases
-from ..tools.compare_simplifications import same_structure
+from ..tools.compare_passes import same_structure
 from .packed import archive
 
 CASES = read_cases(Path(__file__).parent / "cases")

@@ -90,6 +90,6 @@ def test_frames_are_called_out_of_the_frames_of_calls(of_call: int, of_inner: in
     traced = simplified.stack_frames.trace(root.attributes["metadata"].stack_frame_id)
     assert [place.line for place in traced] == lines
     assert print_module(module) == before
-    again = parse_module(print_module(simplified))
-    assert again.stack_frames == simplified.stack_frames
-    assert again.entry.root.attributes["metadata"] == root.attributes["metadata"]
+    repeated_call = parse_module(print_module(simplified))
+    assert repeated_call.stack_frames == simplified.stack_frames
+    assert repeated_call.entry.root.attributes["metadata"] == root.attributes["metadata"]

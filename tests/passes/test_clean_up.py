@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
-from hlofuse.ir.verifier import verify_module
+from hlofuse.ir.verify import verify_module
 from hlofuse.passes import make_pass
 from hlofuse.trace import Event, Recorder
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verifier import check_module
+from hlofuse.ir.verify import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.trace import Recorder
 

@@ -1,6 +1,6 @@
 """Ahead of fusion as XLA:GPU: whole programs, single passes and small cases, settled by XLA's own dumps.
 
-`tests/data/gpu-DEVICE-unoptimized.tar.xz` are made by `tests/tools/pack_simplifications.py`: the 63 programs
+`tests/data/gpu-DEVICE-unoptimized.tar.xz` are made by `tests/tools/pack_passes.py`: the 63 programs
 of the corpus, random ones and the small ones, and of every pass a few modules that it changed. `cases` holds
 for each rewrite a small module as it is given to XLA, and under EXPECT as it enters XLA's fusion passes: on
 `cpu` (`test_as_xla.py`) and on the devices that the label lists.
@@ -17,7 +17,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verifier import check_module
+from hlofuse.ir.verify import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.gpu.copies import HostOffloader
@@ -26,7 +26,7 @@ from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
-from ..tools.compare_simplifications import same_structure
+from ..tools.compare_passes import same_structure
 from .packed import archive
 
 DEVICES = ("h100_sxm", "v100")
@@ -86,8 +86,8 @@ def test_a_pass_changes_a_module_as_xla_does(device: str) -> None:
     assert len(found) >= 80
     for case, texts in found.items():
         truth = parse_module(texts["left"])
-        variants = [step for step in steps if step.name == case.split("/")[1]]
-        assert any(same_structure(left_by(step, texts["given"]), truth) for step in variants), case
+        configs = [step for step in steps if step.name == case.split("/")[1]]
+        assert any(same_structure(left_by(step, texts["given"]), truth) for step in configs), case
 
 
 def test_labels_of_small_cases_are_devices() -> None:

@@ -11,9 +11,9 @@ from hlofuse.ir import parse_module
 from hlofuse.replay import replay
 from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
-from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.instruction_fusion.candidate import FusionState
+from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.eligible import consumer_is_bitcast
-from hlofuse.rules.priority_fusion.question import PriorityPair, PriorityState
 from hlofuse.rules.settings import Settings
 
 from ..running import find

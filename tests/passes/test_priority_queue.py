@@ -46,10 +46,10 @@ def test_a_chooser_sees_all_equals_in_order(seed: int) -> None:
                     del priorities[taken[0]]
 
 
-@pytest.mark.parametrize("asks", [False, True])
-def test_what_got_another_id_has_the_place_of_that(asks: bool) -> None:
+@pytest.mark.parametrize("condition", [False, True])
+def test_what_got_another_id_has_the_place_of_that(condition: bool) -> None:
     one, two, three, four = (Instruction(f"p{k}", Shape("f32"), "add") for k in range(4))
-    queue = PriorityQueue((lambda equal: equal[0]) if asks else None)
+    queue = PriorityQueue((lambda equal: equal[0]) if condition else None)
     for k, producer in enumerate((one, two, three)):
         producer.id = k
         queue.set(producer, 5)

@@ -12,7 +12,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
 from hlofuse.rules.evaluate import first_verdict
-from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.instruction_fusion.candidate import FusionState
 from hlofuse.rules.priority_fusion import (
     OF_CONSUMER,
     OF_PRODUCER,
@@ -72,20 +72,20 @@ def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting:
     seen, small = set(), 0
     for consumer in module.entry:
         for producer in dict.fromkeys(consumer.operands):
-            question = PriorityPair(producer, consumer, state)
+            candidate = PriorityPair(producer, consumer, state)
 
-            def verdict(rules: Any, question: PriorityPair = question) -> Any:
-                return first_verdict(rules, question, settings)
+            def verdict(rules: Any, candidate: PriorityPair = candidate) -> Any:
+                return first_verdict(rules, candidate, settings)
 
             alone = [verdict(OF_PRODUCER), verdict(OF_CONSUMER)]
             assert [verdict(rules_of_one(producer)[0]), verdict(rules_of_one(consumer)[1])] == alone
             if alone == [None, None]:
-                asked = verdict(structure_rules(producer, consumer, question.structure, limits))
-                assert asked == verdict(STRUCTURE_RULES)
-                both = (question.structure.producer, question.structure.consumer)
+                requested = verdict(structure_rules(producer, consumer, candidate.structure, limits))
+                assert requested == verdict(STRUCTURE_RULES)
+                both = (candidate.structure.producer, candidate.structure.consumer)
                 if limits.admit_small and all(part.is_small for part in both):
-                    assert asked is None
+                    assert requested is None
                     small += 1
-                seen |= {asked.rule.code} if asked is not None else set()
+                seen |= {requested.rule.code} if requested is not None else set()
     assert {code for code in seen if code in ("PF010", "PF011", "PF012", "PF013")} == objecting
     assert (small > 0) is limits.admit_small

@@ -8,7 +8,7 @@ import pytest
 
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.graph import Module
-from hlofuse.ir.verifier import verify_module as graph_problems
+from hlofuse.ir.verify import verify_module as graph_problems
 from hlofuse.replay import replay
 from hlofuse.reports.verify import Verdict, verify_module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.ir.verifier import verify_module as graph_problems
+from hlofuse.ir.verify import verify_module as graph_problems
 from hlofuse.reports.verify import verify_module
 from hlofuse.trace.priority_record import FusionStep
 
@@ -36,11 +36,11 @@ def test_the_kernels_are_xlas_from_text_alone(name: str) -> None:
 
 
 def follow(case: Case, option: str | None = None) -> None:
-    follower = case.replay(ids=True, follow=True, option=option).recorded_order
-    assert follower is not None
-    follower.finish()
-    assert follower.disagreements == []
-    assert follower.agreed == follower.total
+    recorded_order = case.replay(ids=True, follow=True, option=option).recorded_order
+    assert recorded_order is not None
+    recorded_order.finish()
+    assert recorded_order.disagreements == []
+    assert recorded_order.agreed == recorded_order.total
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,7 +59,7 @@ def test_every_step_with_extra_outputs_of_triton_fusions(name: str) -> None:
 
 
 def test_extra_outputs_are_made_and_only_with_the_option() -> None:
-    made = {
+    created = {
         option: sum(
             e.kind == "multi-output" and e.pass_name == "priority-fusion"
             for case in EXTRA_OUTPUTS.values()
@@ -67,21 +67,21 @@ def test_extra_outputs_are_made_and_only_with_the_option() -> None:
         )
         for option in (None, "triton-multi-output")
     }
-    assert made[None] == 0
-    assert made["triton-multi-output"] == 8
+    assert created[None] == 0
+    assert created["triton-multi-output"] == 8
 
 
 def test_with_ids_most_sequences_are_exact() -> None:
     exact = 0
     for name in EXAMPLES:
         case = USUAL[name]
-        ours = [
+        actual = [
             (e.producer, e.consumer)
             for e in case.replay(ids=True).events
             if e.event == "fuse" and e.pass_name == "priority-fusion"
         ]
         xla = [(s.producer, s.consumer) for s in case.record.steps if isinstance(s, FusionStep)]
-        exact += ours == xla
+        exact += actual == xla
     assert exact >= 0.8 * len(EXAMPLES)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.ir.verifier import verify_module as graph_problems
+from hlofuse.ir.verify import verify_module as graph_problems
 from hlofuse.replay import replay
 from hlofuse.reports.verify import Verdict, find_cases, verify, verify_module
 
@@ -53,8 +53,8 @@ def test_every_pass_is_xlas(name: str) -> None:
 
 
 def decisions_agree(log: list[str], before: str, device: str) -> bool:
-    ours = our_decisions(replay(parse_module(before), "gpu-legacy", device=device))
-    return ours == log or without_repeats(ours) == without_repeats(log)
+    actual = our_decisions(replay(parse_module(before), "gpu-legacy", device=device))
+    return actual == log or without_repeats(actual) == without_repeats(log)
 
 
 def test_decisions_are_xlas_in_xlas_order() -> None:

@@ -21,7 +21,7 @@ from ..running import Run
 
 GPU = ("--device", "h100_sxm")
 
-TWINS = """HloModule twins
+DUPLICATES = """HloModule twins
 
 ENTRY main {
   p = f32[4096]{0} parameter(0)
@@ -68,9 +68,9 @@ def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
     assert "4 other kernels" in whole
     assert whole[-2:] == ["29.4 MB", "21.0 MB"]
     lost = ModulePair(pair.before, pair.after, {})
-    gone = labels(plot_kernels(lost, None, "title").dot)
-    assert gone[gone.index("bytes moved") + 1] == "29.4 MB"
-    assert "gone: computed in no kernel" in gone
+    removed = labels(plot_kernels(lost, None, "title").dot)
+    assert removed[removed.index("bytes moved") + 1] == "29.4 MB"
+    assert "gone: computed in no kernel" in removed
 
 
 def test_the_roofline_shows_what_computes(samples: Path) -> None:
@@ -81,13 +81,13 @@ def test_the_roofline_shows_what_computes(samples: Path) -> None:
     found = labels(plot.dot)
     assert "3.35 TB/s" in found
     assert any("a second, float32" in text for text in found)
-    said = [lines[0] for lines in plot.tooltips.values()]
-    assert sum(text.startswith("after: ") for text in said) == 5
+    attributes = [lines[0] for lines in plot.tooltips.values()]
+    assert sum(text.startswith("after: ") for text in attributes) == 5
     assert any("10 after, that compute nothing or have no estimate" in text for text in found)
 
 
 def test_names_that_would_stand_one_over_another_share_a_line() -> None:
-    module = parse_module(TWINS)
+    module = parse_module(DUPLICATES)
     device, _ = device_of("gpu", "h100_sxm")
     assert device is not None
     found = labels(plot_roofline(module, module, KernelTimes(device), "title").dot)
@@ -96,7 +96,7 @@ def test_names_that_would_stand_one_over_another_share_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("text", "message"),
     [
         (("-o", "x.svg", "--kind", "roofline"), "asks for --device"),
         (("-o", "x.gif"), "the output's suffix"),
@@ -104,7 +104,7 @@ def test_names_that_would_stand_one_over_another_share_a_line() -> None:
     ],
 )
 def test_wrong_words(
-    words: tuple[str, ...],
+    text: tuple[str, ...],
     message: str,
     hlofuse: Run,
     samples: Path,
@@ -112,7 +112,7 @@ def test_wrong_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = hlofuse("plot", samples / "cpu/softmax/before.hlo", *words)
+    result = hlofuse("plot", samples / "cpu/softmax/before.hlo", *text)
     assert result.status == 2
     assert message in result.err
     assert not list(tmp_path.iterdir())

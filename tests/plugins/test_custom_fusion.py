@@ -12,7 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verifier import check_module
+from hlofuse.ir.verify import check_module
 from hlofuse.plugins import ActiveRules, Candidate, CustomFusion, FusionRule, Kernel, KernelCost, Match
 from hlofuse.plugins.rewrite import custom_kernel_name
 from hlofuse.replay import Replay, replay_config
@@ -41,7 +41,7 @@ SOFTPLUS = CustomFusion(
 
 def replayed(module: Module, *entries: FusionRule | CustomFusion, target: str = "cpu") -> Replay:
     device = None if target == "cpu" else "a100_sxm_40"
-    settings = Settings(outside=ActiveRules.of(*entries))
+    settings = Settings(plugins=ActiveRules.of(*entries))
     done = hlofuse.replay(module, target, device=device, settings=settings)
     check_module(done.after)
     return done
@@ -50,16 +50,16 @@ def replayed(module: Module, *entries: FusionRule | CustomFusion, target: str = 
 @pytest.mark.parametrize("target", ["cpu", "gpu", "gpu-legacy"])
 def test_one_fusion_stands_for_the_match_and_stays_as_it_is(target: str) -> None:
     done = replayed(module_of(PROGRAM), SOFTPLUS, target=target)
-    made = done.after.find("add_exp")
-    assert made is not None
-    assert custom_kernel_name(made) == "add_exp"
-    assert [o.name for o in made.operands] == ["a", "b"]
-    body = made.fused_computation
+    created = done.after.find("add_exp")
+    assert created is not None
+    assert custom_kernel_name(created) == "add_exp"
+    assert [o.name for o in created.operands] == ["a", "b"]
+    body = created.fused_computation
     assert [(p.name, p.parameter_number) for p in body.parameters] == [("x", 0), ("y", 1)]
     assert body.root.opcode == "exponential"
     # XLA's passes go on around it: what follows is fused, it is not.
     assert done.passes[0].name == "custom-kernel-fusion-rewriter"
-    assert [u.opcode for u in made.users] == ["fusion"]
+    assert [u.opcode for u in created.users] == ["fusion"]
     assert print_module(parse_module(print_module(done.after))) == print_module(done.after)
     fuse = done.passes[0].events[0]
     assert (fuse.event, fuse.producer, fuse.consumer, fuse.rule) == ("fuse", "s", "e", "ACME001")
@@ -174,12 +174,12 @@ def test_the_time_is_the_packages() -> None:
     from hlofuse.cost.gpu.device import load_device
 
     device = load_device("a100_sxm_40")
-    settings = Settings(outside=ActiveRules.of(SOFTPLUS))
+    settings = Settings(plugins=ActiveRules.of(SOFTPLUS))
     found = observed_replay(module_of(PROGRAM), replace(replay_config("gpu", device), settings=settings))
     assert found.costs is not None
-    made = found.replay.after.find("add_exp")
-    assert made is not None
-    time = found.costs.kernel(made)
+    created = found.replay.after.find("add_exp")
+    assert created is not None
+    time = found.costs.kernel(created)
     assert time is not None
     assert (time.us, time.emitter) == (7.0, "custom kernel add_exp")
     # Given as work, it is at the device's rates: twice the work, twice the time.
@@ -196,7 +196,7 @@ def test_the_time_is_the_packages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "text"),
     [
         (
             {"cost": lambda kernel, device: 1 / 0},
@@ -214,12 +214,12 @@ def test_the_time_is_the_packages() -> None:
         ({"targets": ("tpu",)}, "ACME001 is about target 'tpu'; there are: cpu, gpu, gpu-legacy"),
     ],
 )
-def test_a_package_that_fails_is_named(change: dict[str, object], words: str) -> None:
+def test_a_package_that_fails_is_named(change: dict[str, object], text: str) -> None:
     from hlofuse.account import observed_replay
     from hlofuse.cost.gpu.device import load_device
 
     entry = CustomFusion(**{**vars(SOFTPLUS), **change})
-    settings = Settings(outside=ActiveRules.of(entry))
+    settings = Settings(plugins=ActiveRules.of(entry))
 
     def total() -> None:
         device = load_device("a100_sxm_40")
@@ -227,12 +227,12 @@ def test_a_package_that_fails_is_named(change: dict[str, object], words: str) ->
         assert found.costs is not None
         found.costs.total(found.replay.after.instructions())
 
-    with pytest.raises(HlofuseError, match=words):
+    with pytest.raises(HlofuseError, match=text):
         total()
 
 
 def test_a_list_of_passes_says_when_kernels_are_made() -> None:
-    settings = Settings(outside=ActiveRules.of(SOFTPLUS))
+    settings = Settings(plugins=ActiveRules.of(SOFTPLUS))
 
     def run(*passes: str) -> list[str]:
         done = hlofuse.replay(module_of(PROGRAM), passes=passes, settings=settings)

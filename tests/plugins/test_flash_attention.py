@@ -21,7 +21,7 @@ import hlofuse
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verifier import check_module
+from hlofuse.ir.verify import check_module
 from hlofuse.plugins import ActiveRules
 from hlofuse.rules.settings import Settings
 
@@ -55,15 +55,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "COLUMNS": "100"}
 
 
-def run(environment: dict[str, str], *words: str) -> str:
-    command = [sys.executable, "-m", "hlofuse", *words]
+def run(environment: dict[str, str], *text: str) -> str:
+    command = [sys.executable, "-m", "hlofuse", *text]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def explained(environment: dict[str, str], *words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(environment, "explain", *words, "--format", "json"))
+def explained(environment: dict[str, str], *text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(environment, "explain", *text, "--format", "json"))
     return found
 
 
@@ -92,13 +92,15 @@ def test_attention_becomes_one_kernel(installed: dict[str, str], target: str) ->
         assert plain["after"]["untimed"] - found["after"]["untimed"] == 2
         assert group["kernel"]["emitter"] == "custom kernel flash_attention"
         assert group["kernel"]["us"] > 0
-    told = json.loads(
+    reported = json.loads(
         run(installed, "kernels", *GPT2[target], "--rules", "flash-attention", "--format", "json")
     )
-    assert told["difference"] == difference
-    (kernel,) = (k for k in told["kernels"] if k["name"] == "flash_attention")
+    assert reported["difference"] == difference
+    (kernel,) = (k for k in reported["kernels"] if k["name"] == "flash_attention")
     assert (kernel["run_by"], kernel["rule"]) == ("custom kernel flash_attention", "FLASH001")
-    assert sum(k["us"] or 0 for k in told["kernels"]) == pytest.approx(found["after"]["us"] or 0, abs=0.01)
+    assert sum(k["us"] or 0 for k in reported["kernels"]) == pytest.approx(
+        found["after"]["us"] or 0, abs=0.01
+    )
 
 
 def test_the_reports_read_well(installed: dict[str, str]) -> None:
@@ -157,15 +159,15 @@ ROOT o = f16[2,64,16] dot(h, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, r
 """  # noqa: E501
 
 
-def kernels_made(module: Module, target: str = "cpu", device: str | None = None) -> dict[str, Any]:
-    settings = Settings(outside=ActiveRules.of(*example().RULES))
+def kernels_created(module: Module, target: str = "cpu", device: str | None = None) -> dict[str, Any]:
+    settings = Settings(plugins=ActiveRules.of(*example().RULES))
     done = hlofuse.replay(module, target, device=device, settings=settings)
     check_module(done.after)
     return {name: kernel for name, (_, kernel) in done.custom_kernels.items()}
 
 
 def test_attention_of_two_lengths_in_half_precision() -> None:
-    (kernel,) = kernels_made(module_of(BODY, PLAIN)).values()
+    (kernel,) = kernels_created(module_of(BODY, PLAIN)).values()
     assert kernel.sizes == {"T": "f16", "S": 64, "D": 32, "K": 48, "E": 16}
     assert list(kernel.operands) == ["q", "k", "v"]
     cost = example().cost(kernel, load_device("h100_sxm"))
@@ -190,7 +192,7 @@ def test_what_is_not_attention_is_left_alone(old: str, new: str) -> None:
     assert body != BODY
     lines = body.strip().split("\n")
     lines.sort(key=lambda line: line.startswith("ROOT r"))
-    assert kernels_made(module_of("\n".join(lines), PLAIN)) == {}
+    assert kernels_created(module_of("\n".join(lines), PLAIN)) == {}
 
 
 @pytest.mark.parametrize(("archive", "target"), [("gpu", "gpu"), ("gpu-legacy", "gpu-legacy")])
@@ -204,7 +206,7 @@ def test_it_is_found_as_every_device_has_it(archive: str, target: str) -> None:
                 file = tar.extractfile(member)
                 assert file is not None
                 module = parse_module(file.read().decode())
-                assert list(kernels_made(module, target, device)) == ["flash_attention"], device
+                assert list(kernels_created(module, target, device)) == ["flash_attention"], device
                 found += 1
     assert found >= 2
 

@@ -126,13 +126,13 @@ def tooltips(svg: str) -> list[str]:
 def cyclic(panel: Panel) -> bool:
     """Whether the arrows run in a circle once every frame is a point."""
     place = {b.key: b.key for b in panel.all_boxes()}
-    for frame in panel.frames:
+    for frame in panel.outlines:
         place |= {b.key: frame.key for b in frame.boxes}
     edges: dict[str, set[str]] = defaultdict(set)
     for arrow in panel.arrows:
-        tail, head = place[arrow.tail], place[arrow.head]
-        if tail != head:
-            edges[tail].add(head)
+        rest, head = place[arrow.source_box], place[arrow.head]
+        if rest != head:
+            edges[rest].add(head)
     waiting = dict.fromkeys(place.values(), 0)
     for heads in edges.values():
         for head in heads:

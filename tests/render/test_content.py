@@ -13,25 +13,25 @@ from .modules import FUSED, LOOP, UNFUSED, chain, titles
 
 def test_a_fusion_is_a_frame_with_its_kind_number_and_traffic() -> None:
     panel = render(parse_module(FUSED)).scene.panels[0]
-    assert [(f.kernels, f.title, f.aside) for f in panel.frames] == [
+    assert [(f.kernels, f.title, f.aside) for f in panel.outlines] == [
         ("K1", "fusion", "kInput"),
         ("K2", "fusion.1", "kLoop"),
     ]
-    assert panel.frames[0].lines == ["reads 4.10 kB, writes 32 B"]
-    assert "source: model.py:42" in panel.frames[0].tooltip
-    assert [b.title for b in panel.frames[1].boxes] == ["add", "rsqrt", "broadcast", "multiply"]
+    assert panel.outlines[0].lines == ["reads 4.10 kB, writes 32 B"]
+    assert "source: model.py:42" in panel.outlines[0].tooltip
+    assert [b.title for b in panel.outlines[1].boxes] == ["add", "rsqrt", "broadcast", "multiply"]
 
 
 def test_constants_are_written_where_they_are_used() -> None:
-    frame = render(parse_module(FUSED)).scene.panels[0].frames[1]
+    frame = render(parse_module(FUSED)).scene.panels[0].outlines[1]
     assert frame.boxes[0].aside == "(·, 1e-06)"
 
 
 def test_bytes_are_on_arrows_between_kernels_and_not_inside() -> None:
     panel = render(parse_module(FUSED)).scene.panels[0]
-    framed = {b.key: f.title for f in panel.frames for b in f.boxes}
+    framed = {b.key: f.title for f in panel.outlines for b in f.boxes}
     for arrow in panel.arrows:
-        inside = arrow.tail in framed and framed[arrow.tail] == framed.get(arrow.head)
+        inside = arrow.source_box in framed and framed[arrow.source_box] == framed.get(arrow.head)
         assert arrow.inside == inside
         assert arrow.bytes > 0
 
@@ -54,8 +54,8 @@ def test_both_sides_bear_the_same_kernel_numbers() -> None:
     scene = render(replay(parse_module(UNFUSED)), "both").scene
     before, after = scene.panels
     assert before.title.startswith("before")
-    assert {f.kernels for f in before.frames} == {f.kernels for f in after.frames} == {"K1"}
-    assert [b.title for b in before.frames[0].boxes] == [
+    assert {f.kernels for f in before.outlines} == {f.kernels for f in after.outlines} == {"K1"}
+    assert [b.title for b in before.outlines[0].boxes] == [
         "broadcast",
         "add",
         "negate",
@@ -95,7 +95,7 @@ def test_focus_draws_the_neighbourhood() -> None:
 
 def test_focus_inside_a_fusion_opens_it_and_marks_both() -> None:
     panel = render(parse_module(FUSED), focus="safe", radius=0).scene.panels[0]
-    assert [f.title for f in panel.frames if f.marked] == ["fusion.1"]
+    assert [f.title for f in panel.outlines if f.marked] == ["fusion.1"]
     assert [b.title for b in panel.all_boxes() if b.marked] == ["add"]
 
 
@@ -109,8 +109,8 @@ def test_focus_follows_a_name_to_the_other_side() -> None:
     fusion = result.after.entry.root.name
     before, after = render(result, "both", focus="n", radius=0).scene.panels
     assert [b.title for b in before.all_boxes() if b.marked] == ["negate"]
-    assert [f.title for f in after.frames if f.marked] == [fusion]
-    assert render(result, focus="n", radius=0).scene.panels[0].frames[0].marked
+    assert [f.title for f in after.outlines if f.marked] == [fusion]
+    assert render(result, focus="n", radius=0).scene.panels[0].outlines[0].marked
     before, after = render(result, "both", focus=fusion, radius=0, collapse=(fusion,)).scene.panels
     assert any(b.marked for b in before.all_boxes())
     with pytest.raises(HlofuseError, match="no instruction or computation is named nn"):

@@ -66,7 +66,7 @@ def test_thinning_leaves_every_order_visible() -> None:
     arrows = [Arrow(f"n{a}", f"n{b}", 4) for b in range(30) for a in range(b)]
     panel = Panel("p", "", boxes=boxes, arrows=arrows)
     assert thin(panel) == 30 * 29 // 2 - 29
-    assert [(a.tail, a.head) for a in panel.arrows] == [(f"n{n}", f"n{n + 1}") for n in range(29)]
+    assert [(a.source_box, a.head) for a in panel.arrows] == [(f"n{n}", f"n{n + 1}") for n in range(29)]
     assert boxes[5].lines == ["also reads 16 B from add, add, add +1"]
 
 

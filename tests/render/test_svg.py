@@ -210,11 +210,11 @@ def test_arrows_run_below_the_headings_of_frames() -> None:
     root = ET.fromstring(svg)
     last = [e for e in root if e.get("class") == "heading"]
     assert len(last) == 1
-    plates, words = last[0].findall(f"{SVG}rect"), last[0].findall(f"{SVG}text")
-    assert list(last[0]) == [*plates, *words]  # no plate hides a word
+    plates, text = last[0].findall(f"{SVG}rect"), last[0].findall(f"{SVG}text")
+    assert list(last[0]) == [*plates, *text]  # no plate hides a word
     drawn = [k for k, e in enumerate(root) if e.find(f".//{SVG}path") is not None]
     assert list(root).index(last[0]) > max(drawn)
-    for word in words:
+    for word in text:
         x, y = float(word.get("x", "")), float(word.get("y", ""))
         assert any(
             float(p.get("x", "")) <= x <= float(p.get("x", "")) + float(p.get("width", ""))

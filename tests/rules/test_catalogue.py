@@ -20,7 +20,7 @@ def test_an_entry_says_all_that_a_page_needs(code: str) -> None:
     rule = RULES[code]
     assert re.fullmatch(r"[A-Z]{2,3}\d{3}", code)
     assert family_of(code) in FAMILIES
-    for text in (rule.title, rule.asks, rule.why, rule.advice):
+    for text in (rule.title, rule.condition, rule.why, rule.advice):
         assert len(text) > 8
     assert rule.title[0].isupper()
     assert not rule.title.endswith(".")

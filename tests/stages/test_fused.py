@@ -16,7 +16,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unfusing import unfuse
-from hlofuse.ir.verifier import check_module
+from hlofuse.ir.verify import check_module
 from hlofuse.replay import Replay, ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.refusals import refusals
@@ -24,7 +24,7 @@ from hlofuse.reports.fused.boundaries import (
     gpu_boundaries,
     legacy_boundaries,
     recreated_boundaries,
-    take_apart,
+    split_fusions,
 )
 from hlofuse.reports.fused.model import Boundary
 from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
@@ -56,10 +56,12 @@ def reread(module: Module) -> Module:
     return parse_module(print_module(module))
 
 
-def replay_reasons(made: Replay, facts: Facts, passes: set[str]) -> dict[tuple[str, str | None], str | None]:
+def replay_reasons(
+    created: Replay, facts: Facts, passes: set[str]
+) -> dict[tuple[str, str | None], str | None]:
     """What the replay of the module ahead of fusion says of each pair of kernels."""
     out: dict[tuple[str, str | None], str | None] = {}
-    for p in made.passes:
+    for p in created.passes:
         for r in refusals(p.events, facts) if p.name in passes else ():
             if r.between_kernels:
                 out.setdefault((r.kernel or "", r.consumer), r.rule)
@@ -70,15 +72,15 @@ def agreement(
     found: list[Boundary], own: dict[tuple[str, str | None], str | None]
 ) -> tuple[int, list[Boundary]]:
     """How many reasons are those of the replay, and the boundaries where it says another."""
-    told = [(b, own.get((b.producer, b.consumer))) for b in found if b.rule is not None]
-    return sum(b.rule == o for b, o in told), [b for b, o in told if o is not None and o != b.rule]
+    reported = [(b, own.get((b.producer, b.consumer))) for b in found if b.rule is not None]
+    return sum(b.rule == o for b, o in reported), [b for b, o in reported if o is not None and o != b.rule]
 
 
 @pytest.mark.parametrize("name", CPU)
 def test_cpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
-    made = observed_replay(load(case(corpus, "corpus", name)), replay_config("cpu", None)).replay
-    found, how = recreated_boundaries(reread(made.after), "cpu")
-    same, other = agreement(found, replay_reasons(made, Facts(made), {"fusion"}))
+    created = observed_replay(load(case(corpus, "corpus", name)), replay_config("cpu", None)).replay
+    found, how = recreated_boundaries(reread(created.after), "cpu")
+    same, other = agreement(found, replay_reasons(created, Facts(created), {"fusion"}))
     assert other == []
     assert same == sum(b.rule is not None for b in found) > 0
     assert "come out the same" in how
@@ -86,11 +88,11 @@ def test_cpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", GPU)
 def test_gpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
-    variant = replay_config("gpu", "h100_sxm")
-    assert variant.device is not None
+    config = replay_config("gpu", "h100_sxm")
+    assert config.device is not None
     before = load(case(corpus, "h100_sxm", name))
-    observed = observed_replay(ReplayInput(before, unique_ids_for(before, None)), variant)
-    found, _ = gpu_boundaries(reread(observed.replay.after), variant.device)
+    observed = observed_replay(ReplayInput(before, unique_ids_for(before, None)), config)
+    found, _ = gpu_boundaries(reread(observed.replay.after), config.device)
     facts = Facts(observed.replay, observed.costs)
     _, other = agreement(found, replay_reasons(observed.replay, facts, {"priority-fusion"}))
     assert other == []
@@ -99,11 +101,11 @@ def test_gpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", LEGACY)
 def test_legacy_reasons_are_those_of_the_replay_or_of_a_later_pass(corpus: Path, name: str) -> None:
-    variant = replay_config("gpu-legacy", "a100_sxm_40")
-    assert variant.device is not None
-    made = observed_replay(load(case(corpus, "a100_sxm_40", name)), variant).replay
-    found, how = legacy_boundaries(reread(made.after), variant.device)
-    own = replay_reasons(made, Facts(made), {p.name for p in made.passes})
+    config = replay_config("gpu-legacy", "a100_sxm_40")
+    assert config.device is not None
+    created = observed_replay(load(case(corpus, "a100_sxm_40", name)), config).replay
+    found, how = legacy_boundaries(reread(created.after), config.device)
+    own = replay_reasons(created, Facts(created), {p.name for p in created.passes})
     same, other = agreement(found, own)
     assert same + len(other) > 0
     assert all(b.rule is not None for b in found)
@@ -114,11 +116,11 @@ def test_legacy_reasons_are_those_of_the_replay_or_of_a_later_pass(corpus: Path,
 
 def test_taking_apart_undoes_fusing(corpus: Path) -> None:
     for name in CPU:
-        made = observed_replay(load(case(corpus, "corpus", name)), replay_config("cpu", None)).replay
-        apart, _ = take_apart(reread(made.after))
-        check_module(apart)
-        check_module(parse_module(print_module(apart)))
-        kinds = {i.fusion_kind for i in apart.instructions() if i.opcode == "fusion"}
+        created = observed_replay(load(case(corpus, "corpus", name)), replay_config("cpu", None)).replay
+        separate, _ = split_fusions(reread(created.after))
+        check_module(separate)
+        check_module(parse_module(print_module(separate)))
+        kinds = {i.fusion_kind for i in separate.instructions() if i.opcode == "fusion"}
         assert kinds <= {"kCustom"}
 
 

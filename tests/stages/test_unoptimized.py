@@ -12,7 +12,7 @@ from hlofuse import load
 from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verifier import check_module
+from hlofuse.ir.verify import check_module
 from hlofuse.reports.common.unoptimized import simplified
 
 from ..running import Run
@@ -71,9 +71,9 @@ def test_cpu_simplifies_algebra_too() -> None:
 
 @pytest.mark.parametrize("target", ["cpu", "tpu"])
 def test_a_call_that_is_to_be_kept_is_kept(target: str) -> None:
-    said = 'to_apply=half, frontend_attributes={inlineable="false"}'
-    kept = parse_module(TEXT.replace("to_apply=half", said, 1))
-    assert [i.name for i in simplified(kept, target).entry if i.opcode == "call"] == ["x"]
+    attributes = 'to_apply=half, frontend_attributes={inlineable="false"}'
+    remaining = parse_module(TEXT.replace("to_apply=half", attributes, 1))
+    assert [i.name for i in simplified(remaining, target).entry if i.opcode == "call"] == ["x"]
 
 
 def test_the_report_says_that_it_is_approximate(tmp_path: Path, hlofuse: Run) -> None:
@@ -103,16 +103,16 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("text", COMMANDS, ids=" ".join)
 def test_every_command_takes_it_and_says_so(
-    words: tuple[str, ...], tmp_path: Path, hlofuse: Run, monkeypatch: pytest.MonkeyPatch
+    text: tuple[str, ...], tmp_path: Path, hlofuse: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.hlo").write_text(TEXT)
-    done = hlofuse(words[0], "m.hlo", *words[1:])
+    done = hlofuse(text[0], "m.hlo", *text[1:])
     assert done.status == 0
-    said = done.out + done.err + "".join(f.read_text() for f in Path().glob("out.*"))
-    assert "APPROXIMATE" in said
+    attributes = done.out + done.err + "".join(f.read_text() for f in Path().glob("out.*"))
+    assert "APPROXIMATE" in attributes
 
 
 def test_what_is_replayed_is_the_same_everywhere(tmp_path: Path, hlofuse: Run) -> None:
@@ -121,8 +121,8 @@ def test_what_is_replayed_is_the_same_everywhere(tmp_path: Path, hlofuse: Run) -
     hlofuse("replay", path, "-o", out)
     assert out.read_text().startswith("// APPROXIMATE")  # the file says so too, and reads as HLO text
     after = json.loads(hlofuse("explain", path, "--format", "json").out)["after"]["kernels"]
-    for words in (("stats", path, "--after"), ("stats", out)):
-        (found,) = json.loads(hlofuse(*words, "--format", "json").out)["modules"]
+    for text in (("stats", path, "--after"), ("stats", out)):
+        (found,) = json.loads(hlofuse(*text, "--format", "json").out)["modules"]
         assert found["kernels"] == after
     assert json.loads(hlofuse("kernels", path, "--format", "json").out)["approximate"]
 
@@ -144,8 +144,8 @@ def test_a_lowered_program_is_before_optimizations_whatever_is_in_it() -> None:
 def test_a_gpu_asks_for_a_device(tmp_path: Path, hlofuse: Run) -> None:
     path = tmp_path / "m.hlo"
     path.write_text(TEXT)
-    for words in (("kernels",), ("check", "--max-kernels", "9"), ("render", "--view", "after", "-o", "-")):
-        done = hlofuse(words[0], path, *words[1:], "--target", "gpu")
+    for text in (("kernels",), ("check", "--max-kernels", "9"), ("render", "--view", "after", "-o", "-")):
+        done = hlofuse(text[0], path, *text[1:], "--target", "gpu")
         assert (done.status, "asks for --device" in done.err) == (2, True)
 
 

@@ -23,8 +23,8 @@ GPU = ROOT / "samples" / "gpu" / "softmax" / "before.hlo"
 def test_a_dump_a_text_a_module_and_a_capture_are_the_same() -> None:
     capture = SimpleNamespace(module=lambda: SimpleNamespace(before=DUMP))
     profiles = [
-        assert_fusion(subject, at_most=4)
-        for subject in (DUMP, str(DUMP), DUMP.read_text(), hlofuse.load(DUMP), capture)
+        assert_fusion(program, at_most=4)
+        for program in (DUMP, str(DUMP), DUMP.read_text(), hlofuse.load(DUMP), capture)
     ]
     assert all(p == profiles[0] for p in profiles)
     assert profiles[0].figures.kernels == 4
@@ -59,10 +59,10 @@ def test_operations_in_one_kernel() -> None:
         assert_fusion(DUMP, together=["divide", "multiply"])
 
 
-@pytest.mark.parametrize("subject", [3, "missing.hlo", "no\nmodule", ROOT / "samples" / "cpu"])
-def test_what_is_no_subject_is_said(subject: object) -> None:
+@pytest.mark.parametrize("program", [3, "missing.hlo", "no\nmodule", ROOT / "samples" / "cpu"])
+def test_what_is_no_subject_is_said(program: object) -> None:
     with pytest.raises(HlofuseError):
-        assert_fusion(subject, at_most=3)
+        assert_fusion(program, at_most=3)
 
 
 def test_an_assertion_without_a_bound_is_a_mistake() -> None:
@@ -71,17 +71,17 @@ def test_an_assertion_without_a_bound_is_a_mistake() -> None:
 
 
 def test_functions_are_captured_for_their_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requested = []
 
     def capture(function: object, *arguments: object, out: Path, **options: object) -> object:
-        asked.append((function, arguments, options))
+        requested.append((function, arguments, options))
         assert out.parent.is_dir(), "a folder that goes away with the test"
         return SimpleNamespace(module=lambda: SimpleNamespace(before=GPU))
 
     monkeypatch.setattr(hlofuse, "capture", capture, raising=False)
     found = assert_kernels(len, ("x",), at_most=1, target="gpu", device="h100_sxm")
     assert (found.target, found.device) == ("gpu", "h100_sxm")
-    assert asked == [(len, ("x",), {"target": "gpu", "device": "h100_sxm"})]
+    assert requested == [(len, ("x",), {"target": "gpu", "device": "h100_sxm"})]
 
 
 def test_the_plugin_loads_nothing_before_it_is_used() -> None:
@@ -99,8 +99,8 @@ def test_step(fusion_snapshot):
 """
 
 
-def run(pytester: pytest.Pytester, subject: Path, words: str = "", *options: str) -> pytest.RunResult:
-    pytester.makepyfile(test_it=PROGRAM.format(subject=str(subject), words=words))
+def run(pytester: pytest.Pytester, program: Path, text: str = "", *options: str) -> pytest.RunResult:
+    pytester.makepyfile(test_it=PROGRAM.format(subject=str(program), words=text))
     # An installed hlofuse brings the plugin under its entry point's name.
     return pytester.runpytest("-p", "no:hlofuse", "-p", "hlofuse.testing.plugin", *options)
 
@@ -121,7 +121,7 @@ def test_a_snapshot_is_written_compared_and_accepted_anew(pytester: pytest.Pytes
 
 
 def test_a_snapshot_of_a_gpu_module(pytester: pytest.Pytester) -> None:
-    words = ", device='h100_sxm', name='step'"
-    run(pytester, GPU, words, "--fusion-update").assert_outcomes(passed=1)
-    run(pytester, GPU, words).assert_outcomes(passed=1)
-    run(pytester, GPU, words.replace("h100_sxm", "b200")).assert_outcomes(failed=1)
+    text = ", device='h100_sxm', name='step'"
+    run(pytester, GPU, text, "--fusion-update").assert_outcomes(passed=1)
+    run(pytester, GPU, text).assert_outcomes(passed=1)
+    run(pytester, GPU, text.replace("h100_sxm", "b200")).assert_outcomes(failed=1)

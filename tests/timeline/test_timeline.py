@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.reports.timeline import Step, film, reels
+from hlofuse.reports.timeline import Step, dump_sequences, timeline
 
 from ..running import Golden, Run
-from .made_up import ALL, FUSED, PLAIN, SECOND, SIMPLER, STAGES, write
+from .dump_directory import ALL, FUSED, PLAIN, SECOND, SIMPLER, STAGES, write
 
 
 def steps(folder: Path) -> dict[str, Step]:
-    return {s.frame.name: s for s in film(reels(folder)[0]).steps}
+    return {s.dump.name: s for s in timeline(dump_sequences(folder)[0]).steps}
 
 
 def test_each_pass_in_figures(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_each_pass_in_figures(tmp_path: Path) -> None:
 
 
 def test_times_are_those_of_writing(tmp_path: Path) -> None:
-    found = film(reels(write(tmp_path, ALL))[0])
+    found = timeline(dump_sequences(write(tmp_path, ALL))[0])
     assert found.seconds == 1.0
     assert [s.seconds for s in found.steps] == [None, 0.25, 0.25, 0.25, 0.25]
 
@@ -47,7 +47,7 @@ def test_there_are_no_times_where_files_were_copied(tmp_path: Path, times: list[
     write(tmp_path, ALL)
     for stage, t in zip(STAGES, times, strict=True):
         os.utime(tmp_path / f"module_0000.jit_f.{stage}.txt", ns=(0, t * SECOND))
-    found = film(reels(tmp_path)[0])
+    found = timeline(dump_sequences(tmp_path)[0])
     assert found.seconds is None
     assert "copied" in found.times
 
@@ -56,10 +56,10 @@ def test_a_corpus_folder_has_times_where_its_files_kept_them(tmp_path: Path) -> 
     for k, name in enumerate(("before", "01-cse", "02-dce", "after")):
         (tmp_path / f"{name}.hlo").write_text(ALL[0])
         os.utime(tmp_path / f"{name}.hlo", ns=(0, k * SECOND // 4))
-    copied = film(reels(tmp_path)[0])
+    copied = timeline(dump_sequences(tmp_path)[0])
     assert (copied.seconds, "copied" in copied.times) == (None, True)
     os.utime(tmp_path / "after.hlo", ns=(0, 2 * SECOND // 4))  # a copy of the last with its time
-    assert film(reels(tmp_path)[0]).seconds == 0.5
+    assert timeline(dump_sequences(tmp_path)[0]).seconds == 0.5
 
 
 def test_a_gpt2_block(gpt2_whole: Path, hlofuse: Run, golden: Golden) -> None:
@@ -75,18 +75,18 @@ def test_other_forms(tmp_path: Path, hlofuse: Run, golden: Golden, form: str) ->
 
 
 def test_every_dump_is_compared_with_the_one_ahead_of_it(gpt2_whole: Path) -> None:
-    found = film(reels(gpt2_whole)[0])
+    found = timeline(dump_sequences(gpt2_whole)[0])
     assert len(found.steps) == 98
     assert found.notes == ()
-    for ahead, step in zip(found.steps, found.steps[1:], strict=False):
-        assert step.since is ahead.frame
-        assert step.before == ahead.after
+    for before, step in zip(found.steps, found.steps[1:], strict=False):
+        assert step.since is before.dump
+        assert step.before == before.after
         # What was counted before, plus what is said to have come and gone, is what is counted after.
         assert step.before is not None
         assert step.after is not None
         gained = sum(a - b for _, b, a in step.opcodes)
         assert step.before.instructions + gained == step.after.instructions
-    passes = [s.frame.after for s in found.largest[:2]]
+    passes = [s.dump.after for s in found.largest[:2]]
     assert passes == ["priority-fusion", "dce"]
 
 
@@ -101,8 +101,8 @@ def test_damage_is_told_and_passed_over(gpt2: Path, hlofuse: Run) -> None:
     packed = dump(60)
     (gpt2 / f"{packed.name}.gz").write_bytes(gzip.compress(packed.read_bytes()))
     packed.unlink()
-    found = film(reels(gpt2)[0])
-    by_number = {s.frame.number: s for s in found.steps}
+    found = timeline(dump_sequences(gpt2)[0])
+    by_number = {s.dump.number: s for s in found.steps}
     assert by_number[58].problem is not None
     assert by_number[59].problem == "it is empty"
     since = by_number[60].since
@@ -120,7 +120,7 @@ def test_two_compilations_in_one_folder_are_not_taken_for_one_in_silence(tmp_pat
     write(tmp_path, ALL)
     other = "module_0000.jit_f.0001.simplification.after_dce.before_pipeline-end.txt"
     (tmp_path / other).write_text(SIMPLER)
-    assert "two compilations" in film(reels(tmp_path)[0]).notes[0]
+    assert "two compilations" in timeline(dump_sequences(tmp_path)[0]).notes[0]
 
 
 def test_a_directory_without_dumps_between_passes(tmp_path: Path, hlofuse: Run) -> None:
@@ -150,7 +150,7 @@ def test_wrong_input(tmp_path: Path, hlofuse: Run) -> None:
     assert (single.status, "is a single dump" in single.err) == (2, True)
     assert hlofuse("timeline", tmp_path / "nowhere").status == 2
     with pytest.raises(HlofuseError, match="no module jit_h"):
-        reels(tmp_path / "host0", "jit_h")
+        dump_sequences(tmp_path / "host0", "jit_h")
 
 
 def test_names_cannot_steer_the_terminal(tmp_path: Path, hlofuse: Run) -> None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hlofuse.reports.timeline import reels
+from hlofuse.reports.timeline import dump_sequences
 from hlofuse.reports.trace_op import follow
 from hlofuse.reports.trace_op.model import How, Trail
 
 from ..running import Golden, Run
-from .made_up import ALL, FUSED, PLAIN, SIMPLER, write
+from .dump_directory import ALL, FUSED, PLAIN, SIMPLER, write
 
 
-def only(folder: Path, asked: str) -> Trail:
-    (trail,) = follow(reels(folder)[0], asked).trails
+def only(folder: Path, requested: str) -> Trail:
+    (trail,) = follow(dump_sequences(folder)[0], requested).trails
     return trail
 
 
 def test_changed_then_fused(tmp_path: Path, hlofuse: Run) -> None:
     trail = only(write(tmp_path, ALL), "%d")
-    assert [(s.frame.after, s.how) for s in trail.stops] == [
+    assert [(s.dump.after, s.how) for s in trail.events] == [
         ("before_optimizations", How.FOUND),
         ("algsimp", How.CHANGED),
         ("fusion", How.FUSED),
@@ -31,25 +31,25 @@ def test_changed_then_fused(tmp_path: Path, hlofuse: Run) -> None:
 
 def test_a_name_of_a_later_dump_is_followed_back(tmp_path: Path) -> None:
     longer = SIMPLER.replace("negate(m)", "negate(t)").replace("  n =", "  t = f32[8]{0} tanh(m)\n  n =")
-    made = only(write(tmp_path, (PLAIN, PLAIN, longer, longer, longer)), "t").stops[0]
-    assert (made.frame.after, made.how) == ("algsimp", How.MADE)
+    created = only(write(tmp_path, (PLAIN, PLAIN, longer, longer, longer)), "t").events[0]
+    assert (created.dump.after, created.how) == ("algsimp", How.CREATED)
     # A fusion stands for what it computes.
     write(tmp_path, ALL)
     root = only(tmp_path, "x")
-    assert (root.stops[0].frame.after, root.stops[0].spots[0].name) == ("before_optimizations", "s")
+    assert (root.events[0].dump.after, root.events[0].locations[0].name) == ("before_optimizations", "s")
 
 
 def test_what_is_removed_is_gone(tmp_path: Path) -> None:
     dead = PLAIN.replace("  n =", "  z = f32[8]{0} tanh(p)\n  n =")
     trail = only(write(tmp_path, (dead, dead, SIMPLER, FUSED, FUSED)), "z")
-    assert trail.stops[-1].how is How.GONE
+    assert trail.events[-1].how is How.REMOVED
     assert trail.ends == ()
 
 
 def test_an_operation_of_a_gpt2_block_from_its_line_to_its_kernel(gpt2_whole: Path) -> None:
-    journey = follow(reels(gpt2_whole)[0], "programs.py:304")
-    product, residual = journey.trails
-    assert [(s.frame.after, s.how) for s in product.stops] == [
+    provenance = follow(dump_sequences(gpt2_whole)[0], "programs.py:304")
+    product, residual = provenance.trails
+    assert [(s.dump.after, s.how) for s in product.events] == [
         ("before_optimizations", How.FOUND),
         ("dot_decomposer", How.REWRITTEN),
         ("splitk-rewriter", How.REWRITTEN),
@@ -64,13 +64,13 @@ def test_an_operation_of_a_gpt2_block_from_its_line_to_its_kernel(gpt2_whole: Pa
 
 def test_what_is_in_the_place_of_an_operation_is_followed(gpt2_whole: Path) -> None:
     trail = only(gpt2_whole, "div.17")
-    replaced = next(s for s in trail.stops if s.how is How.REPLACED)
-    assert (replaced.frame.after, replaced.spots[0].opcode) == ("algsimp", "multiply")
+    replaced = next(s for s in trail.events if s.how is How.REPLACED)
+    assert (replaced.dump.after, replaced.locations[0].opcode) == ("algsimp", "multiply")
     assert [k.name for k in trail.ends] == ["triton_softmax.10"]
 
 
 def test_fusions_of_a_line_are_told_by_what_is_in_them(samples: Path, tmp_path: Path) -> None:
-    trails = follow(reels(samples / "cpu" / "softmax")[0], "programs.py:89").trails
+    trails = follow(dump_sequences(samples / "cpu" / "softmax")[0], "programs.py:89").trails
     assert all(t.opcode != "fusion" and t.ends for t in trails)
     # Where the line has nothing but a fusion, what it computes stands for it.
     fused = FUSED.replace("calls=f", 'calls=f, metadata={source_file="a.py" source_line=3}')

@@ -44,15 +44,15 @@ def our_decisions(replay: Replay) -> list[str]:
 
 def without_repeats(lines: Iterable[str]) -> list[str]:
     """Each line once within a run of a pass, as the logs of large programs were cut down."""
-    kept: list[str] = []
+    remaining: list[str] = []
     seen: set[str] = set()
     for line in lines:
         if line.startswith("#"):
             seen = set()
         if line not in seen:
-            kept.append(line)
+            remaining.append(line)
             seen.add(line)
-    return kept
+    return remaining
 
 
 def xla_decisions(log: Iterable[str]) -> list[str]:
@@ -75,12 +75,12 @@ def _instruction_fusion(events: list[Event]) -> Iterator[str]:
 def _fusion_merger(events: list[Event]) -> Iterator[str]:
     for (event, producer), group in groupby(events, key=lambda e: (e.event, e.producer)):
         yield f"Considering producer {producer}"
-        mine = list(group)
+        own = list(group)
         if event == "fuse":
-            users = ", ".join(str(e.consumer) for e in mine)
+            users = ", ".join(str(e.consumer) for e in own)
             yield f"Merged fusion instruction: {producer} into users {{ {users} }}"
         else:
-            yield f"Not fusing fusion |{producer}| with all of it's users due to: {mine[0].reason}"
+            yield f"Not fusing fusion |{producer}| with all of it's users due to: {own[0].reason}"
 
 
 def _multi_output_fusion(events: list[Event]) -> Iterator[str]:
@@ -106,11 +106,11 @@ def _multi_output_fusion(events: list[Event]) -> Iterator[str]:
 
 def _horizontal_loop_fusion(events: list[Event]) -> Iterator[str]:
     for (event, fusion), group in groupby(events, key=lambda e: (e.event, e.fusion)):
-        mine = list(group)
+        own = list(group)
         if event == "fuse":
-            yield f"Fused {len(mine)} instructions into: {fusion}"
+            yield f"Fused {len(own)} instructions into: {fusion}"
         else:
-            yield from (str(e.reason) for e in mine)
+            yield from (str(e.reason) for e in own)
 
 
 def _horizontal_input_fusion(events: list[Event]) -> Iterator[str]:

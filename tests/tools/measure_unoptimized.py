@@ -35,14 +35,14 @@ def kernels(structure: ModuleStructure) -> Counter[int]:
 
 
 def measure(
-    before: Module, ahead: Module, after: Module, target: str, device: str | None
+    before: Module, preceding: Module, after: Module, target: str, device: str | None
 ) -> tuple[int, int, int, bool]:
     """Kernels of XLA's, of ours, those of both, and whether the modules ahead of fusion are the same."""
     structures = Structures(output_order=False)
     rough = simplified(before, target, load_device(device) if device else None)
-    same = structures.module(rough).key == structures.module(ahead).key
-    ours = replay(rough, target, device=device).after
-    a, b = kernels(structures.module(after)), kernels(structures.module(ours))
+    same = structures.module(rough).key == structures.module(preceding).key
+    actual = replay(rough, target, device=device).after
+    a, b = kernels(structures.module(after)), kernels(structures.module(actual))
     return a.total(), b.total(), (a & b).total(), same
 
 
@@ -57,20 +57,20 @@ def main() -> None:
     for dumped in DumpDirectory(args.dumps).modules:
         whole = dumped.whole.get("before_optimizations")
         try:
-            ahead, after = last_fused(dumped, args.target)
+            before, after = last_fused(dumped, args.target)
         except HlofuseError:
             continue
         if whole is None:
             continue
-        theirs, ours, both, same = measure(load(whole), load(ahead), load(after), args.target, args.device)
+        other, actual, both, same = measure(load(whole), load(before), load(after), args.target, args.device)
         total["programs"] += 1
-        total["kernels"] += theirs
+        total["kernels"] += other
         total["equal kernels"] += both
-        total["programs with all kernels equal"] += theirs == ours == both
-        total["programs with the same number of kernels"] += theirs == ours
+        total["programs with all kernels equal"] += other == actual == both
+        total["programs with the same number of kernels"] += other == actual
         total["programs the same ahead of fusion"] += same
         if args.list and not same:
-            print(f"{dumped.name}: {both} of {theirs} kernels, {ours} of ours")
+            print(f"{dumped.name}: {both} of {other} kernels, {actual} of ours")
     for name, n in total.items():
         print(f"{name}: {n}")
 

@@ -35,7 +35,7 @@ DTYPES = ["float32"] * 6 + [
     "bool",
 ]
 Value = Any
-Way = Callable[[Value], Value]
+Direction = Callable[[Value], Value]
 
 
 class Choices:
@@ -75,7 +75,7 @@ def half(a: Value) -> list[int]:
     return [max(1, d // 2) for d in a.shape]
 
 
-def pointwise(c: Choices) -> list[Way]:
+def pointwise(c: Choices) -> list[Direction]:
     q = c.q
     unary = [
         jnp.exp,
@@ -156,7 +156,7 @@ def pointwise(c: Choices) -> list[Way]:
     ]
 
 
-def movement(c: Choices) -> list[Way]:
+def movement(c: Choices) -> list[Direction]:
     q = c.q
     return [
         jnp.transpose,
@@ -184,7 +184,7 @@ def movement(c: Choices) -> list[Way]:
     ]
 
 
-def reductions(c: Choices) -> list[Way]:
+def reductions(c: Choices) -> list[Direction]:
     q = c.q
 
     def many(a: Value) -> Value:
@@ -224,7 +224,7 @@ def reductions(c: Choices) -> list[Way]:
     ]
 
 
-def products(c: Choices) -> list[Way]:
+def products(c: Choices) -> list[Direction]:
     q = c.q
 
     def convolve(a: Value) -> Value:
@@ -267,7 +267,7 @@ def products(c: Choices) -> list[Way]:
     ]
 
 
-def memory(c: Choices) -> list[Way]:
+def memory(c: Choices) -> list[Direction]:
     q = c.q
 
     def update_chain(a: Value) -> Value:
@@ -275,7 +275,7 @@ def memory(c: Choices) -> list[Way]:
         for k in range(q.choice([1, 2, 3])):
             at = [jnp.int32(q.choice([0, 1]))] * a.ndim
             where = at if q.random() < 0.6 else [jnp.argmax(a.reshape(-1)).astype(jnp.int32)] * a.ndim
-            piece = q.choice(
+            part = q.choice(
                 [
                     lambda: lax.dynamic_slice(a, where, size) * 2,
                     lambda: lax.dynamic_slice(a, at, size) + jnp.sum(a).astype(a.dtype),
@@ -284,7 +284,7 @@ def memory(c: Choices) -> list[Way]:
                     lambda: jnp.flip(lax.dynamic_slice(a, where, size), 0),
                 ]
             )()
-            a = lax.dynamic_update_slice(a, piece, where)
+            a = lax.dynamic_update_slice(a, part, where)
             if q.random() < 0.4:
                 a = a + 1
         return a
@@ -314,7 +314,7 @@ def memory(c: Choices) -> list[Way]:
     ]
 
 
-def control(c: Choices) -> list[Way]:
+def control(c: Choices) -> list[Direction]:
     q = c.q
 
     def scan(a: Value) -> Value:

@@ -58,12 +58,12 @@ def test_the_three_kinds_of_steps() -> None:
 
 
 def followed(record: PriorityRecord) -> RecordedOrder:
-    follower = replay(
+    recorded_order = replay(
         ReplayInput(parse_module(MODULE), record=record), "gpu", device="h100_sxm"
     ).recorded_order
-    assert follower is not None
-    follower.finish()
-    return follower
+    assert recorded_order is not None
+    recorded_order.finish()
+    return recorded_order
 
 
 def own_record() -> PriorityRecord:
@@ -82,9 +82,9 @@ def own_record() -> PriorityRecord:
 
 
 def test_a_record_that_is_ours_is_agreed_with() -> None:
-    follower = followed(own_record())
-    assert follower.disagreements == []
-    assert follower.agreed == follower.total == 3
+    recorded_order = followed(own_record())
+    assert recorded_order.disagreements == []
+    assert recorded_order.agreed == recorded_order.total == 3
 
 
 def test_what_differs_is_named() -> None:
@@ -92,8 +92,8 @@ def test_what_differs_is_named() -> None:
     priority, fusion, _ = record.steps
     assert isinstance(priority, PriorityStep)
     wrong = PriorityStep(priority.producer, priority.consumers, priority.us_fused * 2, priority.us_unfused)
-    follower = followed(PriorityRecord([wrong, fusion, IneligibleStep("fusion.7", "another reason")]))
-    assert [(d.kind, d.step, d.producer) for d in follower.disagreements] == [
+    recorded_order = followed(PriorityRecord([wrong, fusion, IneligibleStep("fusion.7", "another reason")]))
+    assert [(d.kind, d.step, d.producer) for d in recorded_order.disagreements] == [
         ("priority", 0, "neg"),
         ("refusal", 1, "fusion.7"),
     ]

@@ -16,7 +16,7 @@ from hlofuse.reports.verify import find_cases, verify
 from hlofuse.reports.verify.model import Report
 
 from ..conftest import ROOT
-from ..inputs.made_up import PIPELINE
+from ..inputs.dump_directories import PIPELINE
 from ..running import Run
 
 

@@ -48,9 +48,9 @@ def test_elements_count_where_they_are_used() -> None:
 
 def test_of_an_element_only_its_place_counts() -> None:
     """`%u#1` has no room for what else may be said of it, such as a sharding."""
-    said = TWO.replace("index=1\n", "index=1, sharding={replicated}\n")
-    assert said != TWO
-    assert same(TWO, said)
+    attributes = TWO.replace("index=1\n", "index=1, sharding={replicated}\n")
+    assert attributes != TWO
+    assert same(TWO, attributes)
 
 
 def test_names_and_metadata_do_not_count() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.verify import find_cases, verify
 
-from ..inputs.made_up import FULL, dump
+from ..inputs.dump_directories import FULL, dump
 from ..running import Golden, Run
 
 
@@ -24,7 +24,7 @@ def test_the_samples_agree_with_xla(samples: Path) -> None:
     for v in report.verdicts:
         assert (v.error, v.difference) == (None, None)
         assert v.fusion_names == v.fusions > 0
-        assert all(p.changed_ours == p.changed_xla for p in v.passes)
+        assert all(p.changed_actual == p.changed_xla for p in v.passes)
 
 
 def test_several_processes_say_the_same(samples: Path) -> None:
@@ -91,9 +91,9 @@ def test_files_of_the_wrong_moment_are_said_to_be_that(hlofuse: Run, samples: Pa
     for form in ("text", "markdown"):
         result = hlofuse("verify", before, after, "--format", form)
         assert result.status == 1
-        words = " ".join(result.out.replace("\\", "").split())
-        assert "BEFORE shows a module that the fusion passes have not reached yet" in words
-        assert "AFTER shows the module after all optimizations" in words
+        phrase = " ".join(result.out.replace("\\", "").split())
+        assert "BEFORE shows a module that the fusion passes have not reached yet" in phrase
+        assert "AFTER shows the module after all optimizations" in phrase
 
 
 def test_a_module_that_cannot_be_read_does_not_stop_the_rest(hlofuse: Run, broken: Path) -> None:

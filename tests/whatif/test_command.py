@@ -43,10 +43,10 @@ def test_the_sweep(
 
 def test_a_sweep_cuts_no_figure_off(hlofuse: Run, samples: Path) -> None:
     """Where knobs and figures have no room side by side, the figures stand below."""
-    asked = ("what-if", samples / "gpu/softmax", "--device", "h100_sxm", "--also-device", "v100")
+    requested = ("what-if", samples / "gpu/softmax", "--device", "h100_sxm", "--also-device", "v100")
     sweep = ("--sweep", "memory_bandwidth=2e12", "--sweep", "gpu-code-duplication-limit=10,15", "--sweep")
     for columns in (60, 160):
-        out = hlofuse(*asked, *sweep, "launch_overhead_us=0,4", columns=columns).out
+        out = hlofuse(*requested, *sweep, "launch_overhead_us=0,4", columns=columns).out
         assert out.count("898048000000") == 2  # the bandwidth of a V100: above the table and in it
         assert len(re.findall(r"µs \([+−]\d+ %\)", out)) == 8
 
@@ -58,7 +58,7 @@ def test_a_rule_and_its_figures_fit_on_a_line(hlofuse: Run, samples: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("text", "message"),
     [
         (("--sweep", "code-duplication-limit"), "expected NAME=VALUE,VALUE"),
         (("--sweep", "code-duplication-limit=1,,2"), "expected NAME=VALUE,VALUE"),
@@ -74,8 +74,8 @@ def test_a_rule_and_its_figures_fit_on_a_line(hlofuse: Run, samples: Path) -> No
         (("--set", "code-duplication-limit=nan"), "'nan' is not a number"),
     ],
 )
-def test_wrong_words(words: tuple[str, ...], message: str, hlofuse: Run, samples: Path) -> None:
-    result = hlofuse("what-if", samples / "cpu" / "softmax", *words)
+def test_wrong_words(text: tuple[str, ...], message: str, hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("what-if", samples / "cpu" / "softmax", *text)
     assert result.status == 2
     assert message in result.err
     assert result.out == ""
@@ -92,18 +92,18 @@ def test_every_report_says_first_that_it_is_not_xla(
     command: tuple[str, ...], hlofuse: Run, samples: Path
 ) -> None:
     name, *more = command
-    words = [name, samples / "cpu" / "softmax", *more, "--disable", "CPU007"]
-    text = hlofuse(*words).out
+    phrase = [name, samples / "cpu" / "softmax", *more, "--disable", "CPU007"]
+    text = hlofuse(*phrase).out
     assert text.startswith("Not XLA's behaviour: without CPU007.\n")
     assert "4 → 3 kernels (−25 %)" in text
     assert "divide → broadcast.1" in text
-    assert hlofuse(*words, "--format", "markdown").out.startswith(
+    assert hlofuse(*phrase, "--format", "markdown").out.startswith(
         "> **Not XLA's behaviour: without CPU007.**"
     )
-    difference = json.loads(hlofuse(*words, "--format", "json").out)["difference"]
+    difference = json.loads(hlofuse(*phrase, "--format", "json").out)["difference"]
     assert (difference["xla"]["kernels"], difference["ours"]["kernels"]) == (4, 3)
     assert [e["producer"]["name"] for e in difference["fused"]] == ["divide"]
-    assert "difference" not in json.loads(hlofuse(*words[:-2], "--format", "json").out)
+    assert "difference" not in json.loads(hlofuse(*phrase[:-2], "--format", "json").out)
 
 
 def test_pictures_and_modules_say_so_too(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_xlas_record_is_followed_by_replay_only_when_asked_for(
     hlofuse: Run, samples: Path, tmp_path: Path
 ) -> None:
     folder = samples / "cartpole" / "gpu" / "unrolled_10"
-    words = ["replay", folder, "--device", "h100_sxm", "--order", "estimated", "-o"]
-    assert hlofuse(*words, tmp_path / "plain.hlo").status == 0
+    text = ["replay", folder, "--device", "h100_sxm", "--order", "estimated", "-o"]
+    assert hlofuse(*text, tmp_path / "plain.hlo").status == 0
     record = folder / "priority_fusion.txtpb.gz"
-    assert hlofuse(*words, tmp_path / "followed.hlo", "--xla-trace", record).status == 0
+    assert hlofuse(*text, tmp_path / "followed.hlo", "--xla-trace", record).status == 0
     # Without ids the order of equal steps shows in the names of fusions.
     assert (tmp_path / "plain.hlo").read_text() != (tmp_path / "followed.hlo").read_text()
     refused = hlofuse("what-if", folder, "--device", "h100_sxm", "--xla-trace", record)

@@ -12,7 +12,7 @@ from hlofuse.account import observed_replay
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
-from hlofuse.ir.verifier import verify_module
+from hlofuse.ir.verify import verify_module
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Checkpoint, replay_config
 from hlofuse.reports.difference.model import difference_of
@@ -24,7 +24,7 @@ from hlofuse.rules.catalogue import catalogue
 from ..render.modules import needs_graphviz
 
 # The root is dear and every row of the array reads it: CPU007 keeps it apart.
-DEAR = """HloModule m
+EXPENSIVE = """HloModule m
 ENTRY e {
   p = f32[1024] parameter(0)
   x = f32[1024,64] parameter(1)
@@ -60,7 +60,7 @@ ENTRY e {
 
 
 def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
-    found = hlofuse.what_if(parse_module(DEAR))
+    found = hlofuse.what_if(parse_module(EXPENSIVE))
     assert found.after.kernels == 2
     best = found.relaxed[0]
     assert best.rule.code == "CPU007"
@@ -72,7 +72,7 @@ def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
 
 
 def test_where_nothing_can_be_done_the_next_rule_is_named() -> None:
-    found = hlofuse.what_if(parse_module(DEAR))
+    found = hlofuse.what_if(parse_module(EXPENSIVE))
     helpless = replace(found.relaxed[0].rule, code="XX001", advice="Nothing to do: it is right.")
     first = replace(found.relaxed[0], rule=helpless)
     both = replace(found, relaxed=(first, *found.relaxed))
@@ -100,7 +100,7 @@ def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
     row = next(r for r in hlofuse.what_if(module).relaxed if r.rule.code == "IF002")
     difference = difference_of(observed_replay(module, replay_config("cpu", disable=["IF002"])))
     assert difference is not None
-    assert difference.ours == row.difference.ours
+    assert difference.replayed == row.difference.replayed
     assert difference.fused == row.difference.fused
     assert difference.changes == ("without IF002",)
 
@@ -112,7 +112,7 @@ def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
     assert row.kernels_saved == 1
     difference = difference_of(observed_replay(module, replay_config("gpu", "v100", disable=["GM004"])))
     assert difference is not None
-    assert difference.ours == row.difference.ours
+    assert difference.replayed == row.difference.replayed
     assert difference.fused == row.difference.fused
 
 
@@ -189,20 +189,24 @@ def test_what_every_relaxed_rule_leaves_is_a_sound_module(samples: Path) -> None
 )
 def test_wrong_sweeps(sweep: dict[str, list[float]], message: str) -> None:
     with pytest.raises(HlofuseError, match=message):
-        hlofuse.what_if(parse_module(DEAR), sweep=sweep)
+        hlofuse.what_if(parse_module(EXPENSIVE), sweep=sweep)
 
 
-@pytest.mark.parametrize("target", [t for t in TARGETS.values() if t.additions])
+@pytest.mark.parametrize("target", [t for t in TARGETS.values() if t.optional_passes])
 def test_what_a_target_leaves_out_can_be_added(target: object) -> None:
     assert isinstance(target, type(TARGETS["cpu"]))
     device = "h100_sxm" if target.needs_device else None
-    for addition in target.additions:
-        for name in (addition.name, addition.passes[0], *(f"{f}001" for f in addition.families)):
-            variant = replay_config(target.name, device, enable=[name])
-            assert variant.passes == (*target.passes, *addition.passes)
-            assert variant.changes == (f"with {name}",)
-            assert variant.xla is not None
-            assert variant.xla.passes == target.passes
+    for optional_pass in target.optional_passes:
+        for name in (
+            optional_pass.name,
+            optional_pass.passes[0],
+            *(f"{f}001" for f in optional_pass.families),
+        ):
+            config = replay_config(target.name, device, enable=[name])
+            assert config.passes == (*target.passes, *optional_pass.passes)
+            assert config.changes == (f"with {name}",)
+            assert config.xla is not None
+            assert config.xla.passes == target.passes
     with pytest.raises(HlofuseError, match="--enable takes"):
         replay_config(target.name, device, enable=["PF040"])
 

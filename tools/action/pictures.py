@@ -14,11 +14,11 @@ def main(report: str, folder: str, hlofuse: str) -> None:
     modules = json.loads(Path(report).read_text(encoding="utf-8"))["modules"]
     for number, module in enumerate(m for m in modules if m["failed"]):
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", module["module"])[:80]
-        words = [hlofuse, "render", module["file"], "-o", str(Path(folder, f"{number:03}-{name}.svg"))]
+        text = [hlofuse, "render", module["file"], "-o", str(Path(folder, f"{number:03}-{name}.svg"))]
         if module["xla"] is not None:  # the passes were replayed: show what they make of it
-            words += ["--view", "both", "--target", module["target"]]
-            words += ["--device", module["device"]] if module["device"] is not None else []
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+            text += ["--view", "both", "--target", module["target"]]
+            text += ["--device", module["device"]] if module["device"] is not None else []
+        done = subprocess.run(text, capture_output=True, text=True, check=False)
         if done.returncode:
             print(f"{name} was not drawn: {done.stderr.strip()}", file=sys.stderr)
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.cli.common.replaying import ReplayOptions, Supposed, warn
+from hlofuse.cli.common.replaying import Defaults, ReplayOptions, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def measure_all(
-    requests: Iterable[ReplayOptions], root: Path, known: Mapping[str, Profile] | None = None
+    requests: Iterable[ReplayOptions], root: Path, baseline: Mapping[str, Profile] | None = None
 ) -> list[Measured]:
     """Every module of every input. HlofuseError for the first that cannot be read or replayed.
 
-    `known` are the profiles that they will be held against: those tell the device where nothing else does.
+    `baseline` are the profiles that they will be held against: those tell the device where nothing else does.
     """
-    context = _Context(root, known or {}, cache(warn))
+    context = _Context(root, baseline or {}, cache(warn))
     return _with_names_of_their_own([m for r in requests for m in _modules(r, context)])
 
 
@@ -42,8 +42,8 @@ class _Context:
     """What is the same for all modules that are measured."""
 
     root: Path
-    known: Mapping[str, Profile]
-    told: Callable[[str], None]
+    baseline: Mapping[str, Profile]
+    on_note: Callable[[str], None]
     """What is said of a device: of many modules once."""
 
 
@@ -87,24 +87,24 @@ def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
         return finished[0] if finished and not request.changes_xla else None
 
 
-def _supposed(profile: Profile | None) -> Supposed | None:
+def _defaults(profile: Profile | None) -> Defaults | None:
     from hlofuse.cost.gpu.device import device_names
 
     if profile is None or profile.target not in TARGETS or profile.device not in (None, *device_names()):
         return None
-    return Supposed(profile.target, profile.device, "the baseline has it")
+    return Defaults(profile.target, profile.device, "the baseline has it")
 
 
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
-    from hlofuse.reports.check.measure import held_apart, profile_of_replay, profile_of_result
+    from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
 
     root = context.root
     loaded = request.read(
         any_stage=True,
-        otherwise=lambda module: _supposed(context.known.get(name or module.name)),
-        told=context.told,
+        otherwise=lambda module: _defaults(context.baseline.get(name or module.name)),
+        on_note=context.on_note,
     )
     module, target = loaded.module, loaded.target
     file = module.filename or request.input
@@ -117,7 +117,7 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     # Nothing is held against XLA's own replay here.
     observed = replace(loaded, config=replace(loaded.config, xla=None)).observe(one_of_many=True)
     profile = profile_of_replay(name or module.name, observed, root)
-    return Measured(profile, file, lambda: held_apart(observed, root), loaded.changes, loaded.note)
+    return Measured(profile, file, lambda: refused_edges(observed, root), loaded.changes, loaded.note)
 
 
 def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:

@@ -18,15 +18,15 @@ def input_argument(command: F) -> F:
     return click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))(command)
 
 
-def limit_option(default: int, words: str) -> Callable[[F], F]:
-    """`--limit N`: how many entries of a list are shown; `words` say of which, and what 0 means."""
+def limit_option(default: int, meaning: str) -> Callable[[F], F]:
+    """`--limit N`: how many entries of a list are shown; `meaning` say of which, and what 0 means."""
     return click.option(
         "--limit",
         type=click.IntRange(min=0),
         default=default,
         show_default=True,
         metavar="N",
-        help=words,
+        help=meaning,
     )
 
 
@@ -104,10 +104,10 @@ def what_if_options(command: F) -> F:
     )(command)
 
 
-def output_option(words: str, metavar: str = "FILE") -> Callable[[F], F]:
+def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
     """`-o`: where the result goes, of a command that must be told."""
     return click.option(
-        "-o", "--output", required=True, type=click.Path(path_type=Path), metavar=metavar, help=words
+        "-o", "--output", required=True, type=click.Path(path_type=Path), metavar=metavar, help=meaning
     )
 
 
@@ -117,9 +117,9 @@ def report_options(command: F) -> F:
 
 
 def report_options_with(
-    formats: Sequence[str], words: str, default: str | None = FORMATS[0]
+    formats: Sequence[str], meaning: str, default: str | None = FORMATS[0]
 ) -> Callable[[F], F]:
-    """The same of a command with other formats; `words` say of them what needs saying."""
+    """The same of a command with other formats; `meaning` say of them what needs saying."""
 
     def with_options(command: F) -> F:
         command = click.option(
@@ -131,7 +131,7 @@ def report_options_with(
         )(command)
         command = color_option(command)
         return click.option(
-            "--format", "form", type=click.Choice(formats), default=default, show_default=True, help=words
+            "--format", "form", type=click.Choice(formats), default=default, show_default=True, help=meaning
         )(command)
 
     return with_options

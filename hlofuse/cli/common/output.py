@@ -35,7 +35,7 @@ def emit(text: str, output: Path | None = None) -> None:
 
 def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path | None = None) -> str:
     """What `draw` prints on a rich console made for the place the report goes to."""
-    from hlofuse.cli.common.unbroken import HELD, UnbrokenConsole
+    from hlofuse.cli.common.unbroken import NO_BREAK, UnbrokenConsole
 
     to_terminal = output is None and sys.stdout.isatty()
     colored = color == "always" or (color == "auto" and to_terminal and _wants_color())
@@ -55,7 +55,7 @@ def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path 
     )
     draw(console)
     # Padding of table cells is of no use at the end of a line.
-    return "\n".join(line.rstrip() for line in file.getvalue().replace(HELD, " ").split("\n"))
+    return "\n".join(line.rstrip() for line in file.getvalue().replace(NO_BREAK, " ").split("\n"))
 
 
 def _wants_color() -> bool:

@@ -65,9 +65,9 @@ class ReplayOptions:
     assume_input: bool = False
 
     @property
-    def input_words(self) -> tuple[str, ...]:
+    def input_arguments(self) -> tuple[str, ...]:
         """The words that name the same input and settings in another command."""
-        words = [self.input]
+        arguments = [self.input]
         for flag, value in (
             ("--module", self.module),
             ("--target", self.target),
@@ -79,7 +79,7 @@ class ReplayOptions:
             ("--passes", self.passes),
         ):
             if value is not None:
-                words += [flag, value]
+                arguments += [flag, value]
         for flag, values in (
             ("--set", self.overrides),
             ("--disable", self.disable),
@@ -87,8 +87,8 @@ class ReplayOptions:
             ("--rules", self.rules),
         ):
             for value in values:
-                words += [flag, value]
-        return (*words, "--assume-input") if self.assume_input else tuple(words)
+                arguments += [flag, value]
+        return (*arguments, "--assume-input") if self.assume_input else tuple(arguments)
 
     @property
     def changes_xla(self) -> bool:
@@ -99,22 +99,22 @@ class ReplayOptions:
         self,
         *,
         any_stage: bool = False,
-        otherwise: Callable[[Module], Supposed | None] | None = None,
-        told: Callable[[str], None] = warn,
+        otherwise: Callable[[Module], Defaults | None] | None = None,
+        on_note: Callable[[str], None] = warn,
     ) -> Loaded:
         """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
         HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
         the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
-        nor the dump says them; `told` is given the device that was chosen so, and why.
+        nor the dump says them; `on_note` is given the device that was chosen so, and why.
         """
         from hlofuse.cli.common.progress import spinner
         from hlofuse.format.escape import printable
         from hlofuse.inputs import choose_target, load
-        from hlofuse.inputs.beside import device_beside
         from hlofuse.inputs.choose_target import ChosenTarget, release_doubt
+        from hlofuse.inputs.companions import recorded_device
         from hlofuse.ir.errors import HlofuseError
-        from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS, passes_of
+        from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, passes_of
         from hlofuse.replay import ReplayInput
 
         if self.target is not None:  # what is wrong with the call is said before anything is read
@@ -124,31 +124,31 @@ class ReplayOptions:
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
-        supposed = otherwise(module) if otherwise is not None else None
-        if supposed is not None and self.device is None and not chosen.evidence:
-            chosen = ChosenTarget(supposed.target, supposed.evidence)
+        defaults = otherwise(module) if otherwise is not None else None
+        if defaults is not None and self.device is None and not chosen.evidence:
+            chosen = ChosenTarget(defaults.target, defaults.evidence)
         target = self.target or chosen.name
         doubt = release_doubt(chosen, module) if self.target is None else ""
         device: str | DeviceDescription | None = self.device
-        remark = ""
+        note = ""
         if device is None and TARGETS[target].needs_device:
-            beside = device_beside(module.filename)
-            if beside is not None:
-                device, remark = beside.device, beside.remark
-            elif supposed is not None and supposed.device is not None and supposed.target == target:
-                device, remark = supposed.device, f"for {supposed.device}, as {supposed.evidence}"
+            recorded = recorded_device(module.filename)
+            if recorded is not None:
+                device, note = recorded.device, recorded.note
+            elif defaults is not None and defaults.device is not None and defaults.target == target:
+                device, note = defaults.device, f"for {defaults.device}, as {defaults.evidence}"
             if device is None and any_stage:
                 return Loaded(ReplayInput(module), target)
             if device is None and self.target is None:
                 raise HlofuseError(
-                    f"this is for target {target} ({printable(chosen.evidence)}), which {ASKS_FOR_DEVICE};"
+                    f"this is for target {target} ({printable(chosen.evidence)}), which {NEEDS_DEVICE};"
                     " --target says otherwise" + (f"\n{doubt}" if doubt else "")
                 )
         if self.device is not None:
             self.config(target, device)  # a mistyped device is told before what it would not go with
         exact = any_stage or self.assume_input or not is_before_optimizations(module, target)
         warn(doubt)
-        told(remark)
+        on_note(note)
         config = self.config(target, device)
         log_file, log = self._fusion_log(module, target)
         input = ReplayInput(module, record=log, record_file=str(log_file) if log is not None else "")
@@ -188,7 +188,7 @@ class ReplayOptions:
         HlofuseError for files about the input of fusion: they know other names and ids.
         """
         from hlofuse.cli.common.progress import spinner
-        from hlofuse.inputs.named_order import in_order_made
+        from hlofuse.inputs.named_order import in_creation_order
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.replay import ReplayInput
@@ -203,10 +203,10 @@ class ReplayOptions:
                 )
         config = loaded.config
         assert config is not None
-        in_order_made(loaded.module, unique_ids_for(loaded.module))
+        in_creation_order(loaded.module, unique_ids_for(loaded.module))
         with spinner("repeating the passes before fusion"):
             begun = beginning_of_fusion(loaded.module, loaded.target, (config.xla or config).device)
-        return replace(loaded, input=ReplayInput(begun.module, note=begun.remark), log_file=None)
+        return replace(loaded, input=ReplayInput(begun.module, note=begun.note), log_file=None)
 
     def run(self) -> Observed:
         """Load and replay, with an eye on the costs."""
@@ -243,7 +243,7 @@ class ReplayOptions:
     def _fusion_log(self, module: Module, target: str) -> tuple[Path | None, PriorityRecord | None]:
         """Where XLA's fusion log is, if it plays a part, and its content if it was asked for."""
         from hlofuse.format.escape import printable
-        from hlofuse.inputs.beside import priority_record_beside
+        from hlofuse.inputs.companions import priority_record_of
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.pipelines import TARGETS
 
@@ -252,7 +252,7 @@ class ReplayOptions:
         if not TARGETS[target].has_history:
             raise HlofuseError(f"--xla-trace is about target gpu; target {target} has no PriorityFusion")
         if self.xla_trace is None:  # a what-if run goes its own way
-            return None if self.changes_xla else priority_record_beside(module.filename), None
+            return None if self.changes_xla else priority_record_of(module.filename), None
         path = Path(self.xla_trace)
         record = _read_record(path)
         if not record.steps:
@@ -270,7 +270,7 @@ def _read_record(path: Path) -> PriorityRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Supposed:
+class Defaults:
     """What a replay is for where neither the call nor the dump says."""
 
     target: str

@@ -49,11 +49,11 @@ def report(
             document["difference"] = found[0] if len(found) == 1 else found
         emit(dumps(document, indent=2), output)
     elif form == "markdown":
-        from hlofuse.format import markdown as words
+        from hlofuse.format import markdown as phrases
 
-        head = f"{words.markdown(order)}\n\n" if order else ""
+        head = f"{phrases.markdown(order)}\n\n" if order else ""
         if note:
-            head += f"> **{words.markdown(note)}**\n\n"
+            head += f"> **{phrases.markdown(note)}**\n\n"
         if differences:
             from hlofuse.reports.difference.markdown import difference_markdown
 

@@ -41,11 +41,11 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
 
 def pair_of_diff(diff: ModuleDiff) -> ModulePair:
     """What the renderer draws side by side."""
-    from hlofuse.diff.homes import homes
+    from hlofuse.diff.final_kernels import final_kernels
     from hlofuse.render import ModulePair
     from hlofuse.reports.diff.phrases import verdict
 
-    found = homes(diff)
+    found = final_kernels(diff)
     return ModulePair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
 
 

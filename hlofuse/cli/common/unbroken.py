@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-HELD = "\ue000"
+NO_BREAK = "\ue000"
 """A space where no line may end; no text of a dump has this character."""
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
@@ -23,19 +23,19 @@ _TOGETHER = re.compile(
 
 
 class UnbrokenConsole(Console):
-    """Its lines have `HELD` for some of the spaces."""
+    """Its lines have `NO_BREAK` for some of the spaces."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What `renderable` prints, with what belongs together on one line if it fits there."""
         if isinstance(renderable, str):
             renderable = self.render_str(renderable)
         if isinstance(renderable, Text):
-            plain = _held_together(renderable.plain, (options or self.options).max_width)
+            plain = _unbroken(renderable.plain, (options or self.options).max_width)
             if plain != renderable.plain:
                 renderable = renderable.copy()
                 renderable.plain = plain
         return super().render(renderable, options)
 
 
-def _held_together(text: str, width: int) -> str:
-    return _TOGETHER.sub(lambda m: m[0].replace(" ", HELD) if len(m[0]) <= width else m[0], text)
+def _unbroken(text: str, width: int) -> str:
+    return _TOGETHER.sub(lambda m: m[0].replace(" ", NO_BREAK) if len(m[0]) <= width else m[0], text)

@@ -165,14 +165,14 @@ class AtomTable:
 
     def region_flops(self, computation: Computation) -> float:
         """Flops of one evaluation of a called computation, summed in its order."""
-        known = self._regions.get(computation)
-        if known is None:
-            known = 0.0
+        cached = self._regions.get(computation)
+        if cached is None:
+            cached = 0.0
             for inner in computation.post_order():
                 if inner.opcode != "fusion":
-                    known = fp32(known + self.atom(inner).flops)
-            self._regions[computation] = known
-        return known
+                    cached = fp32(cached + self.atom(inner).flops)
+            self._regions[computation] = cached
+        return cached
 
     def forget_regions(self) -> None:
         """Let go of called computations."""
@@ -249,14 +249,14 @@ def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
 def is_strided(instruction: Instruction) -> bool:
     """A slice with a step other than 1."""
     bounds = (instruction.attributes.raw("slice") or "").split("]")
-    return any(piece.count(":") > 1 and not piece.endswith(":1") for piece in bounds)
+    return any(bound.count(":") > 1 and not bound.endswith(":1") for bound in bounds)
 
 
 def _features(instruction: Instruction, mlir: bool) -> int:
     opcode, shape = instruction.opcode, instruction.shape
     if opcode == "slice":
         return IS_STRIDED if is_strided(instruction) else 0
-    if not mlir and (opcode == "reduce-window" or opcode in llvm_emitters.KEPT_ROLLED):
+    if not mlir and (opcode == "reduce-window" or opcode in llvm_emitters.KEEPS_ROLLED):
         return KEEPS_ROLLED
     if opcode in ("sort", "dot"):
         return KEEPS_ROLLED

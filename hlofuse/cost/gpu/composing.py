@@ -98,8 +98,8 @@ def _set_roots(fused: Summary, pair: SummaryPair, origins: Sequence[Origin]) -> 
     inside, count = producer.roots[0], len(producer.operands)
     through = consumer.clean[slot]
     if origins is SIDE_BY_SIDE:
-        theirs = producer.clean if through else [False] * count
-        fused.clean = side_by_side(consumer.clean, slot, theirs)
+        other = producer.clean if through else [False] * count
+        fused.clean = side_by_side(consumer.clean, slot, other)
     else:
         fused.clean = [
             (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
@@ -108,18 +108,18 @@ def _set_roots(fused: Summary, pair: SummaryPair, origins: Sequence[Origin]) -> 
     fused.roots = roots = []
     for old in consumer.roots:
         root = fuse_root(old, through, slot, inside)
-        ours, read = old.reached, old.updated_parameter
-        if not ours and read < 0:
+        own, read = old.reached, old.updated_parameter
+        if not own and read < 0:
             roots.append(root)  # it is the old one
             continue
         if root is old:
             root = old.copy()
-        if ours:
-            joins: Sequence[bool] = (ours[slot] and inside.reached) or [False] * count
+        if own:
+            joins: Sequence[bool] = (own[slot] and inside.reached) or [False] * count
             if origins is SIDE_BY_SIDE:
-                root.reached = side_by_side(ours, slot, joins)
+                root.reached = side_by_side(own, slot, joins)
             else:
-                root.reached = [(o >= 0 and ours[o]) or (i >= 0 and joins[i]) for o, i in origins]
+                root.reached = [(o >= 0 and own[o]) or (i >= 0 and joins[i]) for o, i in origins]
         root.updated_parameter = -1 if read < 0 else _moved(read, slot, spelled_out(origins, pair))
         roots.append(root)
     # Every reduction of the kind that can be a hero is counted.

@@ -150,10 +150,10 @@ class DeviceDescription:
 
     def with_overrides(self, overrides: dict[str, str]) -> DeviceDescription:
         """The device with single numbers changed: `{"memory_bandwidth": "2e12"}`."""
-        known = {f.name for f in fields(self)}
+        names = {f.name for f in fields(self)}
         for name in overrides:
-            if name not in known:
-                raise DeviceError(f"a device has no {name!r}; it has {', '.join(sorted(known))}")
+            if name not in names:
+                raise DeviceError(f"a device has no {name!r}; it has {', '.join(sorted(names))}")
         return replace(self, **typed_numbers(overrides))
 
 
@@ -169,10 +169,10 @@ def load_device(name: str) -> DeviceDescription:
         return _from_toml(packaged.read_text(), name)
     path = Path(name)
     if not path.is_file():
-        known = device_names()
-        if name and (like := [n for n in known if name.lower() in n]):
+        names = device_names()
+        if name and (like := [n for n in names if name.lower() in n]):
             raise DeviceError(f"no device {name!r}; did you mean {any_of(like)}? (hlofuse devices lists all)")
-        raise DeviceError(f"no device {name!r}; known are {', '.join(known)}, or give a file")
+        raise DeviceError(f"no device {name!r}; known are {', '.join(names)}, or give a file")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from hlofuse.cost.gpu.ticks import fp32
 
-_WORDS = ("name", "platform", "gcn_arch_name", "origin")
+_TEXT_FIELDS = ("name", "platform", "gcn_arch_name", "origin")
 _VERSIONS = {"compute_capability": 2, "toolkit_version": 3}
 _FRACTIONS = (
     "clock_rate_ghz",
@@ -46,7 +46,7 @@ def typed_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _typed(key: str, value: Any) -> Any:
-    if key in _WORDS:
+    if key in _TEXT_FIELDS:
         return value
     try:
         if key in _VERSIONS:

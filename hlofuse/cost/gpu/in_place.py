@@ -1,4 +1,4 @@
-"""Can a kernel whose outputs are dynamic-update-slices write into the updated buffers?
+"""Kernels whose outputs are dynamic-update-slices that write into the updated buffers.
 
 Mirrors `CanEmitFusedDynamicUpdateSliceInPlace` (`xla/codegen/ir_emission_utils.cc`). Few kernels
 ask, so this walks the graph of producer and consumer as XLA does, parameters being looked through.

@@ -16,20 +16,20 @@ _MANY_ROOTS = 24
 _T = TypeVar("_T")
 
 
-def side_by_side(ours: Sequence[_T], slot: int, theirs: Iterable[_T]) -> list[_T]:
+def side_by_side(own: Sequence[_T], slot: int, other: Iterable[_T]) -> list[_T]:
     """What there is for each parameter where the parts share none: the consumer's, but for where it read the
     producer, and the producer's."""
-    both = list(ours)
+    both = list(own)
     del both[slot]
-    both += theirs
+    both += other
     return both
 
 
 def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int) -> bool:
     """What `join` does where the two share no operand and the producer is evaluated once: all figures stay
     what they are in the parts. False where that is not so, or not known."""
-    ours, theirs, joint = consumer.inside, producer.inside, consumer.parameter_uses[slot]
-    if ours is None or theirs is None or len(joint) != 1:
+    own, other, joint = consumer.inside, producer.inside, consumer.parameter_uses[slot]
+    if own is None or other is None or len(joint) != 1:
         return False
     (number,) = joint
     evaluated, emitted = consumer.root_utilization, consumer.root_emitted
@@ -41,7 +41,7 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
     if flops and flops >= granule * EXACT:
         return False
     fused.flops, fused.granule = flops, granule
-    uses, sizes = producer.parameter_uses, theirs[2]
+    uses, sizes = producer.parameter_uses, other[2]
     if len(producer.root_utilization) == 1:
         uses = [joint] * len(uses)
     else:
@@ -54,20 +54,20 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
     fused.root_utilization, fused.root_emitted = evaluated, emitted
     fused.operands = side_by_side(consumer.operands, slot, producer.operands)
     fused.parameter_uses = side_by_side(consumer.parameter_uses, slot, uses)
-    fused.utilization = side_by_side(ours[0], slot, theirs[0])
-    fused.operand_bytes = side_by_side(ours[1], slot, theirs[1])
-    fused.parameter_ir_size = side_by_side(ours[2], slot, sizes)
+    fused.utilization = side_by_side(own[0], slot, other[0])
+    fused.operand_bytes = side_by_side(own[1], slot, other[1])
+    fused.parameter_ir_size = side_by_side(own[2], slot, sizes)
     fused.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
     fused.splits = consumer.splits + copies * producer.splits
     fused.whole = consumer.whole and producer.whole
     if len(evaluated) > _MANY_ROOTS:
-        _number_anew(fused)
-    if ours[1] is consumer.operand_bytes and theirs[1] is producer.operand_bytes:
+        _renumber(fused)
+    if own[1] is consumer.operand_bytes and other[1] is producer.operand_bytes:
         for how, (ticks, each) in consumer.reads.items():
-            brought = producer.reads.get(how)
-            if brought is not None:
-                total = ticks - each[slot] + brought[0]
-                fused.reads[how] = total, side_by_side(each, slot, brought[1])
+            incoming = producer.reads.get(how)
+            if incoming is not None:
+                total = ticks - each[slot] + incoming[0]
+                fused.reads[how] = total, side_by_side(each, slot, incoming[1])
     return True
 
 
@@ -75,10 +75,10 @@ def join(fused: Summary, producer: Summary, consumer: Summary, slot: int, origin
     """Set what `fused` has for each parameter, and its sums; False if single precision could round them
     otherwise."""
     merged = _Uses(producer, consumer, slot)
-    if not merged.is_known:
+    if not merged.is_cached:
         return False
-    ours, theirs = consumer.operands, producer.operands
-    fused.operands = [ours[outer] if outer >= 0 else theirs[inner] for outer, inner in origins]
+    own, other = consumer.operands, producer.operands
+    fused.operands = [own[outer] if outer >= 0 else other[inner] for outer, inner in origins]
     if not (_set_flops(fused, producer, consumer, merged) and _set_uses(fused, consumer, merged, origins)):
         return False
     fused.own_ir_size = merged.own_ir_size
@@ -114,13 +114,13 @@ class _Uses:
         self.often, self.copies = often, copies
         self.shift = len(evaluated) - 1
         self.producer_uses = producer.parameter_uses
-        self.is_known = self.whole = True
+        self.is_cached = self.whole = True
         more = producer.root_utilization[1:]
         if often == 1.0:
             self.whole = producer.whole
         elif producer.atom is None:
             # The inside of a fusion would have to be gone through, but where nothing is rounded.
-            self.is_known = producer.whole and all(map(self._scales, producer.root_utilization))
+            self.is_cached = producer.whole and all(map(self._scales, producer.root_utilization))
             more = [e * often for e in more]
         elif more:
             more = self._reads(producer, producer.atom)
@@ -202,11 +202,11 @@ def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequenc
     fused.operand_bytes, fused.parameter_ir_size = read, ir_sizes
     fused.root_utilization, fused.root_emitted = evaluated, emitted
     if len(evaluated) > _MANY_ROOTS:
-        _number_anew(fused)
+        _renumber(fused)
     return True
 
 
-def _number_anew(fused: Summary) -> None:
+def _renumber(fused: Summary) -> None:
     """Leave out the roots of use that no parameter belongs to any more."""
     numbers = {0: 0}
     fused.parameter_uses = [

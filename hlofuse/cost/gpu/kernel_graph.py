@@ -18,18 +18,18 @@ class KernelGraph:
     def __init__(self, parts: Sequence[Instruction]) -> None:
         """`parts`: an instruction, or a producer and its consumer; fusions stand for their bodies."""
         self._parts = parts
-        self._bodies = {p.fused_computation: p for p in parts if p.opcode == "fusion"}
+        self._computations = {p.fused_computation: p for p in parts if p.opcode == "fusion"}
 
     def holds(self, instruction: Instruction) -> bool:
-        if instruction.computation in self._bodies:
+        if instruction.computation in self._computations:
             return True
         return instruction.opcode != "fusion" and instruction in self._parts
 
     def resolve(self, instruction: Instruction) -> Instruction:
         """What stands behind a parameter, or behind a fusion that belongs to the kernel."""
         while True:
-            if instruction.opcode == "parameter" and instruction.computation in self._bodies:
-                fusion = self._bodies[instruction.computation]
+            if instruction.opcode == "parameter" and instruction.computation in self._computations:
+                fusion = self._computations[instruction.computation]
                 instruction = fusion.operands[instruction.parameter_number]
             elif instruction.opcode == "fusion" and instruction in self._parts:
                 instruction = instruction.fused_root
@@ -43,7 +43,9 @@ class KernelGraph:
         """Users inside the kernel, a root tuple not being one."""
         users: list[Instruction] = []
         pending = [(instruction, u) for u in instruction.users]
-        fusion = self._bodies.get(instruction.computation) if instruction.computation is not None else None
+        fusion = (
+            self._computations.get(instruction.computation) if instruction.computation is not None else None
+        )
         if fusion is not None and instruction.is_root:
             pending += [(fusion, u) for u in fusion.users]
         for source, user in pending:

@@ -120,8 +120,8 @@ def _work_of_pair(
 
 def _read_operands(timing: Timing, summary: Summary, blocks: int, coalesced: bool) -> tuple[int, list[int]]:
     """Ticks of reading all operands and each; `blocks` at most those that saturate the memory."""
-    known = summary.reads.get((blocks, coalesced))
-    if known is None:
+    cached = summary.reads.get((blocks, coalesced))
+    if cached is None:
         each = timing.read_each(summary.operands, summary.operand_bytes, coalesced, blocks)
-        known = summary.reads[blocks, coalesced] = (sum(each), each)
-    return known
+        cached = summary.reads[blocks, coalesced] = (sum(each), each)
+    return cached

@@ -74,11 +74,11 @@ class FusionAnalysis(ABC):
 
     @abstractmethod
     def in_place(self) -> bool:
-        """Asked when all roots are dynamic-update-slices: can they be emitted in place?"""
+        """True if all roots, dynamic-update-slices, can be emitted in place."""
 
     @abstractmethod
     def groups(self) -> int:
-        """Asked of reductions with several roots: into how many groups do they fall?"""
+        """The number of groups of a reduction with several roots."""
 
     @property
     def updates_in_place(self) -> bool:

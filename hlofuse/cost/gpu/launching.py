@@ -34,7 +34,7 @@ class _Alone(FusionAnalysis):
         return _in_place([self._instruction], self._mlir)
 
     def groups(self) -> int:
-        return reduction_groups([self._instruction], self.roots, in_one_walk=not self._mlir)
+        return reduction_groups([self._instruction], self.roots, in_one_traversal=not self._mlir)
 
 
 class _Fused(FusionAnalysis):
@@ -55,7 +55,7 @@ class _Fused(FusionAnalysis):
         return _in_place(self._parts, self._mlir)
 
     def groups(self) -> int:
-        return reduction_groups(self._parts, self.roots, in_one_walk=not self._mlir)
+        return reduction_groups(self._parts, self.roots, in_one_traversal=not self._mlir)
 
 
 def _read_by(pair: SummaryPair) -> list[ShapeFacts]:
@@ -81,15 +81,15 @@ class Launcher:
 
     def of(self, instruction: Instruction, summary: Summary) -> Launch:
         """The launch of an instruction on its own."""
-        known = summary.launch
-        if known is None:
-            known = None if summary.config is None else self._named_emitter(summary.config, summary)
-            if known is None:
-                known = self._launch_of(self._device, self.kernel(instruction, summary))
-            summary.launch = known
-        if summary.keeps_loop and self._simple_loops and known.kind == "loop":
-            summary.loop = known
-        return known
+        cached = summary.launch
+        if cached is None:
+            cached = None if summary.config is None else self._named_emitter(summary.config, summary)
+            if cached is None:
+                cached = self._launch_of(self._device, self.kernel(instruction, summary))
+            summary.launch = cached
+        if summary.keeps_loop and self._simple_loops and cached.kind == "loop":
+            summary.loop = cached
+        return cached
 
     def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
         """What the launch of an instruction on its own depends on."""
@@ -97,20 +97,20 @@ class Launcher:
 
     def of_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
         """The launch of the producer fused into the consumer."""
-        known = pair.launch
-        if known is None:
+        cached = pair.launch
+        if cached is None:
             a, b = pair.producer, pair.consumer
             fusion = a.config if b.config is None else b.config
             if fusion is not None:
-                known = self._named_emitter(fusion, b)
+                cached = self._named_emitter(fusion, b)
             elif b.loop is not None and a.leaves_loops:
-                known = b.loop
+                cached = b.loop
             elif b.launch is not None and self._keeps(b.launch, pair):
-                known = b.launch
-            if known is None:
-                known = self._launch_of(self._device, _Fused(producer, consumer, pair, self._mlir))
-            pair.launch = known
-        return known
+                cached = b.launch
+            if cached is None:
+                cached = self._launch_of(self._device, _Fused(producer, consumer, pair, self._mlir))
+            pair.launch = cached
+        return cached
 
     def _keeps(self, launch: Launch, pair: SummaryPair) -> bool:
         """The consumer's own launch surely stays the same one with the producer in.
@@ -137,10 +137,10 @@ class Launcher:
         if launch.kind != "reduction":
             return False
         # How much of a row a thread reads depends on the narrowest elements.
-        least, brought = narrowest(consumer.operands), narrowest(producer.operands)
-        if producer.skipped or brought > least:  # perhaps those were what the producer wrote
-            brought = narrowest(_read_by(pair))
-        return brought == least
+        least, incoming = narrowest(consumer.operands), narrowest(producer.operands)
+        if producer.skipped or incoming > least:  # perhaps those were what the producer wrote
+            incoming = narrowest(_read_by(pair))
+        return incoming == least
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
         """The launch where the backend config names the emitter."""

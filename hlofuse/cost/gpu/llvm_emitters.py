@@ -12,7 +12,7 @@ from functools import lru_cache
 from hlofuse.cost.gpu.transposes import TiledTranspose
 from hlofuse.ir.shape import Shape
 
-KEPT_ROLLED = frozenset({"sine", "cosine", "tan", "power", "atan2"})
+KEEPS_ROLLED = frozenset({"sine", "cosine", "tan", "power", "atan2"})
 """Besides what `atoms` knows: not vectorised (`MayPreventVectorization`)."""
 
 TILE = 32

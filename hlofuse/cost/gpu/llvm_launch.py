@@ -41,10 +41,10 @@ def _reduction_launch(
     device: DeviceDescription, kernel: FusionAnalysis, reduction: Reduction
 ) -> tuple[int, int]:
     """Blocks for one group of outputs, and threads (`ReductionFusion::ComputeReductionCodegenInfo`)."""
-    outer, kept, minor = reduction.sizes
+    outer, middle, minor = reduction.sizes
     warp = device.threads_per_warp
     if not reduction.is_row:
-        blocks = -(-outer // _COLUMN_TILE[0]) * -(-kept // (_COLUMN_TILE[1] * warp)) * -(-minor // warp)
+        blocks = -(-outer // _COLUMN_TILE[0]) * -(-middle // (_COLUMN_TILE[1] * warp)) * -(-minor // warp)
         return blocks, warp * warp
     several_rows = minor < warp and warp % minor == 0
     in_row, rows = minor, 1
@@ -53,14 +53,14 @@ def _reduction_launch(
         in_row = min(_MAX_THREADS_OF_ROW, -(-threads // warp) * warp)
     if in_row * 2 <= _THREADS_TARGET:
         rows = _THREADS_TARGET // in_row
-        if kept * in_row <= _THREADS_TARGET:
-            rows = kept
+        if middle * in_row <= _THREADS_TARGET:
+            rows = middle
             while in_row * rows % warp:
                 rows += 1
     vector = 2 if minor % 2 == 0 and in_row * 2 <= minor and not _keeps_rolled(kernel) else 1
     tile = 1 if several_rows else _ROW_TILE[2] // vector
     across = -(-(minor // vector) // (tile * in_row))
-    return -(-outer // min(outer, _ROW_TILE[0])) * -(-kept // rows) * across, in_row * rows
+    return -(-outer // min(outer, _ROW_TILE[0])) * -(-middle // rows) * across, in_row * rows
 
 
 # ---------------------------------------------------------------- kernels

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
+from hlofuse.cost.gpu.cache import EstimateCache, Timed
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, is_broadcast
-from hlofuse.cost.gpu.kept import KeptTable, Timed
 from hlofuse.cost.gpu.kernel_time import in_step, ticks_of_pair, time_of, time_of_pair
-from hlofuse.cost.gpu.known import KnownStructures, Tables
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.origins import Origin, origins_of
 from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.cost.gpu.shared_tables import SharedTables, Tables
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing
@@ -39,16 +39,18 @@ class KernelModel:
         device: DeviceDescription,
         tiled: Callable[[Instruction], Estimate] | None = None,
         release: Release = JAXLIB_0_11_1,
-        known: KnownStructures | None = None,
+        shared: SharedTables | None = None,
     ) -> None:
         """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise.
 
-        `known` is what models of this class have worked out before, and takes in what this one does.
+        `shared` is what models of this class have worked out before, and takes in what this one does.
         """
         self.device = device
         self.release = release
         self.timing = Timing(device)
-        tables = Tables(device, release) if known is None else known.of(type(self).__name__, device, release)
+        tables = (
+            Tables(device, release) if shared is None else shared.of(type(self).__name__, device, release)
+        )
         self.tables = tables
         self.atoms = tables.atoms
         self.summaries = tables.summaries
@@ -56,23 +58,23 @@ class KernelModel:
         self._launcher = tables.launcher
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
-        self._made_of: dict[Instruction, tuple[SummaryPair, Sequence[Origin] | None]] = {}
-        self.kept = KeptTable()
+        self._structure_of: dict[Instruction, tuple[SummaryPair, Sequence[Origin] | None]] = {}
+        self.cache = EstimateCache()
         """What is kept of each instruction until `invalidate`."""
 
     # ------------------------------------------------------------ what passes ask
 
     def run_time(self, instruction: Instruction) -> Estimate:
         """`EstimateRunTimeForInstruction`."""
-        kept = self.kept[instruction]
-        known = kept.run
-        if known is None:
-            known = kept.run = self._run(instruction)
-        return known
+        cache = self.cache[instruction]
+        cached = cache.run
+        if cached is None:
+            cached = cache.run = self._run(instruction)
+        return cached
 
     def has_run_time(self, instruction: Instruction) -> bool:
         """Its run time has been asked for and kept."""
-        return self.kept[instruction].run is not None
+        return self.cache[instruction].run is not None
 
     def pair_time(
         self, producer: Instruction, consumer: Instruction, pair: SummaryPair | None = None
@@ -81,55 +83,55 @@ class KernelModel:
 
         `pair` is what `pair` says of the two, for who has it already.
         """
-        times = self.kept[producer].times
-        known = times.get(consumer)
-        if known is None:
+        times = self.cache[producer].times
+        cached = times.get(consumer)
+        if cached is None:
             if pair is None:
                 pair = self.pair(producer, consumer)
             first, second = self.run_time(producer), self.run_time(consumer)
-            known = pair if pair.ticks >= 0 else self._time_pair(producer, first, consumer, second, pair)
-            times[consumer] = known
-        return self._estimate(producer, consumer, known)
+            cached = pair if pair.ticks >= 0 else self._time_pair(producer, first, consumer, second, pair)
+            times[consumer] = cached
+        return self._estimate(producer, consumer, cached)
 
     def times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """Ticks of all users with the producer in each, and of all of them and the producer as they are.
 
         The producer may go into all of them.
         """
-        kept = self.kept
-        own = kept[producer]
+        cache = self.cache
+        own = cache[producer]
         times, answers, first = own.times, own.answers, own.run
         if first is None:
             first = own.run = self._run(producer)
         fused, unfused = 0, first.ticks
         for user in users:
-            theirs = kept[user]
-            second = theirs.run
+            of_user = cache[user]
+            second = of_user.run
             if second is None:
-                second = theirs.run = self._run(user)
+                second = of_user.run = self._run(user)
             together = times.get(user)
             if together is None:
-                together = known = answers.get(user) or self.pair(producer, user)
-                if known.ticks < 0:
-                    together = self._time_pair(producer, first, user, second, known)
+                together = cached = answers.get(user) or self.pair(producer, user)
+                if cached.ticks < 0:
+                    together = self._time_pair(producer, first, user, second, cached)
                 times[user] = together
             fused += together.ticks
             unfused += second.ticks
         return fused, unfused
 
-    def kept_times(
+    def cached_times(
         self, producers: Iterable[Instruction], users: Sequence[Instruction]
     ) -> dict[Instruction, tuple[int, int]]:
         """The same for each producer, of those users only that a pair time with it is kept of."""
-        kept, found = self.kept, {}
+        cache, found = self.cache, {}
         for producer in producers:
-            own = kept[producer]
+            own = cache[producer]
             times, fused, unfused = own.times, 0, (own.run or self.run_time(producer)).ticks
             for user in users:
                 together = times.get(user)
                 if together is not None:
                     fused += together.ticks
-                    unfused += (kept[user].run or self.run_time(user)).ticks
+                    unfused += (cache[user].run or self.run_time(user)).ticks
             found[producer] = fused, unfused
         return found
 
@@ -155,27 +157,27 @@ class KernelModel:
 
     def set_pair_time(self, producer: Instruction, consumer: Instruction, estimate: Estimate) -> None:
         """Keep an estimate made elsewhere, as the Triton check does."""
-        self.kept[producer].times[consumer] = estimate
+        self.cache[producer].times[consumer] = estimate
 
-    def kept_pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate | None:
+    def cached_pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate | None:
         """The pair's time if it has been asked for and kept (`GpuPerformanceModelCache::Get`)."""
-        known = self.kept[producer].times.get(consumer)
-        return None if known is None else self._estimate(producer, consumer, known)
+        cached = self.cache[producer].times.get(consumer)
+        return None if cached is None else self._estimate(producer, consumer, cached)
 
     def invalidate(self, instruction: Instruction) -> None:
         """Forget its run time and the pairs it is in now (`GpuPerformanceModelCache::Invalidate`)."""
-        kept = self.kept
-        own = kept.get(instruction)
+        cache = self.cache
+        own = cache.get(instruction)
         if own is not None:
             own.run = None
             own.times.clear()
             own.answers.clear()
-        if instruction not in self._made_of:
+        if instruction not in self._structure_of:
             self._summary_of.pop(instruction, None)
         for operand in instruction.operands:
             if operand.opcode == "get-tuple-element":
                 operand = operand.operands[0]
-            of_operand = kept.get(operand)
+            of_operand = cache.get(operand)
             if of_operand is not None:
                 of_operand.times.pop(instruction, None)
                 of_operand.answers.pop(instruction, None)
@@ -203,41 +205,44 @@ class KernelModel:
 
     def summary(self, instruction: Instruction) -> Summary:
         """The figures of an instruction's structure."""
-        known = self._summary_of.get(instruction)
-        if known is None:
-            made = self._made_of.get(instruction)
-            if made is None:
-                known = self.summaries.of(instruction)
+        cached = self._summary_of.get(instruction)
+        if cached is None:
+            structure = self._structure_of.get(instruction)
+            if structure is None:
+                cached = self.summaries.of(instruction)
             else:
-                pair, origins = made
-                known = self.summaries.of_pair(instruction, pair, origins)
-            self._summary_of[instruction] = known
-        return known
+                pair, origins = structure
+                cached = self.summaries.of_pair(instruction, pair, origins)
+            self._summary_of[instruction] = cached
+        return cached
 
     def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
         """What tells the structure of the two from others."""
-        known = self._summary_of
-        first = known.get(producer) or self.summary(producer)
-        return self._find_pair(producer, first, consumer, known.get(consumer) or self.summary(consumer))
+        cached = self._summary_of
+        first = cached.get(producer) or self.summary(producer)
+        return self._find_pair(producer, first, consumer, cached.get(consumer) or self.summary(consumer))
 
-    def made(self, fusion: Instruction, pair: SummaryPair, producer: Instruction | None = None) -> None:
+    def add_fusion(self, fusion: Instruction, pair: SummaryPair, producer: Instruction | None = None) -> None:
         """`fusion` has come into being, or grown, from such a pair; its config is final.
 
         With the producer, still in possession of its operands, a new structure's figures will be put
         together from those of its parts when somebody asks.
         """
-        known = None if pair.fused is None else pair.fused.get(fusion_config(fusion))
-        if known is not None:
-            self._made_of[fusion] = pair, None
-            self._summary_of[fusion] = known
+        cached = None if pair.fused is None else pair.fused.get(fusion_config(fusion))
+        if cached is not None:
+            self._structure_of[fusion] = pair, None
+            self._summary_of[fusion] = cached
         else:
-            self._made_of[fusion] = pair, None if producer is None else origins_of(fusion, pair, producer)
+            self._structure_of[fusion] = (
+                pair,
+                None if producer is None else origins_of(fusion, pair, producer),
+            )
             self._summary_of.pop(fusion, None)
 
     def changed(self, instruction: Instruction) -> None:
         """The instruction's structure or config is another than before, in some way not announced."""
         self._summary_of.pop(instruction, None)
-        self._made_of.pop(instruction, None)
+        self._structure_of.pop(instruction, None)
 
     def forget(self, instruction: Instruction) -> None:
         """The instruction has been removed."""
@@ -251,12 +256,12 @@ class KernelModel:
         if summary.is_triton and self._tiled is not None:
             return self._tiled(instruction)
         bad = summary.bad_transpose and _reads_across(instruction, summary)
-        known = summary.estimates[bad]
-        if known is None:
+        cached = summary.estimates[bad]
+        if cached is None:
             launch = self._launcher.of(instruction, summary)
             coalesced = not bad or launch.kind == "transpose"
-            known = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
-        return known
+            cached = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
+        return cached
 
     def _time_pair(
         self,
@@ -281,11 +286,11 @@ class KernelModel:
         pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch)
         return pair
 
-    def _estimate(self, producer: Instruction, consumer: Instruction, known: Timed) -> Estimate:
+    def _estimate(self, producer: Instruction, consumer: Instruction, cached: Timed) -> Estimate:
         """All there is to say of a time that is known."""
-        if not isinstance(known, SummaryPair):
-            return known
-        return self._run_pair(producer, self.run_time(producer), consumer, self.run_time(consumer), known)
+        if not isinstance(cached, SummaryPair):
+            return cached
+        return self._run_pair(producer, self.run_time(producer), consumer, self.run_time(consumer), cached)
 
     def _run_pair(
         self,
@@ -301,17 +306,17 @@ class KernelModel:
         )
         if pair.estimates is None:
             pair.estimates = {}
-        known = pair.estimates.get(bad)
-        if known is None:
+        cached = pair.estimates.get(bad)
+        if cached is None:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return replace(first, ticks=INFINITE)
             launch = self._launcher.of_pair(producer, consumer, pair)
             coalesced = (not bad or launch.kind == "transpose") and in_step(pair, launch)
-            known = time_of_pair(self.timing, pair, first, second, launch, coalesced)
-            pair.estimates[bad] = known
-        return known
+            cached = time_of_pair(self.timing, pair, first, second, launch, coalesced)
+            pair.estimates[bad] = cached
+        return cached
 
 
 def _reads_across(instruction: Instruction, summary: Summary) -> bool:
-    """Does it read across the grain of memory (the first half of `IsReadCoalescedHeuristic`)?"""
+    """True if it reads against the memory layout (the first half of `IsReadCoalescedHeuristic`)."""
     return summary.is_fusion or not is_broadcast(instruction.operands[0])

@@ -20,8 +20,8 @@ def origins_of(fusion: Instruction, pair: SummaryPair, producer: Instruction) ->
     Fusing keeps the consumer's operands in their order and appends the producer's new ones.
     """
     slot, shared, b = pair.slot, pair.shared, pair.consumer
-    count, brought = len(b.operands), producer.operands
-    if not (shared or b.first_slots) and fusion.operands[count - 1 :] == brought:
+    count, incoming = len(b.operands), producer.operands
+    if not (shared or b.first_slots) and fusion.operands[count - 1 :] == incoming:
         return SIDE_BY_SIDE
     origins = [(k, -1) for k in range(len(b.operands))]
     if b.first_slots:
@@ -33,20 +33,20 @@ def origins_of(fusion: Instruction, pair: SummaryPair, producer: Instruction) ->
             if both is not None:
                 inner.setdefault(both, k)
         origins = [(k, inner.get(k, -1)) for k, _ in origins]
-    kept = len(origins)
-    for operand in fusion.operands[kept:]:
-        if operand not in brought:
+    own_count = len(origins)
+    for operand in fusion.operands[own_count:]:
+        if operand not in incoming:
             return None
-        origins.append((-1, brought.index(operand)))
+        origins.append((-1, incoming.index(operand)))
     if len(origins) != len(fusion.operands):
         return None
-    new = {o for o, both in zip(brought, shared, strict=True) if both is None} if shared else set(brought)
-    return origins if len(new) == len(origins) - kept else None
+    new = {o for o, both in zip(incoming, shared, strict=True) if both is None} if shared else set(incoming)
+    return origins if len(new) == len(origins) - own_count else None
 
 
 def spelled_out(origins: Sequence[Origin], pair: SummaryPair) -> Sequence[Origin]:
     """The origins one by one."""
     if origins is not SIDE_BY_SIDE:
         return origins
-    kept = [(k, -1) for k in range(len(pair.consumer.operands)) if k != pair.slot]
-    return kept + [(-1, k) for k in range(len(pair.producer.operands))]
+    own_count = [(k, -1) for k in range(len(pair.consumer.operands)) if k != pair.slot]
+    return own_count + [(-1, k) for k in range(len(pair.producer.operands))]

@@ -99,11 +99,11 @@ class PairTable:
                 slot = operands.index(producer)
             except ValueError:
                 slot = _slot_of_result(operands, producer)
-            brought = producer.operands
-            for operand in brought:
+            incoming = producer.operands
+            for operand in incoming:
                 # What only the producer uses the consumer does not; most pairs share nothing.
                 if len(operand.users) > 1 and operand in operands:
-                    shared = tuple([operands.index(o) if o in operands else None for o in brought])
+                    shared = tuple([operands.index(o) if o in operands else None for o in incoming])
                     break
         key = (first.number, second.number, slot, shared)
         pair = self._pairs.get(key)

@@ -13,13 +13,13 @@ from hlofuse.ir.graph import Instruction
 
 
 def reduction_groups(
-    parts: Sequence[Instruction], roots: Sequence[Root], *, in_one_walk: bool = False
+    parts: Sequence[Instruction], roots: Sequence[Root], *, in_one_traversal: bool = False
 ) -> int:
     """The number of groups; outputs that share work beyond constants and scalars are in one.
 
     `parts` is a fusion, or a producer and its consumer; `roots` are the roots of the whole, in order.
-    `in_one_walk`: as until 0.4.35 what each output reaches is told on during a single walk from all of them,
-    and does not get everywhere.
+    `in_one_traversal`: as until 0.4.35 what each output reaches is told on during a single walk from all of
+    them, and does not get everywhere.
     """
     graph = KernelGraph(parts)
     outputs = graph.roots()
@@ -35,8 +35,8 @@ def reduction_groups(
     for k in others[1:]:
         group[find(k)] = find(others[0])
 
-    walk = _reached_in_one_walk if in_one_walk else _reached
-    for node, reached in walk(graph, outputs).items():
+    traverse = _reached_in_one_traversal if in_one_traversal else _reached
+    for node, reached in traverse(graph, outputs).items():
         joined = reached
         if _is_constant_or_scalar(node):
             first = next((k for k in reached if reduces[k]), -1)
@@ -60,7 +60,9 @@ def _reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruc
     return reaches
 
 
-def _reached_in_one_walk(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
+def _reached_in_one_traversal(
+    graph: KernelGraph, outputs: Sequence[Instruction]
+) -> dict[Instruction, list[int]]:
     reaches: dict[Instruction, set[int]] = {}
     for k, output in enumerate(outputs):
         reaches.setdefault(output, set()).add(k)

@@ -33,12 +33,12 @@ class Reduction(NamedTuple):
 @lru_cache(maxsize=4096)
 def reduction_of(operand: Shape, reduced: tuple[int, ...]) -> tuple[Reduction, bool]:
     """The kind, and whether kept or reduced dimensions lie together in memory."""
-    kept = tuple(d for d in range(operand.rank) if d not in reduced)
-    together = _consecutive(operand, kept) or _consecutive(operand, reduced)
-    if not kept:
+    remaining = tuple(d for d in range(operand.rank) if d not in reduced)
+    together = _consecutive(operand, remaining) or _consecutive(operand, reduced)
+    if not remaining:
         return Reduction(True, (1, 1, operand.element_count)), together
-    if _consecutive(operand, kept):
-        major, middle, minor = _partition(operand, kept)
+    if _consecutive(operand, remaining):
+        major, middle, minor = _partition(operand, remaining)
         if middle == 1:
             return Reduction(True, (1, 1, major * minor)), together
         if minor == 1:
@@ -71,7 +71,7 @@ def _partition(shape: Shape, middle: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def faster_than_elemental(device: DeviceDescription, reduction: Reduction) -> bool:
-    """Is the reduction emitter worth it? (`IsUnnestedReductionFasterThanElemental`)."""
+    """True if the reduction emitter is faster (`IsUnnestedReductionFasterThanElemental`)."""
     warp = device.threads_per_warp
     _, major, minor = reduction.sizes
     if reduction.is_row:
@@ -114,20 +114,20 @@ def reduction_launch(
 
     `input_bits` and `output_bits` are the smallest widths among the kernel's parameters and roots.
     """
-    outer, kept, minor = reduction.sizes
+    outer, remaining, minor = reduction.sizes
     if reduction.is_row:
         multi_row = _multi_row_launch(device, reduction, input_bits, output_bits)
         if multi_row is not None:
             return multi_row
         warp = device.threads_per_warp
         in_row = min(_MAX_THREADS_OF_ROW, -(-ceil_of_ratio(minor, _ELEMENTS_OF_THREAD) // warp) * warp)
-        rows = _rows_of_block(kept, in_row) if in_row * 2 <= _THREADS_TARGET else 1
+        rows = _rows_of_block(remaining, in_row) if in_row * 2 <= _THREADS_TARGET else 1
         vector = _vector_size(minor, in_row, input_bits, has_complex)
         vectors = minor // vector
         each = min(_ELEMENTS_OF_THREAD // vector, ceil_of_ratio(vectors, in_row))
-        return ceil_of_ratio(kept, rows) * ceil_of_ratio(vectors, each * in_row), rows * in_row
+        return ceil_of_ratio(remaining, rows) * ceil_of_ratio(vectors, each * in_row), rows * in_row
     if minor and device.threads_per_warp % minor == 0:
-        vector = _vector_size(kept * minor, _TILE, input_bits, has_complex)
+        vector = _vector_size(remaining * minor, _TILE, input_bits, has_complex)
         threads = 128
         rows = vector * threads // minor
         while rows > _TILE and vector > 1:
@@ -140,14 +140,14 @@ def reduction_launch(
     return outer * ceil_of_ratio(minor, _TILE * vector), _TILE * _TILE
 
 
-def _rows_of_block(kept: int, in_row: int) -> int:
-    return kept if kept * in_row <= _THREADS_TARGET else _THREADS_TARGET // in_row
+def _rows_of_block(remaining: int, in_row: int) -> int:
+    return remaining if remaining * in_row <= _THREADS_TARGET else _THREADS_TARGET // in_row
 
 
 def _multi_row_launch(
     device: DeviceDescription, reduction: Reduction, input_bits: int, output_bits: int
 ) -> tuple[int, int] | None:
-    _, kept, minor = reduction.sizes
+    _, remaining, minor = reduction.sizes
     if minor & (minor - 1):
         return None
     smallest, largest = min(input_bits, output_bits), max(input_bits, output_bits)
@@ -159,12 +159,15 @@ def _multi_row_launch(
     warp = device.threads_per_warp
     if minor > warp * vector:
         return None
-    while vector > 1 and ceil_of_ratio(kept, _rows_of_block(kept, minor // vector)) < device.core_count:
+    while (
+        vector > 1
+        and ceil_of_ratio(remaining, _rows_of_block(remaining, minor // vector)) < device.core_count
+    ):
         vector //= 2
     if vector < 1 or minor > warp * vector:
         return None
-    rows = _rows_of_block(kept, minor // vector)
-    return ceil_of_ratio(kept, rows), rows * (minor // vector)
+    rows = _rows_of_block(remaining, minor // vector)
+    return ceil_of_ratio(remaining, rows), rows * (minor // vector)
 
 
 def _vector_size(minor: int, threads: int, input_bits: int, has_complex: bool) -> int:

@@ -62,9 +62,9 @@ class ShapeTable:
         self._by_identity: dict[int, tuple[Shape, ShapeFacts]] = {}
 
     def facts(self, shape: Shape) -> ShapeFacts:
-        known = self._by_identity.get(id(shape))
-        if known is not None:
-            return known[1]
+        cached = self._by_identity.get(id(shape))
+        if cached is not None:
+            return cached[1]
         facts = self._facts.get(shape)
         if facts is None:
             facts = self._facts[shape] = ShapeFacts(shape, len(self._facts))
@@ -156,9 +156,9 @@ def normalized_transpose(
     for size in source.dimensions:
         dropped.append(count)
         count += size == 1
-    kept = [k for k, size in enumerate(result.dimensions) if size != 1]
-    moved = [permutation[k] - dropped[permutation[k]] for k in kept]
-    sizes = [result.dimensions[k] for k in kept]
+    remaining = [k for k, size in enumerate(result.dimensions) if size != 1]
+    moved = [permutation[k] - dropped[permutation[k]] for k in remaining]
+    sizes = [result.dimensions[k] for k in remaining]
     if not moved:
         return (1,), (0,)
     starts = [k for k in range(len(moved)) if k == 0 or moved[k] != moved[k - 1] + 1]

@@ -181,7 +181,7 @@ def complete(summary: Summary) -> None:
 
 
 def classify(summary: Summary) -> None:
-    """Is it plain, is it small, and what does it do to loops?"""
+    """Whether it is plain and small, and what it does to loops."""
     features = summary.features
     summary.is_plain = not (
         summary.is_tuple

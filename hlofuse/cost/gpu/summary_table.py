@@ -22,7 +22,7 @@ class SummaryTable:
     def __init__(self, shapes: ShapeTable, atoms: AtomTable) -> None:
         self._facts = shapes.facts
         self._atoms = atoms
-        self._known: dict[Hashable, Summary] = {}
+        self._by_key: dict[Hashable, Summary] = {}
         self._count = 0
 
     def of(self, instruction: Instruction) -> Summary:
@@ -36,10 +36,10 @@ class SummaryTable:
         if len(operands) > 1 and len(set(operands)) < len(operands):
             slots = tuple([operands.index(o) for o in operands])
         key = (atom.key, slots, config)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._numbered(summary_of_atom(atom, slots), config)
-        return known
+        cached = self._by_key.get(key)
+        if cached is None:
+            cached = self._by_key[key] = self._numbered(summary_of_atom(atom, slots), config)
+        return cached
 
     def of_pair(self, fusion: Instruction, pair: SummaryPair, origins: Sequence[Origin] | None) -> Summary:
         """The summary of a fusion made from such a pair; one made so before has it too.
@@ -49,19 +49,19 @@ class SummaryTable:
         config = fusion_config(fusion)
         if pair.fused is None:
             pair.fused = {}
-        known = pair.fused.get(config)
-        if known is None:
+        cached = pair.fused.get(config)
+        if cached is None:
             if origins is not None:
-                known = compose(pair, origins)
-            if known is None:
+                cached = compose(pair, origins)
+            if cached is None:
                 # Looking for an equal fusion made in another way costs as much as a walk and finds few.
                 order = fusion.fused_computation.post_order()
                 atoms = {inner: self._atoms.atom(inner) for inner in order}
-                known = summary_of_fusion(fusion, order, atoms, self._facts)
-            pair.fused[config] = self._numbered(known, config)
-            if config is None and len(known.roots) == 1 and known.roots[0].update is None:
-                known.launch = pair.launch  # the same kernel, about to be fused or fused
-        return known
+                cached = summary_of_fusion(fusion, order, atoms, self._facts)
+            pair.fused[config] = self._numbered(cached, config)
+            if config is None and len(cached.roots) == 1 and cached.roots[0].update is None:
+                cached.launch = pair.launch  # the same kernel, about to be fused or fused
+        return cached
 
     def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config, summary.is_triton = config, False
@@ -94,8 +94,8 @@ class SummaryTable:
                 ]
             ),
         )
-        known = self._known.get(key)
-        if known is None:
+        cached = self._by_key.get(key)
+        if cached is None:
             summary = summary_of_fusion(fusion, order, atoms, self._facts)
-            known = self._known[key] = self._numbered(summary, config)
-        return known
+            cached = self._by_key[key] = self._numbered(summary, config)
+        return cached

@@ -67,10 +67,10 @@ class Timing:
         self, operands: Sequence[ShapeFacts], totals: Sequence[int], coalesced: bool, blocks: int
     ) -> list[int]:
         """The same of each of several operands."""
-        known, ticks = self._reads, []
+        cached_reads, ticks = self._reads, []
         for operand, total in zip(operands, totals, strict=True):
             element_bytes = 0 if coalesced else operand.element_bytes
-            of_one = known.get((operand.size, total, element_bytes, blocks))
+            of_one = cached_reads.get((operand.size, total, element_bytes, blocks))
             ticks.append(self.read(operand.size, total, element_bytes, blocks) if of_one is None else of_one)
         return ticks
 

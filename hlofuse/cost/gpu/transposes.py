@@ -18,7 +18,7 @@ _BANK_BITS = 32
 _MIN_DIMENSION = 16
 _MIN_DIMENSION_OF_LARGE = 8
 _MIN_TOTAL_OF_LARGE = 64 * 128
-_MAX_BITS_OF_KEPT_MINOR = 64
+_MAX_BITS_OF_MINOR = 64
 
 
 class TiledTranspose(NamedTuple):
@@ -51,7 +51,7 @@ def tiled_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) 
     last = dimensions[-1]
     if order[-1] == len(dimensions) - 1:
         swapped = min(source_dimensions[-2], dimensions[-2])
-        if bits * last <= _MAX_BITS_OF_KEPT_MINOR and bits * last * swapped >= 8 * _MIN_DIMENSION:
+        if bits * last <= _MAX_BITS_OF_MINOR and bits * last * swapped >= 8 * _MIN_DIMENSION:
             return TiledTranspose(dimensions, order, bits, -(-_BANKS * (_BANKS + 1) * bits * last // 8))
         return None
     smaller, product = min(source_dimensions[-1], last), source_dimensions[-1] * last

@@ -65,16 +65,16 @@ def fusion_use(
     whole = True
     for instruction in consumers_first:
         use = uses.get(instruction, _NOT_USED)
-        known = sums.get(use)
-        if known is None:
+        cached = sums.get(use)
+        if cached is None:
             # All users come first, so the figures of these roots are final.
             often, copies = 0.0, 0.0
             for number in use:
                 often = fp32(often + evaluated[number])
                 copies = fp32(copies + emitted[number])
-            known = sums[use] = (often, copies)
-        often, copies = known
-        utilization[instruction], ir_sizes[instruction] = known
+            cached = sums[use] = (often, copies)
+        often, copies = cached
+        utilization[instruction], ir_sizes[instruction] = cached
         atom = atoms[instruction]
         if atom.flops:
             work = fp32(often * atom.flops)

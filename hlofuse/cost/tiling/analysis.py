@@ -111,15 +111,15 @@ class Analysis:
                     node.operands.append(region[-1])
                     node.regions.append(region)
                     continue
-                known = seen.get((operand, composed))
+                cached = seen.get((operand, composed))
                 is_loop = view.kinds[operand].opcode == "dot"
-                if known is None:
-                    known = seen[(operand, composed)] = TiledNode(operand, composed)
+                if cached is None:
+                    cached = seen[(operand, composed)] = TiledNode(operand, composed)
                     if is_loop:
-                        known = seen[(operand, composed)] = self._region(known)[-1]
+                        cached = seen[(operand, composed)] = self._region(cached)[-1]
                     else:
-                        worklist.append(known)
-                node.operands.append(known)
+                        worklist.append(cached)
+                node.operands.append(cached)
         nodes = _post_order(root, set(seen.values()))
         if view.kinds[root.op].opcode == "dot" and view.inside[root.op] and len(nodes) > 1:
             root.regions.append(nodes[:-1])
@@ -160,7 +160,7 @@ class Analysis:
 
 
 def _keeps_points(view: FusionView, op: int) -> bool:
-    """Does the operation need dimensions of size 1 to stay (`ShouldDerivationSimplifyPointDimensions`)?"""
+    """True if the operation needs its dimensions of size 1 (`ShouldDerivationSimplifyPointDimensions`)."""
     kind = view.kinds[op]
     if kind.opcode == "pad":
         return True

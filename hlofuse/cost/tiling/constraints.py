@@ -39,9 +39,9 @@ def both(a: Condition, b: Condition) -> Condition:
 def _meet(first: Conjunction, second: Conjunction) -> Conjunction | None:
     result = dict(first)
     for expr, interval in second:
-        known = result.get(expr)
-        if known is not None:
-            interval = intersect(known, interval)
+        cached = result.get(expr)
+        if cached is not None:
+            interval = intersect(cached, interval)
             if interval[0] > interval[1]:
                 return None
         result[expr] = interval
@@ -50,7 +50,7 @@ def _meet(first: Conjunction, second: Conjunction) -> Conjunction | None:
 
 def simplify(condition: Condition) -> Condition:
     """Constant expressions decided, duplicates removed (`ConstraintExpression::Simplify`)."""
-    kept: dict[Conjunction, None] = {}
+    simplified: dict[Conjunction, None] = {}
     for conjunction in condition:
         open_constraints: list[Constraint] = []
         for expr, (lo, hi) in conjunction:
@@ -64,8 +64,8 @@ def simplify(condition: Condition) -> Condition:
             if not open_constraints:
                 return ALWAYS
             open_constraints.sort(key=lambda c: (c[0].order, c[1]))
-            kept[tuple(dict.fromkeys(open_constraints))] = None
-    return tuple(kept)
+            simplified[tuple(dict.fromkeys(open_constraints))] = None
+    return tuple(simplified)
 
 
 def condition_text(condition: Condition, names: list[str]) -> str:

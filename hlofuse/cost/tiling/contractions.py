@@ -37,19 +37,19 @@ def parameters_for_contraction(
     contracted = cast("DotDimensions", key)[2 + position % 2]
     rank = len(m.dims)
     values = [variable(i) for i in range(rank + len(m.symbols))]
-    gone: set[int] = set()
+    removed: set[int] = set()
     for i, dimension in enumerate(contracted):
         symbol = _symbol_of(m.results[dimension], rank)
         if symbol is not None:
             values[symbol] = variable(first_parameter + i)
-            gone.add(symbol)
-    kept = [s for s in range(rank, rank + len(m.symbols)) if s not in gone]
-    for number, symbol in enumerate(kept):
+            removed.add(symbol)
+    remaining = [s for s in range(rank, rank + len(m.symbols)) if s not in removed]
+    for number, symbol in enumerate(remaining):
         values[symbol] = variable(rank + number)
     return make_map(
         [substitute(e, values) for e in m.results],
         m.dims,
-        [m.symbols[s - rank] for s in kept],
+        [m.symbols[s - rank] for s in remaining],
         [(substitute(e, values), r) for e, r in m.constraints],
     )
 

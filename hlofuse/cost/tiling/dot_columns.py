@@ -49,7 +49,7 @@ def dot_tile_sizes(view: FusionView) -> dict[int, tuple[int, ...]]:
 
 
 def _has_transpose_below(view: FusionView, op: int) -> bool:
-    """Does a transpose depend on the dot?"""
+    """True if a transpose depends on the dot."""
     reached = {op}
     changed = True
     while changed:
@@ -78,12 +78,12 @@ def dot_times(
     exprs = [*node.tile.sizes, node.operands[0].tile.sizes[along]]
     columns = [np.broadcast_to(np.asarray(sizes.value(e)), (count,)).tolist() for e in exprs]
     compute, total = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    known: dict[tuple[int, ...], DotTime | None] = {}
+    cached: dict[tuple[int, ...], DotTime | None] = {}
     for i, (*tile, tile_k, w) in enumerate(zip(*columns, warps.tolist(), strict=True)):
         key = (*tile, tile_k, w)
-        if key not in known:
-            known[key] = dot_time(dot, tuple(tile), tile_k, w, stages, device) if dot else None
-        found = known[key]
+        if key not in cached:
+            cached[key] = dot_time(dot, tuple(tile), tile_k, w, stages, device) if dot else None
+        found = cached[key]
         if found is not None:
             compute[i], total[i] = found
     return DotTicks(compute, total)

@@ -169,5 +169,5 @@ def _loop_time(stages: int, steps: int, compute: int, read: int, write: int) -> 
     compute_step, raw_read_step = compute // steps, read // steps
     read_step = raw_read_step + _LOOP_LATENCY
     step = max(max(raw_read_step, compute_step), max(read_step, compute_step) // (stages - 1))
-    ahead = min(stages - 1, steps)
-    return ahead * read_step + (steps - ahead) * step + ahead * compute_step + write
+    prefetched = min(stages - 1, steps)
+    return prefetched * read_step + (steps - prefetched) * step + prefetched * compute_step + write

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import BIT_WIDTH, FLOATING_TYPES
-from hlofuse.ir.text.text import words
+from hlofuse.ir.text.text import values
 
-_FLOATS = words("bf16 f16 f32 f8e4m3fn f8e5m2")
-_INTEGERS = words("s4 s8 s16 s32 s64 u4 u8 u16 u32 u64 pred")
+_FLOATS = values("bf16 f16 f32 f8e4m3fn f8e5m2")
+_INTEGERS = values("s4 s8 s16 s32 s64 u4 u8 u16 u32 u64 pred")
 # Algorithm: type of the operands, type it accumulates in (`algorithm_util.cc`).
 _ALGORITHMS: dict[str, tuple[str, str]] = {
     "dot_f16_f16_f16": ("f16", "f16"),
@@ -81,10 +81,10 @@ def _algorithm(
     capability: tuple[int, int],
 ) -> str | None:
     printed = f"ALG_{name.upper()}"
-    known = _ALGORITHMS.get(name)
-    if known is None or name == ("dot_f64_f64_f64" if rocm else "dot_bf16_bf16_bf16"):
+    algorithm = _ALGORITHMS.get(name)
+    if algorithm is None or name == ("dot_f64_f64_f64" if rocm else "dot_bf16_bf16_bf16"):
         return f"Unsupported dot algorithm: {printed}"
-    operand, accumulator = known
+    operand, accumulator = algorithm
     ending = f" for dot algorithm {printed}"
     if result != accumulator and (conversion(result, accumulator) or conversion(accumulator, result)):
         return "Unsupported result conversion" + ending

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 ADD, MUL, MOD, FLOORDIV = 0, 1, 2, 3
 VARIABLE, CONSTANT = 7, 8
 
-_SIGNS = {ADD: "+", MUL: "*", MOD: "mod", FLOORDIV: "/"}
+_OPERATORS = {ADD: "+", MUL: "*", MOD: "mod", FLOORDIV: "/"}
 
 
 class Expr:
@@ -234,13 +234,13 @@ def _canonical_product(lhs: Expr, rhs: Expr) -> Expr:
     return _binary(MUL, lhs, rhs)
 
 
-def known_divisor(expr: Expr) -> int:
+def largest_divisor(expr: Expr) -> int:
     """The largest number known to divide every value (`GetLargestKnownDivisor`)."""
     if expr.kind == VARIABLE:
         return 1
     if expr.kind == CONSTANT:
         return abs(expr.value)
-    left, right = known_divisor(expr.lhs), known_divisor(expr.rhs)
+    left, right = largest_divisor(expr.lhs), largest_divisor(expr.rhs)
     if expr.kind == MUL:
         return left * right
     if expr.kind == FLOORDIV:
@@ -250,7 +250,7 @@ def known_divisor(expr: Expr) -> int:
 
 
 def is_multiple_of(expr: Expr, factor: int) -> bool:
-    return known_divisor(expr) % abs(factor) == 0
+    return largest_divisor(expr) % abs(factor) == 0
 
 
 def _common_factor(lhs: Expr, divisor: int) -> int:
@@ -274,9 +274,9 @@ def _canonical_floordiv(lhs: Expr, rhs: Expr) -> Expr:
         a, b = lhs.lhs, lhs.rhs
         if CONSTANT in (a.kind, b.kind):
             const, other = (b, a) if b.kind == CONSTANT else (a, b)
-            known = known_divisor(other)
+            divisor = largest_divisor(other)
             # The constant's remainder cannot carry over a multiple of the divisor.
-            if known > 1 and const.value % d < math.gcd(known, abs(d)):
+            if divisor > 1 and const.value % d < math.gcd(divisor, abs(d)):
                 return canonicalize(add(floordiv(other, d), const.value // d))
         for whole, rest in ((a, b), (b, a)):
             if whole.kind == MUL and whole.rhs.kind == CONSTANT:
@@ -346,5 +346,5 @@ def _print(expr: Expr, names: Sequence[str], parent: int, right: bool, right_of_
     if kind == ADD and _starts_negative(expr.rhs):
         text = f"{left} - {_print(negate(expr.rhs), names, kind, True, True)}"
     else:
-        text = f"{left} {_SIGNS[kind]} {_print(expr.rhs, names, kind, True, False)}"
+        text = f"{left} {_OPERATORS[kind]} {_print(expr.rhs, names, kind, True, False)}"
     return f"({text})" if parentheses else text

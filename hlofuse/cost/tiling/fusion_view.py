@@ -30,7 +30,7 @@ class UnsupportedRoots(ValueError):
     """More than one output without users inside the fusion, or none."""
 
 
-class _Walk:
+class _Traversal:
     def __init__(self, kinds: OpKinds, parts: tuple[Instruction, ...]) -> None:
         self.kinds = kinds
         self.parts = parts
@@ -90,7 +90,7 @@ class _Walk:
         return [r for i, r in enumerate(_roots_of(producer)) if i in used]
 
     def has_users(self, root: Instruction) -> bool:
-        """Does anything inside read it? (`HloInstructionAdaptor::GetUsers`)"""
+        """True if anything inside reads it (`HloInstructionAdaptor::GetUsers`)."""
         for user in root.users:
             if self.contains(user) and not (user.opcode == "tuple" and user.is_root):
                 return True
@@ -124,13 +124,13 @@ def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) ->
 
     With `extra_outputs` the producer's results that others use remain outputs.
     """
-    walk = _Walk(kinds, parts)
-    roots = walk.roots()
+    traversal = _Traversal(kinds, parts)
+    roots = traversal.roots()
     if extra_outputs:
-        roots += [r for r in walk.outputs_used_elsewhere() if r.opcode != "parameter"]
+        roots += [r for r in traversal.outputs_used_elsewhere() if r.opcode != "parameter"]
     root = roots[0]
     if len(roots) > 1:
-        final = [r for r in roots if not walk.has_users(r)]
+        final = [r for r in roots if not traversal.has_users(r)]
         if len(final) != 1:
             raise UnsupportedRoots(
                 "Only simple multi-output fusions with one real root are supported but multiple roots were "
@@ -144,15 +144,15 @@ def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) ->
     view.kinds, view.operands, view.inside = [], [], []
     numbers: dict[Instruction, int] = {root: 0}
     key: list[object] = []
-    resolve = walk.resolve
+    resolve = traversal.resolve
     position = 0
     while position < len(instructions):
         instruction = instructions[position]
         position += 1
-        inside = walk.contains(instruction)
+        inside = traversal.contains(instruction)
         view.inside.append(inside)
         if not inside:
-            kind = kinds.outside(instruction)
+            kind = kinds.of_operand(instruction)
             view.operands.append(())
             key.append(kind.number)
         else:

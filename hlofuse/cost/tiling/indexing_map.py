@@ -156,32 +156,32 @@ class _Draft:
 
     def _simplify_expressions(self) -> bool:
         simplifier = Simplifier(self.bounds)
-        kept: dict[Expr, Interval] = {}
+        simplified: dict[Expr, Interval] = {}
         changed: list[tuple[Expr, Interval]] = []
         for expr, interval in self.constraints.items():
             simple = simplifier.simplify(expr)
             if contains(interval, simplifier.range_of(simple)):
                 continue
             if simple is expr:
-                kept[expr] = interval
+                simplified[expr] = interval
             else:
                 changed.append((simple, interval))
-        self.constraints = kept
+        self.constraints = simplified
         for expr, interval in changed:
             self.constrain(expr, interval)
         return bool(changed)
 
     def _simplify_ranges(self) -> bool:
         simplifier = Simplifier(self.bounds)
-        kept: dict[Expr, Interval] = {}
+        simplified: dict[Expr, Interval] = {}
         narrowed: list[tuple[Expr, Interval]] = []
         for expr, interval in self.constraints.items():
             simple, narrow, changed = simplifier.narrow(expr, interval)
             if changed:
                 narrowed.append((simple, narrow))
             else:
-                kept[expr] = interval
-        self.constraints = kept
+                simplified[expr] = interval
+        self.constraints = simplified
         for expr, interval in narrowed:
             self.constrain(expr, interval)
         return bool(narrowed)

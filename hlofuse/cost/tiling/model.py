@@ -117,16 +117,16 @@ class TilingModel:
             return Refusal((PREFIX, str(error)))
 
     def _analysis(self, view: FusionView) -> Analysis:
-        known = self._analyses.get(view.key)
-        if known is None:
+        cached = self._analyses.get(view.key)
+        if cached is None:
             try:
-                known = Analysis(view)
+                cached = Analysis(view)
             except NotTiled as refusal:
-                known = refusal
-            self._analyses[view.key] = known
-        if isinstance(known, NotTiled):
-            raise known
-        return known
+                cached = refusal
+            self._analyses[view.key] = cached
+        if isinstance(cached, NotTiled):
+            raise cached
+        return cached
 
     def _choose(self, analysis: Analysis) -> Tiling:
         extents = tuple(analysis.sizes)

@@ -100,14 +100,14 @@ def _reduce(shape: Shape, operands: tuple[Shape, ...], reduced: set[int]) -> tup
     dims = shape.tuple_shapes[0].dimensions if shape.is_tuple else shape.dimensions
     results: list[Expr] = []
     sizes: list[int] = []
-    kept = 0
+    next_dimension = 0
     for d, size in enumerate(operands[0].dimensions):
         if d in reduced:
             results.append(variable(len(dims) + len(sizes)))
             sizes.append(size)
         else:
-            results.append(variable(kept))
-            kept += 1
+            results.append(variable(next_dimension))
+            next_dimension += 1
     inputs = len(operands) // 2
     return (from_sizes(results, dims, sizes),) * inputs + (from_sizes([], dims),) * inputs
 

@@ -11,9 +11,9 @@ from hlofuse.cost.tiling.indexing_map import IndexingMap
 from hlofuse.cost.tiling.op_indexing import indexing_key, operand_maps
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.text import words
+from hlofuse.ir.text.text import values
 
-_FREE = words(
+_FREE = values(
     """
     bitcast broadcast constant dynamic-slice dynamic-update-slice gather iota pad parameter slice transpose
     tuple
@@ -63,7 +63,7 @@ class OpKinds:
     def __init__(self, device: DeviceDescription) -> None:
         self._profile = op_profile(device)
         self._inside: dict[Instruction, OpKind] = {}
-        self._outside: dict[tuple[Shape, str], OpKind] = {}
+        self._of_operand: dict[tuple[Shape, str], OpKind] = {}
         self._by_content: dict[object, OpKind] = {}
         self._count = 0
 
@@ -71,14 +71,14 @@ class OpKinds:
         """Let go of instructions (of a module that is done with); kinds stay."""
         self._inside.clear()
 
-    def outside(self, instruction: Instruction) -> OpKind:
+    def of_operand(self, instruction: Instruction) -> OpKind:
         """The kind of an array that a fusion reads."""
         # The analysis meets a dot earlier than other operands.
         opcode = "dot" if instruction.opcode in ("dot", "scaled-dot") else ""
         key = (instruction.shape, opcode)
-        kind = self._outside.get(key)
+        kind = self._of_operand.get(key)
         if kind is None:
-            kind = self._outside[key] = self._new(opcode, instruction.shape)
+            kind = self._of_operand[key] = self._new(opcode, instruction.shape)
         return kind
 
     def inside(self, instruction: Instruction) -> OpKind:

@@ -43,18 +43,18 @@ def contains(outer: Interval, inner: Interval) -> bool:
 class Simplifier:
     """Simplifies under the given variable bounds; results of ranges are kept for its lifetime.
 
-    `known` are constraints that narrow the range of whole expressions. With `replace_points` an
+    `tables` are constraints that narrow the range of whole expressions. With `replace_points` an
     expression with a single value becomes that constant (`SimplifyPointDimensions::kReplace`).
     """
 
     def __init__(
         self,
         bounds: Sequence[Interval],
-        known: Mapping[Expr, Interval] | None = None,
+        ranges: Mapping[Expr, Interval] | None = None,
         replace_points: bool = True,
     ) -> None:
         self._bounds = bounds
-        self._known = known or {}
+        self._expression_ranges = ranges or {}
         self._replace_points = replace_points
         self._ranges: dict[Expr, Interval] = {}
 
@@ -79,7 +79,7 @@ class Simplifier:
             result = (lo, hi) if lo >= 0 and hi < a else (0, a - 1)
         else:
             result = (lo // a, hi // a) if lo // a <= hi // a else (hi // a, lo // a)
-        extra = self._known.get(expr)
+        extra = self._expression_ranges.get(expr)
         if extra is not None:
             result = intersect(result, extra)
         self._ranges[expr] = result
@@ -205,16 +205,16 @@ class Simplifier:
         return floordiv(lhs, d) if lhs is not expr.lhs else expr
 
     def _floordiv_of_sum(self, dividend: Expr, d: int) -> Expr | None:
-        outside = ZERO
+        constant_part = ZERO
 
         def take_out(term: Expr) -> Expr:
-            nonlocal outside
+            nonlocal constant_part
             factor = self._right_constant(term, MUL)
             if factor is not None and factor % d == 0:
-                outside = add(outside, mul(term.lhs, factor // d))
+                constant_part = add(constant_part, mul(term.lhs, factor // d))
                 return ZERO
             if term.kind == CONSTANT and term.value // d:
-                outside = add(outside, term.value // d)
+                constant_part = add(constant_part, term.value // d)
                 return constant(term.value % d)
             return term
 
@@ -238,7 +238,7 @@ class Simplifier:
                 inner, lambda t: t.lhs if self._right_constant(t, FLOORDIV) is not None else mul(t, c)
             )
             d *= c
-        return add(floordiv(inner, d), outside) if inner is not dividend else None
+        return add(floordiv(inner, d), constant_part) if inner is not dividend else None
 
     def _product(self, expr: Expr) -> Expr:
         factor, hi = self.range_of(expr.rhs)

@@ -68,8 +68,8 @@ def size_and_stride(expr: Expr, dims: Dims, symbols: Dims) -> SizeAndStride | No
         return inner and SizeAndStride(inner.size, mul(inner.stride, expr.rhs))
     if kind == ADD:
         parts = [size_and_stride(e, dims, symbols) for e in summands(expr)]
-        known = [p for p in parts if p is not None]
-        return _of_sum(known, dims) if len(known) == len(parts) else None
+        present = [p for p in parts if p is not None]
+        return _of_sum(present, dims) if len(present) == len(parts) else None
     if expr.rhs.kind != CONSTANT:
         return None
     if kind == FLOORDIV:

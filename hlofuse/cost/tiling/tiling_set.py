@@ -35,11 +35,11 @@ class TilingSet:
 
     def blocks(self, dims: tuple[int, ...], first: int = 0) -> Column:
         """Blocks in the grid of an output of which parameter `first` tiles the first dimension."""
-        known = self._blocks.get((dims, first))
-        if known is None:
+        cached = self._blocks.get((dims, first))
+        if cached is None:
             blocks = block_count(dims, self.columns[first:])
-            known = self._blocks[dims, first] = np.broadcast_to(np.asarray(blocks), (self.count,))
-        return known
+            cached = self._blocks[dims, first] = np.broadcast_to(np.asarray(blocks), (self.count,))
+        return cached
 
     def where(self, mask: Mask | bool) -> TilingSet:
         """Those of them for which the mask holds."""
@@ -66,14 +66,14 @@ class TilingSet:
 
     def access(self, kind: OpKind, tile: SymbolicTile) -> tuple[Value, NDArray[np.float64]]:
         """Bytes of one tile of an array, and the share of the bandwidth that accessing it attains."""
-        known = self._accesses.get((kind, tile))
-        if known is None:
+        cached = self._accesses.get((kind, tile))
+        if cached is None:
             size: Value = kind.element_bytes
             for expr, most in zip(tile.sizes, kind.dims, strict=True):
                 size = size * np.minimum(self.sizes.value(expr), most)
             share = self._bandwidth_share(kind, tile)
-            known = self._accesses[kind, tile] = size, share
-        return known
+            cached = self._accesses[kind, tile] = size, share
+        return cached
 
     def _bandwidth_share(self, kind: OpKind, tile: SymbolicTile) -> NDArray[np.float64]:
         """`BandwidthUtilizationRateHeuristicForTiledMemoryAccess`."""

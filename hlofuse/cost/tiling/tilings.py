@@ -68,7 +68,7 @@ class Columns:
         return found
 
     def has_negative(self, expr: Expr) -> bool:
-        """Is the value below zero for any tiling?"""
+        """True if the value is negative for any tiling."""
         found = self._negative.get(expr)
         if found is None:
             found = self._negative[expr] = bool(np.any(np.less(self.value(expr), 0)))

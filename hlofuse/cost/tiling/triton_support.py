@@ -12,34 +12,34 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling.dot_support import dot_refusal, scaled_dot_refusal
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.ir.text.text import words
+from hlofuse.ir.text.text import values
 
-_UNSUPPORTED_OPCODES = words(
+_UNSUPPORTED_OPCODES = values(
     """
     dynamic-reshape dynamic-slice dynamic-update-slice gather mulhi ragged-dot reduce-window scan scatter
     select-and-scatter set-dimension-size
     """
 )
-_MOVES = words("concatenate pad constant bitcast broadcast reshape slice transpose")
-_TYPES = words("pred s4 s8 s16 s32 s64 u8 u16 u32 u64 f16 bf16 f32 f64")
-_F8 = words("f8e5m2 f8e4m3fn")
-_F8_ROCM = words("f8e5m2fnuz f8e4m3fnuz")
+_MOVES = values("concatenate pad constant bitcast broadcast reshape slice transpose")
+_TYPES = values("pred s4 s8 s16 s32 s64 u8 u16 u32 u64 f16 bf16 f32 f64")
+_F8 = values("f8e5m2 f8e4m3fn")
+_F8_ROCM = values("f8e5m2fnuz f8e4m3fnuz")
 # Types of which XLA knows that CUDA or ROCm has them, and what it says of others.
 _BY_VENDOR = {
     "bf16": "Unsupported GPU architecture for BF16.",
     **dict.fromkeys(_F8, "Unsupported GPU architecture for F8E4M3FN."),
     **dict.fromkeys(_F8_ROCM, "F8E4M3FNUZ/F8E5M2FNUZ is only supported on ROCm."),
 }
-_FLOATS = words("bf16 f16 f32 f64")
-_FLOAT_OPCODES = words(
+_FLOATS = values("bf16 f16 f32 f64")
+_FLOAT_OPCODES = values(
     """
     acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log
     log-plus-one round-nearest-even rsqrt sine sinh sqrt tan tanh atan2 divide remainder power
     """
 )
-_PRED_OPCODES = words("not copy add compare maximum minimum multiply and or xor select clamp")
-_COMMON_OPCODES = words("abs copy negate add compare maximum minimum multiply subtract select clamp")
-_INTEGER_OPCODES = words("not divide and or xor remainder")
+_PRED_OPCODES = values("not copy add compare maximum minimum multiply and or xor select clamp")
+_COMMON_OPCODES = values("abs copy negate add compare maximum minimum multiply subtract select clamp")
+_INTEGER_OPCODES = values("not divide and or xor remainder")
 _CONCATENATE_ALIGNMENT = 64
 
 
@@ -50,7 +50,7 @@ class TritonSupport:
         self._rocm = device.is_rocm
         self._cuda = device.platform == "CUDA"
         self._capability = device.compute_capability
-        self._known: dict[Instruction, str | None] = {}
+        self._cache: dict[Instruction, str | None] = {}
         self._f8 = _F8 | _F8_ROCM if self._rocm else _F8
         self._bf16 = not self._rocm or not device.gfx_version.startswith(("gfx900", "gfx906", "gfx10"))
 
@@ -64,14 +64,14 @@ class TritonSupport:
         return self._first(instruction.fused_computation)
 
     def _first(self, instructions: Iterable[Instruction]) -> str | None:
-        known = self._known
+        cached = self._cache
         for inner in instructions:
             if inner.opcode == "parameter":  # may yet become something else
                 reason = self.instruction(inner)
-            elif inner in known:
-                reason = known[inner]
+            elif inner in cached:
+                reason = cached[inner]
             else:
-                reason = known[inner] = self.instruction(inner)
+                reason = cached[inner] = self.instruction(inner)
             if reason is not None:
                 return reason
         return None
@@ -134,8 +134,8 @@ class TritonSupport:
         if is_elementwise(instruction):
             # The type of the last operand: compare and select have a fixed type elsewhere.
             last = operands[-1].shape.element_type if operands else element_type
-            known = _elementwise_opcodes(last, self._rocm)
-            return None if opcode in known else "Unsupported elementwise operation."
+            cached = _elementwise_opcodes(last, self._rocm)
+            return None if opcode in cached else "Unsupported elementwise operation."
         return f"Unsupported instruction opcode {opcode}"
 
     def conversion(self, source: str, result: str) -> str | None:

@@ -25,7 +25,7 @@ class App {
     this.timeline = new Timeline(this);
     this.search = new Search(this);
     this.views = VIEWS.filter(([key]) => key !== "film" || data.film);
-    this.filmView = data.film ? new FilmView(this) : null;
+    this.passesView = data.film ? new PassesView(this) : null;
     this.keys = new Keys(this);
     this.act = {
       box: (box) => this.showBox(box), operation: (op, box) => this.choose(box, op), decision: (n) => this.goTo(n + 1), edge: (from, to) => this.showEdge(from, to),
@@ -145,7 +145,7 @@ class App {
     this.follow();
   }
 
-  showHeld(held) { held.decision !== NONE ? this.goTo(held.decision + 1) : this.showBox(this.run.boxNamed.get(held.producer) ?? NONE); }
+  showRefused(held) { held.decision !== NONE ? this.goTo(held.decision + 1) : this.showBox(this.run.boxNamed.get(held.producer) ?? NONE); }
 
   openRegion(number) {
     if (number < 0 || number >= this.run.regions.length) return;
@@ -187,7 +187,7 @@ class App {
       (run) => this.change({ run }));
     this.panels.open();
     this.timeline.open();
-    if (this.drawn === "film") this.filmView.fill();
+    if (this.drawn === "film") this.passesView.fill();
     this.follow();
   }
 
@@ -206,7 +206,7 @@ class App {
     this.draw();
     legend(this.drawn);
     const { at } = this.state;
-    const parts = this.drawn === "film" ? this.filmView.details() : [];
+    const parts = this.drawn === "film" ? this.passesView.details() : [];
     if (parts.length) return this.tell(parts);
     if (this.edge) parts.push(edgeDetails(this, ...this.edge));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
@@ -235,7 +235,7 @@ class App {
     byId("splits").hidden = byId("fit").hidden = film;
     if (film) {
       this.panes = [];
-      if (this.filmView.element.parentNode !== byId("panes")) byId("panes").replaceChildren(this.filmView.element);
+      if (this.passesView.element.parentNode !== byId("panes")) byId("panes").replaceChildren(this.passesView.element);
       byId("where").textContent = "";
       byId("region-back").hidden = byId("region-next").hidden = true;
       return;
@@ -247,7 +247,7 @@ class App {
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
     const many = this.run.regions.length, steps = this.drawn === "steps";
-    byId("where").textContent = byId("where").title = steps && many > 1 ? `part ${this.region + 1} of ${many}  ${regionWords(this.run, this.region)}` : "";
+    byId("where").textContent = byId("where").title = steps && many > 1 ? `part ${this.region + 1} of ${many}  ${regionText(this.run, this.region)}` : "";
     byId("region-back").hidden = byId("region-next").hidden = !steps || many < 2;
     byId("region-back").disabled = this.region === 0;
     byId("region-next").disabled = this.region === many - 1;

@@ -11,7 +11,7 @@ async function readData() {
   const text = (n) => json.strings[n];
   const rules = new Map(json.rules.map(([code, title, sections]) =>
     [text(code), { code: text(code), title: text(title), sections: sections.map((s) => s.map(text)) }]));
-  const film = json.passes ? new Film(json.passes, json.strings) : null;
+  const film = json.passes ? new PassTimeline(json.passes, json.strings) : null;
   return { title: json.title, rules, film, runs: json.runs.map((run) => new Run(run, json.strings, json.kinds)) };
 }
 

@@ -115,7 +115,7 @@ function welcome(app) {
     el("p", {}, `XLA was given ${countText(run.kernelsBefore, "kernel")} and took ${countText(run.length, "decision")}: `
       + `${countText(count("fuse"), "time")} it fused two of them, ${countText(count("ineligible"), "time")} it refused.`),
     run.held.length ? el("p", {}, "What keeps the rest apart:") : el("p", {}, "No rule keeps two of the rest apart."),
-    el("ul", { class: "why" }, ...heldByRule(run).map(([code, held]) => el("li", {},
+    el("ul", { class: "why" }, ...refusedByRule(run).map(([code, held]) => el("li", {},
       el("button", { type: "button", class: "link-button", onclick: () => app.change({ tab: "held", rule: code }) }, code),
       el("strong", {}, ` ${countText(held.length, "pair")}, ${worthOf(held)}`),
       el("div", {}, data.rules.get(code)?.title ?? "")))),
@@ -125,7 +125,7 @@ function welcome(app) {
     ...run.notes.map((note) => el("p", { class: "note" }, note)));
 }
 
-function heldByRule(run) {
+function refusedByRule(run) {
   const found = new Map();
   run.held.forEach((h) => found.set(h.rule, [...(found.get(h.rule) ?? []), h]));
   return [...found];

@@ -22,9 +22,9 @@ class Keys {
       "/": () => byId("search").focus(), "?": () => this.showKeys(), Escape: () => { app.letGo(); app.view.show = ""; app.follow(); },
     };
     if (app.drawn === "film") Object.assign(keys, {
-      ArrowRight: () => app.filmView.move(1), ArrowLeft: () => app.filmView.move(-1), ArrowDown: () => app.filmView.move(1),
-      ArrowUp: () => app.filmView.move(-1), PageDown: () => app.filmView.move(10), PageUp: () => app.filmView.move(-10),
-      Home: () => app.filmView.move(-1e9), End: () => app.filmView.move(1e9), " ": () => app.filmView.move(1),
+      ArrowRight: () => app.passesView.move(1), ArrowLeft: () => app.passesView.move(-1), ArrowDown: () => app.passesView.move(1),
+      ArrowUp: () => app.passesView.move(-1), PageDown: () => app.passesView.move(10), PageUp: () => app.passesView.move(-10),
+      Home: () => app.passesView.move(-1e9), End: () => app.passesView.move(1e9), " ": () => app.passesView.move(1),
       Escape: () => app.change({ op: "", dump: "" }),
     });
     const pressed = keys[event.key];

@@ -38,13 +38,13 @@ function parts(run) {
     const region = run.regionOfBox(box);
     if (region === undefined) return null;
     const first = Math.floor(region / bunch) * bunch;
-    const words = regionWords(run, first);
+    const words = regionText(run, first);
     return `${bunch === 1 ? first + 1 : `${first + 1}–${Math.min(first + bunch, run.regions.length)}`}${words && ` · ${words}`}`;
   };
 }
 
 // The layer, else the source line, else the scope, that most of a region comes from.
-function regionWords(run, number) {
+function regionText(run, number) {
   const region = run.regions[number];
   if (region.words === undefined) {
     const counts = new Map();

@@ -12,7 +12,7 @@ class Panels {
     this.lists = {
       decisions: new LongList("Decisions", (n) => this.decisionRow(n), (n) => app.goTo(n + 1)),
       kernels: new LongList("Kernels, dearest first", (k) => this.kernelRow(k), (k) => app.showBox(k.box)),
-      held: new LongList("What holds back fusion", (h) => this.heldRow(h), (h) => app.showHeld(h)),
+      held: new LongList("What holds back fusion", (h) => this.refusedRow(h), (h) => app.showRefused(h)),
     };
   }
 
@@ -55,8 +55,8 @@ class Panels {
     } else {
       const { rule } = this.app.view, held = this.held = run.held.filter((h) => !rule || h.rule === rule);
       const all = rule && el("button", { type: "button", onclick: () => this.app.clearFilters() }, "all rules");
-      panel.replaceChildren(el("p", { class: "note" }, this.heldWords(held), " ", all), this.lists.held.element);
-      this.lists.held.show(held, this.heldPlace());
+      panel.replaceChildren(el("p", { class: "note" }, this.refusedText(held), " ", all), this.lists.held.element);
+      this.lists.held.show(held, this.refusedIndex());
     }
   }
 
@@ -64,17 +64,17 @@ class Panels {
   follow() {
     if (this.app.view.tab === "decisions") this.lists.decisions.select(this.listed.indexOf(this.app.state.at - 1));
     else if (this.app.view.tab === "kernels") this.lists.kernels.select(this.sorted.findIndex((k) => k.box === this.app.chosen));
-    else this.lists.held.select(this.heldPlace());
+    else this.lists.held.select(this.refusedIndex());
   }
 
   // The pair that the decision shown is about; of several, the one taken from the list.
-  heldPlace() {
+  refusedIndex() {
     const shown = this.app.state.at - 1, { chosen } = this.lists.held;
     if (shown < 0) return -1;
     return this.held[chosen]?.decision === shown ? chosen : this.held.findIndex((h) => h.decision === shown);
   }
 
-  heldWords(held) {
+  refusedText(held) {
     const { rule } = this.app.view;
     if (!held.length) return `${rule ? `${rule} keeps no two kernels` : "No rule keeps two kernels"} apart.`;
     const most = held[0].us > 0 ? "most time at stake first, then most traffic" : "most traffic at stake first";
@@ -142,7 +142,7 @@ class Panels {
     ];
   }
 
-  heldRow(h) {
+  refusedRow(h) {
     const title = this.app.data.rules.get(h.rule)?.title ?? "";
     return [
       el("span", { class: "dot ineligible", "aria-hidden": "true" }),

@@ -26,13 +26,13 @@ class Search {
     for (const source of distinct(run.ops.source)) all.push({ name: source, what: "source line", source });
     for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });
     for (const name of run.computations) all.push({ name, what: "computation", computation: name });
-    for (const entry of this.filmNames()) all.push(entry);
+    for (const entry of this.passNames()) all.push(entry);
     run.searchable = all.map((entry) => ({ ...entry, low: `${entry.name} ${entry.rule ? entry.what : ""}`.toLowerCase() }));
     return run.searchable;
   }
 
   // Passes, and operations that only other dumps have.
-  filmNames() {
+  passNames() {
     const { film } = this.app.data, { run } = this.app;
     if (!film) return [];
     const { name, opcode, begins } = film.threads;
@@ -93,7 +93,7 @@ class Search {
     this.close();
     this.input.value = "";
     this.input.blur();
-    if (entry.dump !== undefined) return app.filmView.choose(entry.dump);
+    if (entry.dump !== undefined) return app.passesView.choose(entry.dump);
     if (entry.thread !== undefined) return app.change({ view: "film", op: String(entry.thread) });
     if (entry.box !== undefined) return app.showBox(entry.box, entry.op);
     const { rule = "", source = "", pass = "", computation = "" } = entry;

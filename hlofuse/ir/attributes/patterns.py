@@ -130,10 +130,10 @@ def metadata(text: str) -> OpMetadata:
     if _METADATA.fullmatch(text) is None:
         raise Uncommon
     fields: dict[str, Any] = {}
-    for key, words, number in _METADATA_FIELD.findall(text):
-        if key in fields or ("\\" in words and bad_escape(words) is not None):
+    for key, quoted, number in _METADATA_FIELD.findall(text):
+        if key in fields or ("\\" in quoted and bad_escape(quoted) is not None):
             raise Uncommon
-        fields[key] = int(number) if number else unquote(f'"{words}"')
+        fields[key] = int(number) if number else unquote(f'"{quoted}"')
     if not fields.keys() <= _METADATA_NAMES:
         raise Uncommon
     return OpMetadata.of(fields)

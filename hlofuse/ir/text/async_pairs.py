@@ -15,7 +15,7 @@ _MAIN_THREAD = '"main"'
 
 
 def _is_async(opcode: str) -> bool:
-    """Is it `async-start` and the like, or `dot-start`, which is written for one?"""
+    """True for `async-start`, `async-update`, `async-done` and their short forms such as `dot-start`."""
     return opcode in _OWN or split_async(opcode)[1] is not None
 
 

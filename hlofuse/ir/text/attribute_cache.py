@@ -12,8 +12,8 @@ from hlofuse.ir.graph import Computation
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.opcode_specs import CALLING, Form
-from hlofuse.ir.text.patterns import CALLED_NAME, OWN, TAIL, VALUES, Declined
-from hlofuse.ir.text.shapes import ShapeMemo, split_tuple
+from hlofuse.ir.text.patterns import CALLED_NAME, COMMON_ATTRIBUTES, OWN, VALUES, FastPathMiss
+from hlofuse.ir.text.shapes import ShapeCache, split_tuple
 
 Called = tuple[tuple[str, Computation], ...]
 
@@ -21,10 +21,10 @@ _NEW = Attributes.__new__
 _CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRIBUTES)}
 
 
-class TailMemo(dict[str, Attributes]):
+class AttributeCache(dict[str, Attributes]):
     """Text to attributes, for opcodes that take the same ones.
 
-    A new text is checked as the grammar would, and raises `Declined` where it is out of the ordinary.
+    A new text is checked as the grammar would, and raises `FastPathMiss` where it is out of the ordinary.
     `called` has, for opcodes that call computations, those that a text names.
     """
 
@@ -32,7 +32,7 @@ class TailMemo(dict[str, Attributes]):
         self,
         form: Form,
         computations: dict[str, Computation],
-        shapes: ShapeMemo,
+        shapes: ShapeCache,
         check_common: Callable[[str], None],
     ) -> None:
         super().__init__()
@@ -49,8 +49,8 @@ class TailMemo(dict[str, Attributes]):
         """Texts up to the computation called, where that is the last thing: `, kind=kLoop, calls`."""
 
     def __missing__(self, text: str) -> Attributes:
-        match = TAIL.fullmatch(text)
-        own = match[1] if match is not None else self._own_before_unusual(text)
+        match = COMMON_ATTRIBUTES.fullmatch(text)
+        own = match[1] if match is not None else self._own_before_others(text)
         # Most texts differ only in their metadata or the computation called: the rest has been seen before.
         if self._calls:
             start, _, name = own.rpartition("=")
@@ -70,9 +70,9 @@ class TailMemo(dict[str, Attributes]):
         attributes.op_name = UNREAD
         return attributes
 
-    def _own_before_unusual(self, text: str) -> str:
+    def _own_before_others(self, text: str) -> str:
         """The opcode's own attributes in a text whose others only the grammar reads."""
-        match = TAIL.match(text)
+        match = COMMON_ATTRIBUTES.match(text)
         assert match is not None  # it matches the empty text too
         self._check_common(text[match.end(1) :])
         return match[1]
@@ -83,23 +83,23 @@ class TailMemo(dict[str, Attributes]):
         values = dict(pairs)
         form = self._form
         if len(values) != len(pairs) or not form.required <= values.keys() <= form.allowed:
-            raise Declined
+            raise FastPathMiss
         for name, value in pairs:
             pattern = _pattern(name)
             if pattern is None or pattern.fullmatch(value) is None:
-                raise Declined
+                raise FastPathMiss
             consistent = _CONSISTENT.get(name)
             if consistent is not None and not consistent(value):
-                raise Declined
+                raise FastPathMiss
         if form.one_dimension and ("," in values.get("dimensions", "") or values.get("dimensions") == "{}"):
-            raise Declined
+            raise FastPathMiss
         if values.get("use_global_device_ids") == "true" and "channel_id" not in values:
-            raise Declined
+            raise FastPathMiss
         constraints = values.get("operand_layout_constraints")
         if constraints is not None:
             parts = split_tuple(f"({constraints[1:-1]})")
             if parts is None:
-                raise Declined
+                raise FastPathMiss
             self.constraints[text] = [self._shapes[p] for p in parts]
         if not self._calls:
             return ()
@@ -121,7 +121,7 @@ class TailMemo(dict[str, Attributes]):
                 for name in CALLED_NAME.findall(value):
                     callee = self._computations.get(name)
                     if callee is None:
-                        raise Declined
+                        raise FastPathMiss
                     out.append((key, callee))
         if len(out) > 1:
             out.sort(key=lambda c: _CALL_ORDER[c[0]])

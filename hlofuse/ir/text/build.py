@@ -14,7 +14,7 @@ from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 from hlofuse.ir.text.async_pairs import disagreement
-from hlofuse.ir.text.checks import check_attributes, check_instruction, compatible, known_signature
+from hlofuse.ir.text.checks import check_attributes, check_instruction, compatible, signature_or_error
 from hlofuse.ir.text.errors import Rejected, foreign, located, suggestion
 from hlofuse.ir.text.grammar import parse_rule
 from hlofuse.ir.text.infer import infer_shape
@@ -186,8 +186,8 @@ class Builder(Operands):
         given = bare(node.name) if node.name is not None else default_name
         where = (node.name.start_pos or 0) if node.name is not None else node.start
         opcode = str(node.call.opcode)
-        known = known_signature(node.call.opcode)
-        if node.shape is None and not known.infers_shape:
+        spec = signature_or_error(node.call.opcode)
+        if node.shape is None and not spec.infers_shape:
             raise Rejected(
                 node.call.opcode.start_pos or 0,
                 f"missing shape: the result of {opcode} cannot be inferred; write it before the opcode",
@@ -195,8 +195,8 @@ class Builder(Operands):
         if node.call.depth > MAX_NESTED_CALLS:
             raise Rejected(where, f"instructions nested more than {MAX_NESTED_CALLS} deep")
         operands = self.operands(node.call, scope)
-        check_attributes(opcode, known, node.attributes, node.end)
-        check_instruction(node, known, operands)
+        check_attributes(opcode, spec, node.attributes, node.end)
+        check_instruction(node, spec, operands)
         called, raw = self.attributes(node)
         differs = disagreement(opcode, operands, [c for _, c in called], raw.get("async_execution_thread"))
         if differs is not None:
@@ -251,10 +251,10 @@ class Builder(Operands):
     def shared_attributes(self, raw: dict[str, Any]) -> Attributes:
         """One object for each distinct list of attributes."""
         key = tuple(raw.items())
-        known = self.shared.get(key)
-        if known is None:
-            known = self.shared[key] = Attributes(raw=raw) if raw else NO_ATTRIBUTES
-        return known
+        spec = self.shared.get(key)
+        if spec is None:
+            spec = self.shared[key] = Attributes(raw=raw) if raw else NO_ATTRIBUTES
+        return spec
 
     def attributes(self, node: InstructionNode) -> tuple[list[tuple[str, Computation]], dict[str, Any]]:
         """Called computations in XLA's order, and the raw texts; a list where one was written in place."""
@@ -285,11 +285,11 @@ class Builder(Operands):
             self.nesting -= 1
             return computation
         name = bare(value)
-        known = self.pool.get(name)
-        if known is None:
+        spec = self.pool.get(name)
+        if spec is None:
             hint = suggestion(name, self.pool)
             raise Rejected(value.start_pos or 0, f"there is no computation {name} before this place{hint}")
-        return known
+        return spec
 
     def payload(self, node: InstructionNode, shape: Shape, scope: Scope) -> str | None:
         """A constant's literal or a parameter's number, as text; None for other operations."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lark import Token
 
 from hlofuse.ir.shape import UNBOUNDED, Shape
-from hlofuse.ir.text.enums import allowed_words
+from hlofuse.ir.text.enums import allowed_values
 from hlofuse.ir.text.errors import Rejected, opcode_error, suggestion
 from hlofuse.ir.text.signatures import VARIADIC, Signature, signature, split_async
 
@@ -34,15 +34,15 @@ def compatible(a: Shape, b: Shape) -> bool:
     return all(compatible(x, y) for x, y in zip(a.tuple_shapes, b.tuple_shapes, strict=True))
 
 
-def known_signature(opcode: Token) -> Signature:
+def signature_or_error(opcode: Token) -> Signature:
     """What the opcode takes; an error where there is none such."""
-    known = signature(opcode)
-    if known is None:
+    spec = signature(opcode)
+    if spec is None:
         raise opcode_error(opcode.start_pos or 0, opcode)
-    return known
+    return spec
 
 
-def check_attributes(opcode: str, known: Signature, nodes: Sequence[AttributeNode], end: int) -> None:
+def check_attributes(opcode: str, spec: Signature, nodes: Sequence[AttributeNode], end: int) -> None:
     """Known, not repeated, complete; `end` is where a missing one would stand."""
     seen: set[str] = set()
     for node in nodes:
@@ -51,12 +51,12 @@ def check_attributes(opcode: str, known: Signature, nodes: Sequence[AttributeNod
         if name in seen:
             raise Rejected(where, f"the attribute {name} is given twice")
         seen.add(name)
-        if name not in known.allowed:
-            hint = suggestion(name, known.allowed)
+        if name not in spec.allowed:
+            hint = suggestion(name, spec.allowed)
             raise Rejected(where, f"{opcode} has no attribute {name}{hint}")
-        words = node.value if isinstance(node.value, tuple) else (node.value,)
-        for word in words:
-            if isinstance(word, str) and (right := allowed_words(opcode, name, word)):
+        values = node.value if isinstance(node.value, tuple) else (node.value,)
+        for word in values:
+            if isinstance(word, str) and (right := allowed_values(opcode, name, word)):
                 raise Rejected(
                     node.start, f"{name}={word} is unknown; expected one of {', '.join(sorted(right))}"
                 )
@@ -67,7 +67,7 @@ def check_attributes(opcode: str, known: Signature, nodes: Sequence[AttributeNod
             and node.value
         ):
             raise Rejected(node.start, "expected a list of " + ("lists" if wants_lists else "numbers"))
-    for name in sorted(known.required - seen):
+    for name in sorted(spec.required - seen):
         raise Rejected(end, f"{opcode} needs the attribute {name}=")
 
 
@@ -87,7 +87,7 @@ _ONE_DIMENSION = frozenset(
 )
 
 
-def check_instruction(node: InstructionNode, known: Signature, operands: Sequence[Instruction]) -> None:
+def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence[Instruction]) -> None:
     """Operand counts and what else XLA asks of single opcodes."""
     call = node.call
     opcode = str(call.opcode)
@@ -97,8 +97,8 @@ def check_instruction(node: InstructionNode, known: Signature, operands: Sequenc
     values = {a.name: a for a in node.attributes}
     if stage is not None or opcode in ("async-start", "async-update", "async-done"):
         _check_async(node, stage or opcode.removeprefix("async-"), operands, where)
-    elif known.operands != VARIADIC and count != known.operands:
-        raise Rejected(where, f"{opcode} takes {_operands(known.operands)}, not {count}")
+    elif spec.operands != VARIADIC and count != spec.operands:
+        raise Rejected(where, f"{opcode} takes {_operands(spec.operands)}, not {count}")
     if base in _ONE_DIMENSION and (d := values.get("dimensions")) and len(d.value) != 1:
         raise Rejected(d.start, f"{base} takes exactly one dimension, for example dimensions={{0}}")
     if base in ("collective-permute", "collective-permute-start"):
@@ -253,9 +253,13 @@ def _channel(operands: Sequence[Instruction], values: dict[str, AttributeNode], 
     before = operands[0]
     if before.opcode not in ("send", "recv", "send-done", "recv-done"):
         return None
-    mine = values["channel_id"].value if "channel_id" in values else None
-    theirs = before.attributes.get("channel_id")
-    return None if mine == theirs else f"has channel_id {mine}, but its operand has {theirs}"
+    channel = values["channel_id"].value if "channel_id" in values else None
+    earlier_channel = before.attributes.get("channel_id")
+    return (
+        None
+        if channel == earlier_channel
+        else f"has channel_id {channel}, but its operand has {earlier_channel}"
+    )
 
 
 def _dot(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:

@@ -7,15 +7,15 @@ from typing import Protocol
 
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.attribute_cache import TailMemo
-from hlofuse.ir.text.literals import implied_element, is_ordinary
+from hlofuse.ir.text.attribute_cache import AttributeCache
+from hlofuse.ir.text.literals import implied_element, is_plain
 from hlofuse.ir.text.opcode_specs import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, Check, form
-from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND, Declined
-from hlofuse.ir.text.shapes import ShapeMemo
+from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND, FastPathMiss
+from hlofuse.ir.text.shapes import ShapeCache
 
 Row = tuple[str, str, str, str, str, str]
 """ROOT, name, shape, opcode, what stands between the parentheses, attributes."""
-Opcode = tuple[str, int, int, Check | None, TailMemo]
+Opcode = tuple[str, int, int, Check | None, AttributeCache]
 """The one string of its name, how the loop treats it, its operand count, its check, its attribute texts."""
 
 
@@ -26,8 +26,8 @@ def _numbers(count: int) -> Iterable[str]:
     return _FEW[:count] if count <= len(_FEW) else map(str, range(count))
 
 
-class Unusual(Protocol):
-    """Reads single pieces by the grammar; raises `Declined` where a piece does not stand by itself."""
+class Fallback(Protocol):
+    """Reads single pieces by the grammar; raises `FastPathMiss` where a piece does not stand by itself."""
 
     def shape(self, text: str) -> Shape:
         """A shape in an unusual notation."""
@@ -42,13 +42,13 @@ class Unusual(Protocol):
         """ENTRY, name and result of a computation whose text up to its brace is `text[start:end]`."""
 
 
-class Memo:
+class ReadCache:
     """What the computations of one module share while it is read."""
 
-    def __init__(self, unusual: Unusual) -> None:
-        self.unusual = unusual
-        self.shapes = ShapeMemo(unusual.shape)
-        self.tails: dict[tuple[object, ...], TailMemo] = {}
+    def __init__(self, fallback: Fallback) -> None:
+        self.fallback = fallback
+        self.shapes = ShapeCache(fallback.shape)
+        self.attributes_of: dict[tuple[object, ...], AttributeCache] = {}
         self.computations: dict[str, Computation] = {}
         self.constants: set[tuple[str, str]] = set()
         self.opcodes: dict[str, Opcode] = {}
@@ -66,24 +66,24 @@ class Memo:
         """What the loop needs to know of an opcode."""
         how = form(text)
         if how is None:
-            raise Declined
-        tails = self.tails.get(how.attributes_key)
-        if tails is None:
-            tails = self.tails[how.attributes_key] = TailMemo(
-                how, self.computations, self.shapes, self.unusual.common_attributes
+            raise FastPathMiss
+        attributes_of = self.attributes_of.get(how.attributes_key)
+        if attributes_of is None:
+            attributes_of = self.attributes_of[how.attributes_key] = AttributeCache(
+                how, self.computations, self.shapes, self.fallback.common_attributes
             )
-        entry = self.opcodes[text] = (text, how.kind, how.operands, how.check, tails)
+        entry = self.opcodes[text] = (text, how.kind, how.operands, how.check, attributes_of)
         return entry
 
 
 class Body:
     """A computation while its instructions are read."""
 
-    __slots__ = ("by_name", "calling", "computation", "memo", "parameters", "root")
+    __slots__ = ("by_name", "cache", "calling", "computation", "parameters", "root")
 
-    def __init__(self, computation: Computation, memo: Memo) -> None:
+    def __init__(self, computation: Computation, cache: ReadCache) -> None:
         self.computation = computation
-        self.memo = memo
+        self.cache = cache
         self.by_name: dict[str, Instruction] = {}
         """Every instruction by its name, or by its path: `x#1` is the element that such an operand makes."""
         self.calling: list[Instruction] = []
@@ -93,17 +93,17 @@ class Body:
 
     def add_rows(self, rows: list[Row]) -> int:
         """Append the instructions of `rows`; how many were taken until one was out of the ordinary."""
-        memo = self.memo
+        cache = self.cache
         computation = self.computation
         slots = computation._slots
         by_name = self.by_name
         instruction_at = by_name.__getitem__
-        shapes = memo.shapes
-        opcodes = memo.opcodes
-        constants = memo.constants
+        shapes = cache.shapes
+        opcodes = cache.opcodes
+        constants = cache.constants
         parameters = self.parameters
-        percent = memo.has_percent
-        mark = "%" if percent else ""
+        percent = cache.has_percent
+        percent_sign = "%" if percent else ""
         append = slots.append
         new = Instruction.__new__
         # What never has operands shares an empty list: a tenth of the memory.
@@ -111,41 +111,41 @@ class Body:
         number = len(slots)
         taken = 0
         try:
-            for root, name, shape_text, opcode_text, inner, tail in rows:
+            for root, name, shape_text, opcode_text, inner, attributes_text in rows:
                 x = new(Instruction)
                 x.name = name
                 x.shape = shape = shapes[shape_text]
                 try:
-                    x.opcode, kind, arity, check, tails = opcodes[opcode_text]
+                    x.opcode, kind, arity, check, attributes_of = opcodes[opcode_text]
                 except KeyError:
-                    x.opcode, kind, arity, check, tails = memo.opcode(opcode_text)
-                x.attributes = tails[tail]
+                    x.opcode, kind, arity, check, attributes_of = cache.opcode(opcode_text)
+                x.attributes = attributes_of[attributes_text]
                 x.users = []
                 x.called = ()
                 x.computation = computation
                 x._control = None
                 x._places = None
                 if root and self.root is not None:
-                    raise Declined
+                    raise FastPathMiss
                 if kind == PARAMETER:
                     x.operands = nothing
                     x.payload = inner
                     if inner in parameters:
-                        raise Declined
+                        raise FastPathMiss
                     parameters[inner] = x
                 elif kind == CONSTANT:
                     x.operands = nothing
                     x.payload = inner
                     if (shape_text, inner) not in constants:
-                        if not is_ordinary(shape, inner):
-                            raise Declined
+                        if not is_plain(shape, inner):
+                            raise FastPathMiss
                         constants.add((shape_text, inner))
                 else:
                     x.payload = None
                     if inner:
                         # List displays, not list(): they take no more room than they need.
                         try:
-                            if arity == 1 and inner[0] == mark:
+                            if arity == 1 and inner[0] == percent_sign:
                                 operands = [by_name[inner[1:]]]
                             else:
                                 names = inner.removeprefix("%").split(", %") if percent else inner.split(", ")
@@ -156,18 +156,18 @@ class Body:
                                 else:
                                     operands = [*map(instruction_at, names)]
                                     if len(names) > 5:
-                                        memo.has_operand_numbers = False
+                                        cache.has_operand_numbers = False
                         except KeyError:
                             operands = self._operands(inner)
                             number = len(slots)
                         if len(operands) != arity and arity >= 0:
-                            raise Declined
+                            raise FastPathMiss
                         x.operands = operands
                         if kind:
                             if check is not None and not check(operands, shape):
-                                raise Declined
+                                raise FastPathMiss
                             if kind == CALLING:
-                                self._add_called(x, tails, tail)
+                                self._add_called(x, attributes_of, attributes_text)
                         # From here on nothing is declined: both ends of an edge know each other.
                         if len(operands) == 1:
                             operands[0].users.append(x)
@@ -178,13 +178,13 @@ class Body:
                                     users.append(x)
                     else:
                         if arity > 0 or arity == AT_LEAST_ONE:
-                            raise Declined
+                            raise FastPathMiss
                         x.operands = operands = []
                         if kind:
                             if check is not None and not check(operands, shape):
-                                raise Declined
+                                raise FastPathMiss
                             if kind == CALLING:
-                                self._add_called(x, tails, tail)
+                                self._add_called(x, attributes_of, attributes_text)
                 if root:
                     self.root = x
                 x.id = number
@@ -192,7 +192,7 @@ class Body:
                 by_name[name] = x
                 append(x)
                 taken += 1
-        except Declined:
+        except FastPathMiss:
             pass
         return taken
 
@@ -203,29 +203,29 @@ class Body:
         while pos < end:
             match = OPERAND.match(text, pos)
             if match is None:
-                raise Declined
+                raise FastPathMiss
             shape_text, name, path = match.groups()
             operand = self.by_name.get(name)
             if operand is None:
-                raise Declined
+                raise FastPathMiss
             if path:
                 operand = self._element(operand, name, path)
             if shape_text is not None:
-                self.memo.has_operand_shapes = True
-                expected = self.memo.shapes[shape_text]
+                self.cache.has_operand_shapes = True
+                expected = self.cache.shapes[shape_text]
                 actual = operand.shape
                 if expected is not actual and expected.key_ignoring_layout != actual.key_ignoring_layout:
-                    raise Declined
+                    raise FastPathMiss
             out.append(operand)
             pos = match.end()
         return out
 
     def _element(self, operand: Instruction, name: str, path: str) -> Instruction:
         """The get-tuple-element that `name#1#0` stands for; one for each path in a computation."""
-        self.memo.has_elements = True
+        self.cache.has_elements = True
         for index in map(int, path[1:].split("#")):
             if not operand.shape.is_tuple or index >= len(operand.shape.tuple_shapes):
-                raise Declined
+                raise FastPathMiss
             name = f"{name}#{index}"
             element = self.by_name.get(name)
             if element is None:
@@ -237,20 +237,20 @@ class Body:
             operand = element
         return operand
 
-    def _add_called(self, x: Instruction, tails: TailMemo, tail: str) -> None:
-        called = tails.called[tail]
-        constraints = tails.constraints.get(tail)
+    def _add_called(self, x: Instruction, attributes_of: AttributeCache, attributes_text: str) -> None:
+        called = attributes_of.called[attributes_text]
+        constraints = attributes_of.constraints.get(attributes_text)
         if constraints is not None and [s.key_ignoring_layout for s in constraints] != [
             o.shape.key_ignoring_layout for o in x.operands
         ]:
-            raise Declined
+            raise FastPathMiss
         if x.opcode == "conditional" and len(x.operands) != len(called) + 1:
-            raise Declined
+            raise FastPathMiss
         if called:
             x.called = called
             self.calling.append(x)
 
-    def tell_called(self) -> None:
+    def register_callers(self) -> None:
         """Register callers; done late, since until a body is accepted nobody may hear of it."""
         for x in self.calling:
             for _, callee in x.called:
@@ -267,7 +267,7 @@ class Body:
             for name in CALLED_NAME.findall(value or ""):
                 predecessor = self.by_name.get(name)
                 if predecessor is None or predecessor.id >= x.id:
-                    raise Declined
+                    raise FastPathMiss
                 predecessor.add_control_dependency_to(x)
 
     def finish(self) -> None:
@@ -276,10 +276,10 @@ class Body:
         slots = computation._slots
         parameters = self.parameters
         if len(self.by_name) != len(slots) or not slots:
-            raise Declined  # a name comes twice, or there is no instruction
+            raise FastPathMiss  # a name comes twice, or there is no instruction
         try:
             computation.parameters = [*map(parameters.__getitem__, _numbers(len(parameters)))]
         except KeyError:
-            raise Declined from None
+            raise FastPathMiss from None
         computation.root = self.root or slots[-1]  # type: ignore[assignment]
-        self.tell_called()
+        self.register_callers()

@@ -5,43 +5,43 @@ XLA reads some of them in either case, others only as written.
 
 from __future__ import annotations
 
-from hlofuse.ir.text.text import words
+from hlofuse.ir.text.text import values
 
-_DOT_ALGORITHMS = words(
+_DOT_ALGORITHMS = values(
     """
     dot_any_f8_any_f8_f32 dot_any_f8_any_f8_f32_fast_accum dot_bf16_bf16_bf16 dot_bf16_bf16_f32
     dot_bf16_bf16_f32_x3 dot_bf16_bf16_f32_x6 dot_bf16_bf16_f32_x9 dot_f16_f16_f16 dot_f16_f16_f32
     dot_f32_f32_f32 dot_f64_f64_f64 dot_tf32_tf32_f32 dot_tf32_tf32_f32_x3 unset
     """
 )
-_RNG_ALGORITHMS = words("rng_default rng_three_fry rng_philox")
+_RNG_ALGORITHMS = values("rng_default rng_three_fry rng_philox")
 
 EXACT: dict[str, frozenset[str]] = {
-    "direction": words("EQ NE GE GT LE LT"),
-    "type": words("FLOAT TOTALORDER SIGNED UNSIGNED"),
-    "order": words("TOTAL PARTIAL"),
-    "fft_type": words("FFT IFFT RFFT IRFFT"),
-    "padding_type": words("PADDING_INVALID PADDING_VALID PADDING_SAME"),
-    "transpose_a": words("TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT"),
-    "kind": words("kLoop kInput kOutput kCustom"),
-    "convolution_kind": words("fprop wgrad dgrad unset"),
-    "mode": words("cross_replica cross_partition cross_replica_and_partition flattened_id"),
+    "direction": values("EQ NE GE GT LE LT"),
+    "type": values("FLOAT TOTALORDER SIGNED UNSIGNED"),
+    "order": values("TOTAL PARTIAL"),
+    "fft_type": values("FFT IFFT RFFT IRFFT"),
+    "padding_type": values("PADDING_INVALID PADDING_VALID PADDING_SAME"),
+    "transpose_a": values("TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT"),
+    "kind": values("kLoop kInput kOutput kCustom"),
+    "convolution_kind": values("fprop wgrad dgrad unset"),
+    "mode": values("cross_replica cross_partition cross_replica_and_partition flattened_id"),
 }
 ANY_CASE: dict[str, frozenset[str]] = {
-    "distribution": words("rng_invalid rng_uniform rng_normal"),
-    "schedule": words("schedule_none schedule_latest schedule_earliest"),
-    "api_version": words(
+    "distribution": values("rng_invalid rng_uniform rng_normal"),
+    "schedule": values("schedule_none schedule_latest schedule_earliest"),
+    "api_version": values(
         """
         api_version_original api_version_status_returning api_version_status_returning_unified
         api_version_typed_ffi
         """
     ),
     # packed_nibble went away after 0.4.35.
-    "operand_precision": words("default high highest packed_nibble"),
+    "operand_precision": values("default high highest packed_nibble"),
 }
 
 
-def allowed_words(opcode: str, attribute: str, word: str) -> frozenset[str] | None:
+def allowed_values(opcode: str, attribute: str, word: str) -> frozenset[str] | None:
     """None when `word` is fine for the attribute, otherwise the words that would be."""
     if attribute == "algorithm":
         right = _RNG_ALGORITHMS if opcode == "rng-bit-generator" else _DOT_ALGORITHMS

@@ -47,9 +47,9 @@ def counted_dimensions(count: int) -> str:
     return f"{count} dimension{'' if count == 1 else 's'}"
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, names: Iterable[str]) -> str:
     """`; did you mean X?` when something known is close to `word`, otherwise nothing."""
-    close = difflib.get_close_matches(word, list(known), 1, 0.7)
+    close = difflib.get_close_matches(word, list(names), 1, 0.7)
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -10,12 +10,12 @@ from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.computation_reader import Body
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.grammar import parse_attributes, parse_rule, parse_shape
-from hlofuse.ir.text.patterns import Declined
+from hlofuse.ir.text.patterns import FastPathMiss
 from hlofuse.ir.text.signatures import COMMON
 from hlofuse.ir.text.text import bare
 
 
-class GrammarPieces:
+class GrammarFallback:
     """The grammar as the fast path asks it; counts what it was asked, for those who measure."""
 
     def __init__(self) -> None:
@@ -26,11 +26,11 @@ class GrammarPieces:
         """The shape that all of `text` is; Declined where it is none."""
         self.characters += len(text)
         if "//" in text:
-            raise Declined  # a comment that goes on behind the shape
+            raise FastPathMiss  # a comment that goes on behind the shape
         try:
             return parse_shape(text)
         except HloParseError:
-            raise Declined from None
+            raise FastPathMiss from None
 
     def common_attributes(self, text: str) -> None:
         """Declined unless these are attributes that any instruction may have."""
@@ -40,9 +40,9 @@ class GrammarPieces:
         try:
             names = parse_attributes(text).keys()
         except HloParseError:
-            raise Declined from None
+            raise FastPathMiss from None
         if not names <= COMMON or "parameter_replication" in names:
-            raise Declined
+            raise FastPathMiss
         self._checked.add(text)
 
     def instructions(self, body: Body, text: str, start: int, end: int) -> None:
@@ -52,44 +52,44 @@ class GrammarPieces:
         from hlofuse.ir.text.operands import Scope
 
         if not all(number.isdigit() and number.isascii() for number in body.parameters):
-            raise Declined
-        piece = f"x {{{text[start:end]}\n}}"
-        self.characters += len(piece)
-        builder = Builder(piece)
-        builder.pool = body.memo.computations
+            raise FastPathMiss
+        part = f"x {{{text[start:end]}\n}}"
+        self.characters += len(part)
+        builder = Builder(part)
+        builder.pool = body.cache.computations
         scope = Scope("x")
         scope.computation = body.computation
         scope.names = body.by_name
-        if "parameter(" in piece:
+        if "parameter(" in part:
             scope.parameters = {int(number): x for number, x in body.parameters.items()}
         # The grammar's builder tells called computations at once; those waiting come first.
-        body.tell_called()
+        body.register_callers()
         try:
-            for node in parse_rule(piece, "plain_computation").instructions:
+            for node in parse_rule(part, "plain_computation").instructions:
                 # What is written in place of a name gets a name that depends on the whole text.
                 if node.call.depth > 1 or (node.root is not None and body.root is not None):
-                    raise Declined
+                    raise FastPathMiss
                 instruction = builder.instruction(node, scope)
                 if node.root is not None:
                     body.root = instruction
                 if instruction.opcode == "parameter":
                     body.parameters[instruction.payload or ""] = instruction
         except Rejected:
-            raise Declined from None
+            raise FastPathMiss from None
         if builder.finished or builder.in_place:
-            raise Declined
-        if "#" in piece:
-            body.memo.has_elements = True
+            raise FastPathMiss
+        if "#" in part:
+            body.cache.has_elements = True
 
     def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
         """Of the line a computation begins with: is it the entry, its name, its result if that is said."""
-        piece = text[start:end] + "x = token[] after-all()}"
-        self.characters += len(piece)
+        part = text[start:end] + "x = token[] after-all()}"
+        self.characters += len(part)
         for rule in ("plain_computation", "entry_computation"):
             try:
-                node = parse_rule(piece, rule)
+                node = parse_rule(part, rule)
             except Rejected:
                 continue
             if len(node.instructions) == 1:
                 return rule == "entry_computation", bare(node.name), node.result
-        raise Declined
+        raise FastPathMiss

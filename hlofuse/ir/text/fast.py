@@ -1,8 +1,8 @@
 """The fast path: ordinary dumps, read by patterns over stretches of lines.
 
 The grammar decides what is right. Text is read here only where the patterns leave no doubt that the
-grammar would read the same; the rest is handed over piece by piece (`Unusual`), and when a piece does
-not stand by itself, `Declined` hands over the whole text.
+grammar would read the same; the rest is handed over piece by piece (`Fallback`), and when a piece does
+not stand by itself, `FastPathMiss` hands over the whole text.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
-from hlofuse.ir.text.computation_reader import Body, Memo, Unusual
-from hlofuse.ir.text.patterns import END, HEAD, INSTRUCTION, MODULE, PARAMETER_SHAPE, TABLES, Declined
+from hlofuse.ir.text.computation_reader import Body, Fallback, ReadCache
+from hlofuse.ir.text.patterns import END, HEAD, INSTRUCTION, MODULE, PARAMETER_SHAPE, TABLES, FastPathMiss
 from hlofuse.ir.text.shapes import split_tuple
 from hlofuse.ir.text.tables import read_tables
 
@@ -38,21 +38,21 @@ _REFUSED = ARRAY_TYPES.union(
 )
 
 
-def read_fast(text: str, unusual: Unusual) -> Module:
-    """The module in `text`; raises `Declined` for what is not ordinary."""
+def read_fast(text: str, fallback: Fallback) -> Module:
+    """The module in `text`; raises `FastPathMiss` for what is not ordinary."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
         if "\r" in text:
-            raise Declined
+            raise FastPathMiss
     if not text.endswith("\n"):
         text += "\n"
     match = MODULE.match(text)
     if match is None or match[1] in _REFUSED:
-        raise Declined
+        raise FastPathMiss
     module = Module(match[1], Attributes(match[2]))
-    memo = Memo(unusual)
-    memo.has_control = "control-predecessors=" in text
-    result = None if match[3] is None else _check_entry_layout(match[3], memo)
+    cache = ReadCache(fallback)
+    cache.has_control = "control-predecessors=" in text
+    result = None if match[3] is None else _check_entry_layout(match[3], cache)
     pos = match.end()
     tables = TABLES.match(text, pos)
     if tables is not None:
@@ -61,24 +61,24 @@ def read_fast(text: str, unusual: Unusual) -> Module:
     names: set[str] = set()
     end = len(text)
     while pos < end:
-        pos = _read_computation(text, pos, module, memo, names)
+        pos = _read_computation(text, pos, module, cache, names)
     if not module.computations:
-        raise Declined
+        raise FastPathMiss
     if not hasattr(module, "entry"):
         module.entry = module.computations[-1]
     _check_aliases(match[2], result or module.entry.root.shape)
     _check_names(names)
-    _check_names(memo.computations)
+    _check_names(cache.computations)
     module.print_options = PrintOptions(
-        percent=memo.has_percent,
-        signatures=memo.has_signatures,
-        operand_shapes=memo.has_operand_shapes,
-        operand_numbers=5 if memo.has_operand_numbers else 0,
-        compact_elements=memo.has_elements,
-        names_after_braces=memo.has_names_after_braces,
+        percent=cache.has_percent,
+        signatures=cache.has_signatures,
+        operand_shapes=cache.has_operand_shapes,
+        operand_numbers=5 if cache.has_operand_numbers else 0,
+        compact_elements=cache.has_elements,
+        names_after_braces=cache.has_names_after_braces,
     )
     module.instruction_names.reserve(names)
-    module.computation_names.reserve(memo.computations)
+    module.computation_names.reserve(cache.computations)
     return module
 
 
@@ -89,47 +89,51 @@ def _check_aliases(text: str, result: Shape) -> None:
         shape = result
         for number in map(int, index.replace(",", " ").split()):
             if not shape.is_tuple or number >= len(shape.tuple_shapes):
-                raise Declined
+                raise FastPathMiss
             shape = shape.tuple_shapes[number]
 
 
-def _check_entry_layout(text: str, memo: Memo) -> Shape:
+def _check_entry_layout(text: str, cache: ReadCache) -> Shape:
     """`(shapes)->shape`: every piece has to be a shape; the last one."""
     parameters, arrow, result = text.rpartition("->")
     if not arrow or not parameters.startswith("(") or split_tuple(parameters) is None:
-        raise Declined
-    memo.shapes[parameters]
-    return memo.shapes[result]
+        raise FastPathMiss
+    cache.shapes[parameters]
+    return cache.shapes[result]
 
 
-def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: set[str]) -> int:
+def _read_computation(text: str, pos: int, module: Module, cache: ReadCache, names: set[str]) -> int:
     head = HEAD.match(text, pos)
     if head is not None:
-        is_entry, percent, name, parameters, unusual_shape, result_text = head.groups()
-        memo.has_signatures = parameters is not None
-        result = None if result_text is None else memo.shapes[result_text]
-        if unusual_shape is not None:
+        is_entry, percent, name, parameters, other_shape, result_text = head.groups()
+        cache.has_signatures = parameters is not None
+        result = None if result_text is None else cache.shapes[result_text]
+        if other_shape is not None:
             for shape_text in PARAMETER_SHAPE.findall(parameters):
-                memo.shapes[shape_text]
+                cache.shapes[shape_text]
         start = head.end()
     else:
         brace = _BRACE.search(text, pos)
         if brace is None:
-            raise Declined
+            raise FastPathMiss
         start = brace.end()
-        is_entry, name, result = memo.unusual.heading(text, pos, start)
+        is_entry, name, result = cache.fallback.heading(text, pos, start)
         result_text = None
         percent = text.startswith("%", start + 2)
     close = _CLOSE.search(text, start - 1)  # twice as fast as str.find
-    if close is None or name in memo.computations:
-        raise Declined
-    stop = close.start() + 1
+    if close is None or name in cache.computations:
+        raise FastPathMiss
+    end_of_body = close.start() + 1
     computation = Computation(name)
     computation.module = module
-    memo.has_percent = bool(percent)
-    body = Body(computation, memo)
-    while start < stop:
-        end = stop if stop - start <= STRETCH else text.find("\n", start + STRETCH, stop) + 1 or stop
+    cache.has_percent = bool(percent)
+    body = Body(computation, cache)
+    while start < end_of_body:
+        end = (
+            end_of_body
+            if end_of_body - start <= STRETCH
+            else text.find("\n", start + STRETCH, end_of_body) + 1 or end_of_body
+        )
         _read_stretch(body, text, start, end)
         start = end
     body.finish()
@@ -139,25 +143,25 @@ def _read_computation(text: str, pos: int, module: Module, memo: Memo, names: se
         and result_text != root_shape.text_without_layout
         and result.key_ignoring_layout != root_shape.key_ignoring_layout
     ):
-        raise Declined
+        raise FastPathMiss
     before = len(names)
-    names.update([i.name for i in computation.instructions] if memo.has_elements else body.by_name)
+    names.update([i.name for i in computation.instructions] if cache.has_elements else body.by_name)
     if len(names) != before + len(computation._slots):
-        raise Declined  # XLA would change a name that comes twice
-    tail = END.match(text, stop)
-    if tail is None:
-        raise Declined
-    if tail[2]:
-        memo.has_names_after_braces = True
-    if tail[1] is not None:
-        computation.attributes_text = f', execution_thread="{tail[1]}"'
+        raise FastPathMiss  # XLA would change a name that comes twice
+    match_end = END.match(text, end_of_body)
+    if match_end is None:
+        raise FastPathMiss
+    if match_end[2]:
+        cache.has_names_after_braces = True
+    if match_end[1] is not None:
+        computation.attributes_text = f', execution_thread="{match_end[1]}"'
     if is_entry:
         if hasattr(module, "entry"):
-            raise Declined
+            raise FastPathMiss
         module.entry = computation
-    memo.computations[name] = computation
+    cache.computations[name] = computation
     module.computations.append(computation)
-    return tail.end()
+    return match_end.end()
 
 
 def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
@@ -168,7 +172,7 @@ def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
     taken = body.add_rows(rows) if len(rows) == text.count("\n", start, end) else 0
     if taken < len(rows) or not rows:
         _read_lines(body, text, start, end, taken)
-    if body.memo.has_control:
+    if body.cache.has_control:
         body.add_control(first)
 
 
@@ -183,22 +187,22 @@ def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None
             pos = match.end()
             continue
         after = INSTRUCTION.search(text, match.end() if match else text.index("\n", pos) + 1, end)
-        stop = after.start() if after else end
-        body.memo.unusual.instructions(body, text, pos, stop)
-        pos = stop
+        end_of_body = after.start() if after else end
+        body.cache.fallback.instructions(body, text, pos, end_of_body)
+        pos = end_of_body
 
 
 def _check_names(names: Collection[str]) -> None:
     """Decline where XLA would refuse a name, or change it when it takes it over."""
     if not _REFUSED.isdisjoint(names):
-        raise Declined
+        raise FastPathMiss
     waiting = iter(names)
     while chunk := "\n".join(islice(waiting, 1000)):
         joined = "\n" + chunk
         if "\n__" in joined:
-            raise Declined
+            raise FastPathMiss
         for suspect in _SUSPECT.finditer(joined):
             # `x.0` is number 0 of x, and so is x (but x.1 is not: that is number 1 of x).
             root = joined[joined.rfind("\n", 0, suspect.start()) + 1 : suspect.start()]
             if suspect[0] != ".0" or (root in names and not _NUMBERED.search(root)):
-                raise Declined
+                raise FastPathMiss

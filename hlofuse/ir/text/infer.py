@@ -24,7 +24,7 @@ from hlofuse.ir.text.infer_windows import (
     scatter,
     select_and_scatter,
 )
-from hlofuse.ir.text.text import words
+from hlofuse.ir.text.text import values
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Computation, Instruction
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 TOKEN = Shape("token")
 
-_FLOATING = words("floor cbrt ceil erf round-nearest-afz round-nearest-even is-finite")
-_FLOATING_OR_COMPLEX = words(
+_FLOATING = values("floor cbrt ceil erf round-nearest-afz round-nearest-even is-finite")
+_FLOATING_OR_COMPLEX = values(
     "asin asinh acos acosh atanh cosh cosine sinh sine exponential exponential-minus-one log log-plus-one"
     " logistic rsqrt sqrt tan tanh real imag"
 )
@@ -47,7 +47,7 @@ _UNARY_TYPES: dict[str, frozenset[str]] = {
         ("abs", "sign"), frozenset(t for t in INTEGER_TYPES if t[0] == "s") | FLOATING_TYPES | COMPLEX_TYPES
     ),
 }
-_BINARY = words(
+_BINARY = values(
     "add divide multiply mulhi subtract atan2 complex maximum minimum power remainder and or xor compare"
     " shift-left shift-right-arithmetic shift-right-logical"
 )
@@ -196,12 +196,12 @@ def _reduce(given: Given) -> Shape:
     away = given["dimensions"]
     if any(not 0 <= d < len(shape.dimensions) for d in away):
         raise Unfit(f"over dimensions that {shape} does not have")
-    kept = tuple(d for n, d in enumerate(shape.dimensions) if n not in away)
+    remaining = tuple(d for n, d in enumerate(shape.dimensions) if n not in away)
     result = given.result("to_apply")
     types = [s.element_type for s in result.tuple_shapes] if result.is_tuple else [result.element_type]
     if len(types) != count:
         raise Unfit(f"of {count} arrays by a computation with {len(types)} results")
-    shapes = [Shape(t, kept) for t in types]
+    shapes = [Shape(t, remaining) for t in types]
     return Shape.tuple_of(shapes) if result.is_tuple else shapes[0]
 
 
@@ -277,7 +277,7 @@ def _conditional(given: Given) -> Shape:
 
 
 _RULES: dict[str, Callable[[Given], Shape]] = {
-    **dict.fromkeys(words("copy domain add-dependency reverse"), _first),
+    **dict.fromkeys(values("copy domain add-dependency reverse"), _first),
     "cholesky": _cholesky,
     "while": _while,
     "clamp": _second,  # low, value, high

@@ -15,7 +15,7 @@ from lark.lexer import Lexer
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import UNSIGNED_LIMIT, bad_escape
 
-_JSON_STOP = re.compile(r'[^{}"]*+(?:"(?:[^"\\]++|\\[^\n])*+"[^{}"]*+)*+')
+_JSON_END = re.compile(r'[^{}"]*+(?:"(?:[^"\\]++|\\[^\n])*+"[^{}"]*+)*+')
 
 
 class HloLexer(Lexer):
@@ -128,7 +128,7 @@ def _braced(text: str, start: int, end: int) -> str:
                 return text[start : pos + 1]
         else:
             raise Rejected(pos, "unterminated string")
-        pos = _JSON_STOP.match(text, pos + 1, end).end()  # type: ignore[union-attr]  # always matches
+        pos = _JSON_END.match(text, pos + 1, end).end()  # type: ignore[union-attr]  # always matches
     raise Rejected(start, "unterminated `{`: no matching `}` follows")
 
 

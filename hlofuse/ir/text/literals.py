@@ -207,18 +207,18 @@ def _check_scalar(element_type: str, word: str, where: int) -> None:
 
 
 def _check_float(element_type: str, word: str, where: int) -> None:
-    sign_free = word.lstrip("-")
-    if sign_free.startswith("nan"):
+    unsigned = word.lstrip("-")
+    if unsigned.startswith("nan"):
         if "(" in word:
             payload = int(word[word.index("x") + 1 : -1], 16)
             bits = _PAYLOAD_BITS.get(element_type)
             if element_type in FLOATING_TYPES and payload >= 1 << (bits or 0):
                 raise Rejected(where, f"the payload of {word} does not fit {element_type}")
         return
-    if sign_free == "inf":
+    if unsigned == "inf":
         return
     try:
-        value = float(signed(word)) if sign_free.isdigit() else float(word)
+        value = float(signed(word)) if unsigned.isdigit() else float(word)
     except ValueError:
         raise Rejected(
             where, f"expected a number for {element_type}, found {word or 'the end of the literal'}"
@@ -244,7 +244,7 @@ _FLOATS = {
 _INTEGER = r"-?\d{1,20}+"
 
 
-def is_ordinary(shape: Shape, text: str) -> bool:
+def is_plain(shape: Shape, text: str) -> bool:
     """True when `text` is a value of `shape` beyond doubt: a scalar, `{…}` of numbers, or an elided array."""
     patterns = _patterns(shape.element_type)
     dimensions = shape.dimensions

@@ -32,7 +32,7 @@ _KINDS = {
 }
 _MAY_LACK_OPERANDS = frozenset("after-all tuple fusion call map custom-call".split())
 # What makes other instructions on the way, or is checked for more than operand counts and attributes.
-_UNUSUAL = frozenset(
+_GRAMMAR_ONLY = frozenset(
     "async-start async-update async-done scan domain ragged-dot scaled-dot"
     " topk infeed outfeed send send-done recv recv-done dynamic-reshape collective-permute-start".split()
 )
@@ -68,7 +68,7 @@ class Form:
 
 def form(opcode: str) -> Form | None:
     """How to read the opcode; None for what is left to the grammar."""
-    takes = signature(opcode) if opcode in OPCODES and opcode not in _UNUSUAL else None
+    takes = signature(opcode) if opcode in OPCODES and opcode not in _GRAMMAR_ONLY else None
     if takes is None:
         return None
     operands = 2 if opcode == "dot" else takes.operands

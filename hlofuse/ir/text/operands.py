@@ -103,11 +103,11 @@ class Operands(ABC):
 
     def find(self, token: Token, scope: Scope) -> Instruction:
         name = bare(token)
-        known = scope.names.get(name)
-        if known is None:
+        named = scope.names.get(name)
+        if named is None:
             hint = suggestion(name, scope.names)
             raise Rejected(token.start_pos or 0, f"{name} is not defined before this place{hint}")
-        return known
+        return named
 
     def named(self, operand: OperandNode, scope: Scope) -> Instruction:
         """The instruction of that name, or the element of it that `#` asks for."""

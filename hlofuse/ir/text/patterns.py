@@ -107,7 +107,7 @@ _COMMON = "sharding|frontend_attributes|control-predecessors|metadata|backend_co
 _BRACES = nested(r"\{", r"\}", r'[^{}"\n\0]++', 3)
 _VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\])"
 OWN = re.compile(rf", ([a-z_]++)=({_VALUE})", re.ASCII)
-TAIL = re.compile(
+COMMON_ATTRIBUTES = re.compile(
     rf"((?:, (?!{_COMMON})[a-z_]++={_VALUE})*+)"
     rf"(?:, sharding={_SHARDING})?+(?:, frontend_attributes={_FRONTEND})?+"
     rf"(?:, control-predecessors={_CONTROL})?+"
@@ -164,11 +164,11 @@ _LOCATIONS = (
     r"(?:\d{1,9}+ \{file_name_id=\d{1,9}+ function_name_id=\d{1,9}+ line=\d{1,9}+ end_line=\d{1,9}+"
     r" column=\d{1,9}+ end_column=\d{1,9}+\}\n)*+"
 )
-_FRAMES = r"(?:\d{1,9}+ \{file_location_id=\d{1,9}+ parent_frame_id=\d{1,9}+\}\n)*+"
+_STACK_FRAMES = r"(?:\d{1,9}+ \{file_location_id=\d{1,9}+ parent_frame_id=\d{1,9}+\}\n)*+"
 _BLANK = r"[ \t\n]*+"
 TABLES = re.compile(
     rf"FileNames\n({_NUMBERED}){_BLANK}FunctionNames\n({_NUMBERED}){_BLANK}"
-    rf"FileLocations\n({_LOCATIONS}){_BLANK}StackFrames\n({_FRAMES}){_BLANK}",
+    rf"FileLocations\n({_LOCATIONS}){_BLANK}StackFrames\n({_STACK_FRAMES}){_BLANK}",
     re.ASCII,
 )
 NUMBERED_STRING = re.compile(rf"(\d++) ({STRING})", re.ASCII)
@@ -180,5 +180,5 @@ RECORD = re.compile(r"(\d++) \{([^}]*+)\}", re.ASCII)
 # How the fast path says that a piece of text is the grammar's to read.
 
 
-class Declined(Exception):
+class FastPathMiss(Exception):
     """The text is out of the ordinary; it may be right or wrong."""

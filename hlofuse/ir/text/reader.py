@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 
 from hlofuse.ir.graph import Module
-from hlofuse.ir.text.fallback import GrammarPieces
+from hlofuse.ir.text.fallback import GrammarFallback
 from hlofuse.ir.text.fast import read_fast
-from hlofuse.ir.text.patterns import Declined
+from hlofuse.ir.text.patterns import FastPathMiss
 
 
 def parse_module(text: str, filename: str | None = None) -> Module:
@@ -15,8 +15,8 @@ def parse_module(text: str, filename: str | None = None) -> Module:
     collecting = gc.isenabled()
     gc.disable()  # nothing made here is garbage, and looking for it takes as long as reading
     try:
-        module = read_fast(text, GrammarPieces())
-    except Declined:
+        module = read_fast(text, GrammarFallback())
+    except FastPathMiss:
         # lark is slow to import, and an ordinary text does without.
         from hlofuse.ir.text.build import parse_by_grammar
 

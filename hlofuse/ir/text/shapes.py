@@ -11,7 +11,7 @@ from hlofuse.ir.text.patterns import ARRAY
 
 _ARRAY = re.compile(ARRAY, re.ASCII)
 _TOKEN = "token[]"
-_PIECE = re.compile(
+_ELEMENT = re.compile(
     r"(?:/\*index=\d++\*/)?([a-z]\w*+\[[\d,]*+\](?:\{[^{}]*+\})?|\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\))"
     r"(?:, (?!$)|$)",
     re.ASCII,
@@ -19,18 +19,18 @@ _PIECE = re.compile(
 _LARGEST = 1 << 62
 
 
-class ShapeMemo(dict[str, Shape]):
-    """Text to shape. A text out of the ordinary goes to `unusual`, which reads it or raises."""
+class ShapeCache(dict[str, Shape]):
+    """Text to shape. A text out of the ordinary goes to `fallback`, which reads it or raises."""
 
-    def __init__(self, unusual: Callable[[str], Shape]) -> None:
+    def __init__(self, fallback: Callable[[str], Shape]) -> None:
         super().__init__()
-        self._unusual = unusual
+        self._fallback = fallback
 
     def __missing__(self, text: str) -> Shape:
-        shape = self[text] = self._ordinary(text) or self._unusual(text)
+        shape = self[text] = self._plain(text) or self._fallback(text)
         return shape
 
-    def _ordinary(self, text: str) -> Shape | None:
+    def _plain(self, text: str) -> Shape | None:
         array = _ARRAY.fullmatch(text)
         if array is not None:
             return _array(*array.groups())
@@ -59,9 +59,9 @@ def split_tuple(text: str) -> list[str] | None:
     parts: list[str] = []
     pos, end = 1, len(text) - 1
     while pos < end:
-        piece = _PIECE.match(text, pos, end)
-        if piece is None:
+        element = _ELEMENT.match(text, pos, end)
+        if element is None:
             return None
-        parts.append(piece[1])
-        pos = piece.end()
+        parts.append(element[1])
+        pos = element.end()
     return parts

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from hlofuse.ir.opcodes import OPCODES
-from hlofuse.ir.text.text import words
+from hlofuse.ir.text.text import values
 
-COMMON: frozenset[str] = words(
+COMMON: frozenset[str] = values(
     """
     backend_config control-predecessors frontend_attributes metadata origin parameter_replication sharding
     statistics
@@ -19,7 +19,7 @@ COMMON: frozenset[str] = words(
 )
 """Attributes every instruction may have."""
 
-MODULE_ATTRIBUTES: frozenset[str] = words(
+MODULE_ATTRIBUTES: frozenset[str] = values(
     """
     alias_passthrough_params allow_spmd_sharding_propagation_to_output
     allow_spmd_sharding_propagation_to_parameters buffer_donor debug_attributes entry_computation_layout
@@ -122,7 +122,7 @@ set-dimension-size | 2 | dimensions |
 """
 
 # XLA's `CanInferShape` says no, or would go on with no shape at all.
-_NEEDS_SHAPE = words(
+_NEEDS_SHAPE = values(
     """
     all-gather all-gather-done all-gather-start all-reduce all-reduce-done all-reduce-start all-to-all
     async-done async-start async-update bitcast bitcast-convert collective-broadcast collective-permute
@@ -134,7 +134,7 @@ _NEEDS_SHAPE = words(
 )
 
 # These have starts and dones of their own, so `copy-start` is never a wrapped copy.
-_NEVER_WRAPPED = words("all-gather all-reduce collective-permute copy recv send")
+_NEVER_WRAPPED = values("all-gather all-reduce collective-permute copy recv send")
 _ASYNC = ("start", "update", "done")
 
 
@@ -174,7 +174,7 @@ def split_async(opcode: str) -> tuple[str, str | None]:
 @cache
 def all_attributes() -> frozenset[str]:
     """Every attribute that something may have."""
-    return COMMON.union(MODULE_ATTRIBUTES, *(words(f"{row[1]} {row[2]}") for row in _rows().values()))
+    return COMMON.union(MODULE_ATTRIBUTES, *(values(f"{row[1]} {row[2]}") for row in _rows().values()))
 
 
 @cache

@@ -56,7 +56,7 @@ def signed(text: str) -> int:
     return value - UNSIGNED_LIMIT if value >= UNSIGNED_LIMIT // 2 else value
 
 
-def words(text: str) -> frozenset[str]:
+def values(text: str) -> frozenset[str]:
     """The words of a text, for tables that are easier to read as one."""
     return frozenset(text.split())
 

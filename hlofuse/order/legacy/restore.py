@@ -30,14 +30,14 @@ from hlofuse.order.legacy.undone import (
 )
 
 _ROUNDS = 3
-_MADE_ANEW = frozenset(
+_RECREATED = frozenset(
     """
     broadcast concatenate dynamic-slice dynamic-update-slice iota pad reduce-window reshape reverse scatter
     slice transpose
     """.split()
 )
 # Operands from this number on are taken as they stand, not in their normalised form.
-_TAKEN_AS_THEY_STAND = {"dynamic-slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce-window": 1}
+_UNCHANGED = {"dynamic-slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce-window": 1}
 
 
 def restore_users_order(module: Module) -> None:
@@ -80,11 +80,11 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
     def action(node: Node) -> None:
         source = node.source
         if node.is_bitcast or source is None:
-            graph.put_bitcasts_behind(node, node.shape)
+            graph.put_bitcasts_after(node, node.shape)
         elif source.opcode == "constant":
             graph.replace_uses(node, graph.add_bitcast(node))
-        elif _is_made_anew(source):
-            first = _TAKEN_AS_THEY_STAND.get(source.opcode, len(node.operands))
+        elif _is_recreated(source):
+            first = _UNCHANGED.get(source.opcode, len(node.operands))
             operands = [
                 o.operands[0] if k < first and o.is_bitcast else o for k, o in enumerate(node.operands)
             ]
@@ -97,18 +97,18 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
                 # To be read by what is then found to be the same, and used by nobody.
                 graph.add_bitcast(operand)
         elif source.shape.is_array or source.shape.element_type == "opaque":
-            graph.put_bitcasts_behind(node, node.shape)
+            graph.put_bitcasts_after(node, node.shape)
 
     graph.visit(action)
 
 
-def _is_made_anew(source: Instruction) -> bool:
+def _is_recreated(source: Instruction) -> bool:
     opcode = source.opcode
     if source.shape.is_tuple and opcode != "scatter":
         return False  # variadic; or a copy or choice of tuples, which no front end writes
     if opcode == "bitcast-convert":
         return source.shape.rank == source.operands[0].shape.rank
-    return opcode in _MADE_ANEW or opcode in ELEMENTWISE_OPCODES
+    return opcode in _RECREATED or opcode in ELEMENTWISE_OPCODES
 
 
 # ---------------------------------------------------------------- AlgebraicSimplifier

@@ -77,21 +77,21 @@ class ShadowGraph:
             user.operands = [operand if o is node else o for o in user.operands]
         node.dead, node.operands, node.users = True, [], []
 
-    def put_in_front(self, user: Node, new: Node) -> None:
+    def put_before(self, user: Node, new: Node) -> None:
         """`user` reads its only operand through `new`, which takes its place among the users."""
         (operand,) = user.operands
         self.add(new)
         operand.users[operand.users.index(user)] = new
         user.operands, new.operands, new.users = [new], [operand], [user]
 
-    def put_behind(self, operand: Node, new: Node) -> None:
+    def put_after(self, operand: Node, new: Node) -> None:
         """All users of `operand` read it through `new`."""
         self.add(new)
         new.operands, new.users, operand.users = [operand], operand.users, [new]
         for user in new.users:
             user.operands = [new if o is operand else o for o in user.operands]
 
-    def put_bitcasts_behind(self, node: Node, between: Hashable) -> None:
+    def put_bitcasts_after(self, node: Node, between: Hashable) -> None:
         """All users read `node` through a bitcast to the shape `between` and one back.
 
         What `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`) does, which
@@ -163,7 +163,7 @@ class ShadowGraph:
         Mirrors `DfsHloRewriteVisitor`: `action` may put nodes into `visited` to have them passed over.
         """
         unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
-        self._walk([*unused, self.root], action)
+        self._traverse([*unused, self.root], action)
 
     def post_order(self) -> list[Node]:
         """Operands before users, from what has no users in the order of age (`MakeInstructionPostOrder`).
@@ -173,10 +173,10 @@ class ShadowGraph:
         order: list[Node] = []
         starts = [x for x in self.nodes if not x.dead and not x.users]
         starts.sort(key=lambda x: len(self.nodes) if x.source is None else x.source.id)
-        self._walk(starts, order.append)
+        self._traverse(starts, order.append)
         return order
 
-    def _walk(self, starts: list[Node], action: Callable[[Node], None]) -> None:
+    def _traverse(self, starts: list[Node], action: Callable[[Node], None]) -> None:
         visited = self.visited = set()
         visiting: set[Node] = set()
         for start in starts:

@@ -100,16 +100,17 @@ def merge_equals(graph: ShadowGraph) -> None:
         source: Instruction | None = None if node.is_bitcast else node.source
         if source is None and not node.is_bitcast:
             continue
-        kept = first.setdefault((source, node.shape, *map(id, node.operands)), node)
-        if kept is not node:
-            graph.replace(node, kept)
+        remaining = first.setdefault((source, node.shape, *map(id, node.operands)), node)
+        if remaining is not node:
+            graph.replace(node, remaining)
 
 
 # ---------------------------------------------------------------- expanded gemms
 # Triton's matrix products as the operations they were made of.
 #
 # GemmFusion (`xla/service/gpu/transforms/gemm_fusion.cc`) takes bitcasts, transposes and converts around a
-# dot into a fusion after the first LayoutNormalization: that one saw them as users of what the fusion reads now.
+# dot into a fusion after the first LayoutNormalization: that one saw them as users of what the fusion reads
+# now.
 
 
 class ExpandedGemms:
@@ -159,9 +160,9 @@ class ExpandedGemms:
                 continue
             read = _boundary(root, set(fusion.operands))
             operands = [read.get(o) or alive(o) for o in fusion.operands]
-            made = self._graph.add(Node(fusion, fusion.shape.key, [o for o in operands if o is not None]))
-            nodes.setdefault(fusion, []).append(made)
-            self._graph.replace(root, made)
+            created = self._graph.add(Node(fusion, fusion.shape.key, [o for o in operands if o is not None]))
+            nodes.setdefault(fusion, []).append(created)
+            self._graph.replace(root, created)
 
 
 def _is_triton_gemm(x: Instruction) -> bool:
@@ -175,13 +176,13 @@ def _same_bitcast(x: Instruction, operands: list[Node]) -> Node | None:
     return next((u for u in operands[0].users if u.is_bitcast and u.shape == x.shape.key), None)
 
 
-def _boundary(root: Node, outside: set[Instruction]) -> dict[Instruction, Node]:
+def _boundary(root: Node, outer: set[Instruction]) -> dict[Instruction, Node]:
     """What a fusion rooted at `root` reads, by what it was."""
     found: dict[Instruction, Node] = {}
     stack, seen = [root], {root}
     while stack:
         for operand in stack.pop().operands:
-            if operand.source in outside:
+            if operand.source in outer:
                 found.setdefault(operand.source, operand)
             elif operand not in seen:
                 seen.add(operand)
@@ -202,8 +203,8 @@ class GroupedTransposes:
 
     def __init__(self, graph: ShadowGraph) -> None:
         self._graph = graph
-        self._in_front: dict[Instruction, Instruction] = {}
-        self._behind: dict[Instruction, Instruction] = {}
+        self._before: dict[Instruction, Instruction] = {}
+        self._after: dict[Instruction, Instruction] = {}
         place = {node: k for k, node in enumerate(graph.nodes)}
         for transpose, node in graph.of.items():
             bitcast = transpose.operands[0] if transpose.opcode == "transpose" else None
@@ -217,7 +218,7 @@ class GroupedTransposes:
                     break
             else:
                 continue
-            self._in_front[transpose] = bitcast
+            self._before[transpose] = bitcast
             graph.bypass(graph.of[bitcast])
             if read is not array:
                 # Which of the bitcasts was there first is not known; they were one.
@@ -231,7 +232,7 @@ class GroupedTransposes:
                 and not after.is_root
                 and moved == after.shape.true_dimensions
             ):
-                self._behind[transpose] = after
+                self._after[transpose] = after
                 graph.bypass(graph.of[after])
 
     def put_back(self) -> None:
@@ -239,12 +240,12 @@ class GroupedTransposes:
         for node in list(self._graph.nodes):
             if node.dead or node.source is None or node.is_bitcast:
                 continue
-            bitcast = self._in_front.get(node.source)
+            bitcast = self._before.get(node.source)
             if bitcast is not None:
-                self._graph.put_in_front(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
-            bitcast = self._behind.get(node.source)
+                self._graph.put_before(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
+            bitcast = self._after.get(node.source)
             if bitcast is not None:
-                self._graph.put_behind(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
+                self._graph.put_after(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
 
 
 def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:
@@ -330,17 +331,17 @@ class SunkBroadcasts:
         for convert in [x for x in graph.of if x.opcode == "convert" and not x.users and not x.is_root]:
             old = convert.operands[0]
             if old.opcode == "broadcast" and old.users == [convert]:
-                match = next((x for x in new if _came_of(x, old, convert)), None)
+                match = next((x for x in new if _origin_of(x, old, convert)), None)
                 if match is not None:
                     new.remove(match)
                     self._undo(old, convert, match)
 
     def _undo(self, old: Instruction, convert: Instruction, new: Instruction) -> None:
         of = self._graph.of
-        kept = new.operands[0] if old.operands[0] in new.operands[0].operands else None
-        if kept is not None and kept.users != [new]:
+        remaining = new.operands[0] if old.operands[0] in new.operands[0].operands else None
+        if remaining is not None and remaining.users != [new]:
             return
-        self._sunk[old] = (convert, new, kept)
+        self._sunk[old] = (convert, new, remaining)
         self._graph.replace(of[new], of[convert])
 
     def sink(self, node: Node) -> None:
@@ -348,23 +349,23 @@ class SunkBroadcasts:
         found = self._sunk.get(node.source) if node.source is not None else None
         if found is None:
             return
-        convert, new, kept = found
+        convert, new, remaining = found
         user = next((u for u in node.users if u.source is convert), None)
         if user is None:
             return
-        inner = self._graph.add(Node(kept, user.shape, [node.operands[0]]))
+        inner = self._graph.add(Node(remaining, user.shape, [node.operands[0]]))
         outer = self._graph.add(Node(new, user.shape, [inner]))
         self._graph.replace_uses(user, outer)
 
     def cancel_converts(self) -> None:
         """Converts put in by `sink` and no longer there read what the convert before them read."""
-        new = {broadcast for _, broadcast, kept in self._sunk.values() if kept is None}
+        new = {broadcast for _, broadcast, remaining in self._sunk.values() if remaining is None}
         for node in list(self._graph.nodes):
             if not node.dead and node.source in new and node.operands[0].source is None:
                 self._graph.replace(node.operands[0], node.operands[0].operands[0].operands[0])
 
 
-def _came_of(new: Instruction, old: Instruction, convert: Instruction) -> bool:
+def _origin_of(new: Instruction, old: Instruction, convert: Instruction) -> bool:
     """`new` may be what became of `old` and its convert."""
     if new.shape.key != convert.shape.key or new.dimensions != old.dimensions:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, either_way
+from hlofuse.passes.algebraic.context import Context, both_orders
 from hlofuse.passes.algebraic.facts import (
     broadcast_constant,
     broadcast_effective_constant,
@@ -43,7 +43,7 @@ def handle_add(c: Context, add: Instruction) -> None:
         c.replace(add, make.binary(add, "subtract", total, a, add.shape))
         return
     exact = is_integral(add) or c.options.fast_math
-    for x, other in either_way(add):
+    for x, other in both_orders(add):
         if other.opcode == "subtract" and other.operands[1] is x and exact:
             if c.replace_if_compatible(add, other.operands[0]):
                 return
@@ -77,7 +77,7 @@ def spread(like: Instruction, value: Instruction) -> Instruction:
 
 def _add_to_part(c: Context, add: Instruction) -> bool:
     """x + dynamic-update-slice(zeros, part) needs only a part of x."""
-    for lhs, rhs in either_way(add):
+    for lhs, rhs in both_orders(add):
         if rhs.opcode != "dynamic-update-slice":
             continue
         base = broadcast_effective_constant(rhs.operands[0])
@@ -99,7 +99,7 @@ def _distribute(c: Context, add: Instruction) -> bool:
     if len(lhs.users) != 1 or len(rhs.users) != 1:
         return False
     for a, factor in ((lhs.operands[0], lhs.operands[1]), (lhs.operands[1], lhs.operands[0])):
-        b = next((q for p, q in either_way(rhs) if p is factor), None)
+        b = next((q for p, q in both_orders(rhs) if p is factor), None)
         if b is None:
             continue
         if is_integral(add) or is_power_of_two(factor):
@@ -157,7 +157,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> None:
         multiply.replace_operand(1, b)
         c.changed = True
         return
-    for operand, converted in either_way(multiply):
+    for operand, converted in both_orders(multiply):
         if converted.opcode == "convert" and converted.operands[0].shape.element_type == "pred":
             zeros = make.zeros(multiply, multiply.shape)
             c.replace(multiply, make.select(multiply, converted.operands[0], operand, zeros))
@@ -193,7 +193,7 @@ def _with_constant(x: Instruction) -> tuple[Instruction, Instruction] | None:
     """a and c of a product of something and a constant."""
     if x.opcode != "multiply":
         return None
-    for a, constant in either_way(x):
+    for a, constant in both_orders(x):
         if a.opcode != "constant" == constant.opcode:
             return a, constant
     return None
@@ -232,10 +232,10 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
 
 
 def _scaled(multiply: Instruction, *, bare: bool) -> tuple[Instruction, Instruction, Instruction] | None:
-    for inner, op in either_way(multiply):
+    for inner, op in both_orders(multiply):
         if inner.opcode != "multiply":
             continue
-        for a, factor in either_way(inner):
+        for a, factor in both_orders(inner):
             constant = factor if bare else (factor.operands[0] if factor.opcode == "broadcast" else None)
             if a.opcode != "constant" and constant is not None and constant.opcode == "constant":
                 return a, constant, op

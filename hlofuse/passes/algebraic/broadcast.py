@@ -46,8 +46,8 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> None:
         return
     if 1 in operand.shape.dimensions:
         small = make.reshaped(operand, without_ones(operand.shape))
-        kept = [d for d, size in zip(dimensions, operand.shape.dimensions, strict=True) if size != 1]
-        c.replace(broadcast, make.broadcast(broadcast, shape, small, kept))
+        remaining = [d for d, size in zip(dimensions, operand.shape.dimensions, strict=True) if size != 1]
+        c.replace(broadcast, make.broadcast(broadcast, shape, small, remaining))
 
 
 def _sink(c: Context, broadcast: Instruction) -> bool:
@@ -60,7 +60,7 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
     def is_scalar(x: Instruction) -> bool:
         return x.opcode == "broadcast" and not x.operands[0].shape.dimensions
 
-    def is_alike(x: Instruction) -> bool:
+    def is_similar(x: Instruction) -> bool:
         return (
             x.opcode == "broadcast"
             and x.operands[0].shape.key == operand.shape.key
@@ -71,7 +71,7 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
     for user in list(broadcast.users):
         if (not user.users and not user.is_root) or user.opcode in ("copy", "fusion"):
             continue
-        if not is_elementwise(user) or not all(is_scalar(o) or is_alike(o) for o in user.operands):
+        if not is_elementwise(user) or not all(is_scalar(o) or is_similar(o) for o in user.operands):
             continue
         operands = []
         for o in user.operands:
@@ -111,8 +111,8 @@ def handle_constant(c: Context, constant: Instruction) -> None:
     values = values_of(constant)
     if values is None:
         return
-    words = {word_of(constant.shape.element_type, v) for v in values}
-    if len(words) == 1 and None not in words:
+    literals_ = {word_of(constant.shape.element_type, v) for v in values}
+    if len(literals_) == 1 and None not in literals_:
         scalar = make.scalar(constant, constant.shape.element_type, values[0])
         c.replace(constant, make.broadcast(constant, constant.shape, scalar, ()))
         return

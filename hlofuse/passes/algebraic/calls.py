@@ -50,7 +50,7 @@ def handle_conditional(c: Context, conditional: Instruction) -> None:
         conditional.shape,
         [predicate.operands[0], conditional.operands[2], conditional.operands[1]],
         called=[("true_computation", one), ("false_computation", zero)],
-        kept={n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
+        copied_attributes={n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
     )
     c.replace(conditional, new)
 
@@ -75,13 +75,13 @@ def handle_barrier(c: Context, barrier: Instruction) -> None:
     for k, e in enumerate(elements):
         if len(e.users) > 1 or e.is_root or has_side_effect(e):
             used.add(k)
-    kept = sorted(used)
-    if len(kept) == len(barrier.shape.tuple_shapes):
+    remaining = sorted(used)
+    if len(remaining) == len(barrier.shape.tuple_shapes):
         return
-    parts = [elements[k] if elements else make.get_tuple_element(barrier, operand, k) for k in kept]
+    parts = [elements[k] if elements else make.get_tuple_element(barrier, operand, k) for k in remaining]
     new = make.tuple_of(operand, parts)
     barrier.replace_operand(0, new)
     barrier.shape = new.shape
     for user in users:
-        set_tuple_index(user, kept.index(user.tuple_index))
+        set_tuple_index(user, remaining.index(user.tuple_index))
     c.changed = True

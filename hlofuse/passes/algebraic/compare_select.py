@@ -6,7 +6,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, either_way
+from hlofuse.passes.algebraic.context import Context, both_orders
 from hlofuse.passes.algebraic.facts import (
     broadcast_effective_constant,
     is_all,
@@ -23,9 +23,9 @@ from hlofuse.passes.common.literals import highest, lowest, scalar_of
 def handle_compare(c: Context, compare: Instruction) -> None:
     lhs, rhs = compare.operands
     direction = compare.attributes.raw("direction")
-    known = _known(lhs, rhs, direction)
-    if known is not None:
-        c.replace(compare, make.scalar_like(compare, known))
+    existing = _portable(lhs, rhs, direction)
+    if existing is not None:
+        c.replace(compare, make.scalar_like(compare, existing))
         return
     if lhs.shape.element_type == "pred" == rhs.shape.element_type and direction in ("NE", "EQ"):
         for constant, other in ((rhs, lhs), (lhs, rhs)):
@@ -56,7 +56,7 @@ def handle_compare(c: Context, compare: Instruction) -> None:
         return
 
 
-def _known(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool | None:
+def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool | None:
     """The answer, if it does not depend on the values."""
     unsigned = lhs.shape.element_type[0] == "u" or lhs.shape.element_type == "pred"
     if direction in ("LT", "GE") and is_all(rhs, 0) and (unsigned or is_non_negative(lhs)):
@@ -166,7 +166,7 @@ def handle_extreme(c: Context, x: Instruction) -> None:
             return
     if _clamps(c, x) or not maximum:
         return
-    for operand, clamp in either_way(x):
+    for operand, clamp in both_orders(x):
         if clamp.opcode == "clamp":
             if operand is clamp.operands[0] and c.replace_if_compatible(x, clamp):
                 return
@@ -179,11 +179,11 @@ def handle_extreme(c: Context, x: Instruction) -> None:
 def _clamps(c: Context, x: Instruction) -> bool:
     """max(lower, min(y, upper)) with lower < upper is a clamp."""
     inner_opcode = "minimum" if x.opcode == "maximum" else "maximum"
-    for bound, inner in either_way(x):
+    for bound, inner in both_orders(x):
         outer_constant = broadcast_effective_constant(bound)
         if outer_constant is None or inner.opcode != inner_opcode:
             continue
-        for y, other in either_way(inner):
+        for y, other in both_orders(inner):
             inner_constant = broadcast_effective_constant(other)
             if inner_constant is None:
                 continue

@@ -44,7 +44,7 @@ class HloConstantFolding(Pass):
 def _is_foldable(i: Instruction) -> bool:
     if i.opcode in _NEVER or i.opcode in _STAYS or i.control_predecessors or i.control_successors:
         return False
-    if not _has_constant(i) or not all(map(_is_known, i.operands)):
+    if not _has_constant(i) or not all(map(_is_constant, i.operands)):
         return False
     if i.opcode == "conditional":
         return not any(x.opcode in _NEVER or x.called for c in i.called_computations for x in c)
@@ -59,10 +59,10 @@ def _has_constant(i: Instruction) -> bool:
     return any(o.opcode == "constant" or (o.opcode == "tuple" and _has_constant(o)) for o in i.operands)
 
 
-def _is_known(operand: Instruction) -> bool:
+def _is_constant(operand: Instruction) -> bool:
     """A constant, a broadcast of one, or a counter; or a tuple of such."""
     if operand.opcode == "tuple":
-        return all(map(_is_known, operand.operands))
+        return all(map(_is_constant, operand.operands))
     if operand.opcode == "broadcast":
         return operand.operands[0].opcode == "constant"
     return operand.opcode in ("constant", "iota")
@@ -96,10 +96,10 @@ def _fold(i: Instruction) -> bool:
     i.replace_all_uses_with(constant)
     dead = [i]
     while dead:
-        gone = dead.pop()
-        if gone.computation is None:
+        instruction = dead.pop()
+        if instruction.computation is None:
             continue
-        operands = list(gone.operands)
-        gone.computation.remove_instruction(gone)
+        operands = list(instruction.operands)
+        instruction.computation.remove_instruction(instruction)
         dead += [o for o in operands if is_dead(o)]
     return True

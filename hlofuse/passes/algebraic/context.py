@@ -71,7 +71,7 @@ class Context:
         return self.replace(old, new, preserve_sharding=True)
 
 
-def either_way(x: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
+def both_orders(x: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
     """Both orders of two operands."""
     a, b = x.operands
     yield a, b

@@ -93,8 +93,8 @@ def _exchanged(c: Context, conv: Instruction) -> bool:
         return False
     source, kernel = conv.operands
     labels = labels_of(conv)
-    window, turned = [], []
-    kept = exchanged = 1
+    window, reversed_ = [], []
+    unchanged_size = exchanged = 1
     for w, d, k in zip(
         window_of(conv), labels.input_spatial_dimensions, labels.kernel_spatial_dimensions, strict=True
     ):
@@ -102,19 +102,19 @@ def _exchanged(c: Context, conv: Instruction) -> bool:
         if _stays(w, size):
             window.append(w)
             continue
-        kept *= w.size
+        unchanged_size *= w.size
         exchanged *= w.size if _covers_one(w, size) else size
         if not w.window_reversal:
-            turned.append(k)
+            reversed_.append(k)
         window.append(_other(w, size))
-    if kept <= exchanged:
+    if unchanged_size <= exchanged:
         return False
-    if turned:
-        kernel = make.added(kernel, "reverse", kernel.shape, [kernel], dimensions=make.numbers(turned))
-    said = {}
+    if reversed_:
+        kernel = make.added(kernel, "reverse", kernel.shape, [kernel], dimensions=make.numbers(reversed_))
+    attributes = {}
     precision = conv.attributes.raw("operand_precision")
     if precision is not None:
-        said["operand_precision"] = "{" + ",".join(reversed(precision.strip("{}").split(","))) + "}"
+        attributes["operand_precision"] = "{" + ",".join(reversed(precision.strip("{}").split(","))) + "}"
     new = make.derived(
         conv,
         "convolution",
@@ -122,7 +122,7 @@ def _exchanged(c: Context, conv: Instruction) -> bool:
         [kernel, source],
         window=str(Window(tuple(window))),
         dim_labels=str(_exchanged_labels(labels)),
-        **said,
+        **attributes,
     )
     if c.options.conv_is_lowerable is not None and not c.options.conv_is_lowerable(new):
         c.computation.remove_instruction(new)

@@ -6,7 +6,7 @@ import math
 
 from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, either_way
+from hlofuse.passes.algebraic.context import Context, both_orders
 from hlofuse.passes.algebraic.facts import (
     broadcast_effective_constant,
     is_all,
@@ -67,10 +67,10 @@ def _by_shifting(c: Context, divide: Instruction, power: int) -> None:
     if not is_signed_integer(divide):
         c.replace(divide, make.binary(divide, "shift-right-logical", a, make.scalar_like(a, power)))
         return
-    _with_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
+    _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
 
 
-def _with_sign(c: Context, x: Instruction, opcode: str, amount: int, zero: Instruction) -> None:
+def _restore_sign(c: Context, x: Instruction, opcode: str, amount: int, zero: Instruction) -> None:
     """The operation on the absolute value, the sign put back."""
     a = x.operands[0]
     negative = make.compare(x, "LT", a, zero)
@@ -154,7 +154,7 @@ def handle_remainder(c: Context, remainder: Instruction) -> None:
         if power is not None:
             mask = (1 << power) - 1
             if is_signed_integer(remainder):
-                _with_sign(c, remainder, "and", mask, make.zeros(remainder, a.shape))
+                _restore_sign(c, remainder, "and", mask, make.zeros(remainder, a.shape))
             else:
                 c.replace(remainder, make.binary(remainder, "and", a, make.scalar_like(b, mask)))
             return
@@ -166,7 +166,7 @@ def handle_remainder(c: Context, remainder: Instruction) -> None:
         if value >= a.shape.dimensions[int(a.attributes["iota_dimension"])]:
             c.replace(remainder, a)
     elif a.opcode == "add":
-        for iota, added in either_way(a):
+        for iota, added in both_orders(a):
             if iota.opcode != "iota" or broadcast_effective_constant(added) is not divisor:
                 continue
             most = value + iota.shape.dimensions[int(iota.attributes["iota_dimension"])]

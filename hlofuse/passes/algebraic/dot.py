@@ -11,7 +11,7 @@ from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_of_parameters
 from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, made_dot, new_dot
+from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.shapes import array, is_sorted, permuted, unmodified_dimensions, without_ones
 
@@ -35,26 +35,26 @@ def reorder_contraction(c: Context, dot: Instruction) -> bool:
         return False
     place = dims.contracting(sides[1])[0]
     sizes, kind = constant.shape.dimensions, constant.shape.element_type
-    ahead, behind, rank = sizes[:place], sizes[place + 1 :], len(sizes) - 1 + len(merged)
+    before, after, rank = sizes[:place], sizes[place + 1 :], len(sizes) - 1 + len(merged)
     back = inverse(order)
-    turned = [back[d] - merged[0] + place for d in merged]
+    permuted = [back[d] - merged[0] + place for d in merged]
     plain = make.reshape(dot, reshape.shape, source)
-    split = array(kind, (*ahead, *(transpose.shape.dimensions[d] for d in merged), *behind))
+    split = array(kind, (*before, *(transpose.shape.dimensions[d] for d in merged), *after))
     values = make.reshape(dot, split, constant)
-    split = array(kind, (*ahead, *(source.shape.dimensions[d] for d in merged), *behind))
-    permutation = [*range(place), *turned, *range(place + len(merged), rank)]
+    split = array(kind, (*before, *(source.shape.dimensions[d] for d in merged), *after))
+    permutation = [*range(place), *permuted, *range(place + len(merged), rank)]
     values = make.reshape(dot, constant.shape, make.transpose(dot, values, permutation, split))
     operands = (values, plain) if sides[0] else (plain, values)
-    return c.replace(dot, made_dot(dot, dot.shape, *operands, dims))
+    return c.replace(dot, dot_like(dot, dot.shape, *operands, dims))
 
 
 def _merged(reshape: Instruction, summed: int) -> list[int]:
     """The dimensions side by side that the reshape makes one, the one summed over; otherwise none."""
     source = reshape.operands[0].shape
-    kept = unmodified_dimensions(source, reshape.shape)
-    if len(kept) != reshape.shape.rank - 1 or any(after == summed for _, after in kept):
+    remaining = unmodified_dimensions(source, reshape.shape)
+    if len(remaining) != reshape.shape.rank - 1 or any(after == summed for _, after in remaining):
         return []
-    left = sorted(set(range(source.rank)) - {before for before, _ in kept})
+    left = sorted(set(range(source.rank)) - {before for before, _ in remaining})
     return left if left and left == list(range(left[0], left[0] + len(left))) else []
 
 
@@ -72,8 +72,8 @@ def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction
     new.shape = shape
     precision = dot.attributes.raw("operand_precision")
     if precision is not None:
-        words = precision.strip("{}").split(",")
-        text = "{" + ",".join(reversed(words)) + "}"
+        precisions = precision.strip("{}").split(",")
+        text = "{" + ",".join(reversed(precisions)) + "}"
         new.attributes = new.attributes.updated(operand_precision=text)
     return new
 
@@ -157,18 +157,18 @@ def _as_reduction(c: Context, dot: Instruction) -> None:
         summed = "f32"
     product = make.convert(dot, make.binary(dot, "multiply", left, right), summed)
     zero = make.scalar(dot, summed, 0)
-    function = _scalar_addition(dot, summed)
+    function = _add_computation(dot, summed)
     total = make.reduce(dot, product, zero, range(batch + outer, batch + outer + contracting), function)
     c.replace(dot, make.convert(dot, total, element_type))
 
 
-def _scalar_addition(at: Instruction, element_type: str) -> Computation:
+def _add_computation(at: Instruction, element_type: str) -> Computation:
     """A computation that adds two scalars, one that is there if any (`GetOrCreateScalarAddComputation`)."""
     shape = array(element_type)
-    for known in module_of(computation_of(at)).computations:
-        plain = len(known) == 3 and known.root.shape.key == shape.key
-        if plain and known.name.startswith("scalar_add_computation") and is_of_parameters(known, "add"):
-            return known
+    for existing in module_of(computation_of(at)).computations:
+        plain = len(existing) == 3 and existing.root.shape.key == shape.key
+        if plain and existing.name.startswith("scalar_add_computation") and is_of_parameters(existing, "add"):
+            return existing
     return reducer(at, "scalar_add_computation", "add", element_type, ("scalar_lhs", "scalar_rhs"))
 
 
@@ -179,8 +179,8 @@ def _drop_ones(c: Context, dot: Instruction) -> bool:
         return False
     place = []
     for side in (0, 1):
-        kept = [d for d, n in enumerate(sizes[side]) if n != 1]
-        place.append({d: k for k, d in enumerate(kept)})
+        remaining = [d for d, n in enumerate(sizes[side]) if n != 1]
+        place.append({d: k for k, d in enumerate(remaining)})
     batch = [[place[s][d] for d in DotDimensions.of(dot).batch(s) if d in place[s]] for s in (0, 1)]
     contracting = [
         [place[s][d] for d in DotDimensions.of(dot).contracting(s) if d in place[s]] for s in (0, 1)

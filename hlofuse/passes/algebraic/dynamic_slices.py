@@ -48,7 +48,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> None:
             c.replace(x, new)
             return
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
-        _at_known_place(c, x)
+        _at_constant_offset(c, x)
         return
     if _of_iota(c, x):
         return
@@ -74,7 +74,7 @@ def _of_reshape(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.reshape(x, x.shape, inner))
 
 
-def _at_known_place(c: Context, x: Instruction) -> None:
+def _at_constant_offset(c: Context, x: Instruction) -> None:
     operand = x.operands[0]
     starts = []
     for d, s in enumerate(x.operands[1:]):

@@ -25,7 +25,7 @@ _NUMBERS = (
 )
 
 
-def gather_ahead_of_pad(c: Context, gather: Instruction) -> bool:
+def gather_before_pad(c: Context, gather: Instruction) -> bool:
     """`HandleGather`: the operand is a pad, or a reshape of one that leaves the padded dimensions alone."""
     pad, indices = gather.operands
     reshape = None
@@ -42,7 +42,7 @@ def gather_ahead_of_pad(c: Context, gather: Instruction) -> bool:
     if any(d not in places for d in padded):
         return False
     results = _whole_dimensions(gather)
-    batches = {} if reshape is not None else _batches_padded_alike(gather, config)
+    batches = {} if reshape is not None else _equally_padded_batches(gather, config)
     if any(places[d] not in results for d in padded):
         if any(places[d] not in results and d not in batches for d in padded):
             return False
@@ -58,10 +58,10 @@ def gather_ahead_of_pad(c: Context, gather: Instruction) -> bool:
         size if d in batches else small.get(d, size)
         for d, size in enumerate(gather.attributes["slice_sizes"])
     ]
-    said = {name: text for name in _NUMBERS if (text := gather.attributes.raw(name)) is not None}
-    said["slice_sizes"] = make.numbers(windows)
+    attributes = {name: text for name in _NUMBERS if (text := gather.attributes.raw(name)) is not None}
+    attributes["slice_sizes"] = make.numbers(windows)
     shape = _resized(gather.shape, {results[d]: size for d, size in small.items()})
-    new = make.derived(gather, "gather", shape, [source, indices], **said)
+    new = make.derived(gather, "gather", shape, [source, indices], **attributes)
     around = {results[places[d]]: config[d] for d in padded}
     dimensions = [around.get(d, PaddingDimension(0, 0)) for d in range(gather.shape.rank)]
     text = str(PaddingConfig(tuple(dimensions)))
@@ -76,26 +76,29 @@ def _resized(shape: Shape, sizes: dict[int, int]) -> Shape:
 def _whole_dimensions(gather: Instruction) -> dict[int, int]:
     """Of the operand's dimensions that every slice holds whole: the dimension of the result
     (`GetGatherOperandPassthroughDims`)."""
-    said, sizes = gather.attributes, gather.operands[0].shape.dimensions
-    left_out = {*said.get("collapsed_slice_dims", ()), *said.get("operand_batching_dims", ())}
-    kept = [d for d in range(len(sizes)) if d not in left_out]
-    pairs = zip(kept, said["offset_dims"], strict=True)
-    return {d: result for d, result in pairs if said["slice_sizes"][d] == sizes[d]}
+    attributes, sizes = gather.attributes, gather.operands[0].shape.dimensions
+    left_out = {*attributes.get("collapsed_slice_dims", ()), *attributes.get("operand_batching_dims", ())}
+    remaining = [d for d in range(len(sizes)) if d not in left_out]
+    pairs = zip(remaining, attributes["offset_dims"], strict=True)
+    return {d: result for d, result in pairs if attributes["slice_sizes"][d] == sizes[d]}
 
 
-def _batches_padded_alike(gather: Instruction, config: PaddingConfig) -> dict[int, int]:
+def _equally_padded_batches(gather: Instruction, config: PaddingConfig) -> dict[int, int]:
     """Of batch dimensions that the indices have padded as the operand has: the dimension of the result
     (`CheckPaddedDimsForGatherOfPad`)."""
-    said, indices = gather.attributes, gather.operands[1]
+    attributes, indices = gather.attributes, gather.operands[1]
     if indices.opcode != "pad":
         return {}
-    offsets: Sequence[int] = said["offset_dims"]
+    offsets: Sequence[int] = attributes["offset_dims"]
     free = [d for d in range(gather.shape.rank) if d not in offsets]
-    of_indices = [d for d in range(indices.shape.rank) if d != said["index_vector_dim"]]
+    of_indices = [d for d in range(indices.shape.rank) if d != attributes["index_vector_dim"]]
     result_of = dict(zip(of_indices, free, strict=True))
-    theirs, mine = said.get("start_indices_batching_dims", ()), said.get("operand_batching_dims", ())
+    indices_batch, operand_batch = (
+        attributes.get("start_indices_batching_dims", ()),
+        attributes.get("operand_batching_dims", ()),
+    )
     around = indices.attributes["padding"]
-    pairs = zip(mine, theirs, strict=True)
+    pairs = zip(operand_batch, indices_batch, strict=True)
     return {a: result_of[b] for a, b in pairs if a in config.padded and around[b] == config[a]}
 
 
@@ -113,16 +116,16 @@ def handle_gather(c: Context, gather: Instruction) -> None:
             scalar = make.reshape(operand, array(operand.shape.element_type), operand)
         c.replace(gather, make.broadcast(scalar, gather.shape, scalar, ()))
         return
-    said = gather.attributes
+    attributes = gather.attributes
     if (
         operand.shape.rank == 1
         and operand.shape.dimensions[0] <= c.options.very_small_gather_size
-        and said.get("index_vector_dim") == indices.shape.rank
-        and len(said.get("collapsed_slice_dims", ())) == 1
+        and attributes.get("index_vector_dim") == indices.shape.rank
+        and len(attributes.get("collapsed_slice_dims", ())) == 1
     ):
         c.replace(gather, _by_selecting(gather))
         return
-    gather_ahead_of_pad(c, gather)
+    gather_before_pad(c, gather)
 
 
 def _by_selecting(gather: Instruction) -> Instruction:
@@ -184,12 +187,12 @@ def fold_transpose_into_scatter(c: Context, transpose: Instruction) -> bool:
         return False
     base, indices, update = scatter.operands
     permutation = transpose.dimensions
-    turned = _transposed(transpose, base, permutation)
-    turned.shape = transpose.shape
+    permuted = _transposed(transpose, base, permutation)
+    permuted.shape = transpose.shape
     update = _transposed(transpose, update, (0, *(d + 1 for d in permutation)))
     place = inverse(permutation)
     targets = [place[d] for d in scatter.attributes.get("scatter_dims_to_operand_dims", ())]
-    new = clone_of(scatter, [turned, indices, update], "scatter")
+    new = clone_of(scatter, [permuted, indices, update], "scatter")
     new.shape = transpose.shape
     new.attributes = new.attributes.without("sharding", "frontend_attributes").updated(
         scatter_dims_to_operand_dims=make.numbers(targets)

@@ -29,8 +29,8 @@ def handle_pad(c: Context, pad: Instruction) -> None:
         return
     sizes = operand.shape.dimensions
     if any(p.interior > 0 and n == 1 for p, n in zip(config, sizes, strict=True)):
-        kept = [replace(p, interior=0) if n == 1 else p for p, n in zip(config, sizes, strict=True)]
-        c.replace(pad, make.pad(pad, pad.shape, operand, value, PaddingConfig(tuple(kept))))
+        remaining = [replace(p, interior=0) if n == 1 else p for p, n in zip(config, sizes, strict=True)]
+        c.replace(pad, make.pad(pad, pad.shape, operand, value, PaddingConfig(tuple(remaining))))
         return
     if not any(p.low or p.high for p in config) and c.replace_if_compatible(pad, operand):
         return
@@ -102,8 +102,8 @@ def handle_reverse(c: Context, x: Instruction) -> None:
         if moved is None or moved[0]:
             return
         source = inner.operands[0]
-        kept = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
-        c.replace(x, make.reshape(x, inner.shape, _reverse(source, source, kept)))
+        remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
+        c.replace(x, make.reshape(x, inner.shape, _reverse(source, source, remaining)))
 
 
 # Concatenations (`HandleConcatenate`).
@@ -180,8 +180,8 @@ def _as_pad(c: Context, x: Instruction) -> None:
     if not any(wide):
         return
     low = wide[0]
-    value, kept = (x.operands[0], x.operands[1]) if low else (x.operands[1], x.operands[0])
+    value, remaining = (x.operands[0], x.operands[1]) if low else (x.operands[1], x.operands[0])
     size = value.shape.dimensions[dimension]
     at = PaddingDimension(size, 0) if low else PaddingDimension(0, size)
     config = [at if d == dimension else PaddingDimension(0, 0) for d in range(x.shape.rank)]
-    c.replace(x, make.pad(x, x.shape, kept, value.operands[0], PaddingConfig(tuple(config))))
+    c.replace(x, make.pad(x, x.shape, remaining, value.operands[0], PaddingConfig(tuple(config))))

@@ -117,7 +117,7 @@ def _of_transpose(c: Context, reduce: Instruction) -> bool:
     new = make.reduce(reduce, arg.operands[0], init, dimensions, reduce.called_computations[0])
     left = [d for d in arg.dimensions if d not in dimensions]
     if not is_sorted(left):
-        order = [d - sum(gone < d for gone in dimensions) for d in left]
+        order = [d - sum(reduced < d for reduced in dimensions) for d in left]
         new = make.transpose(new, new, order)
     return c.replace(reduce, new)
 
@@ -155,9 +155,9 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
     source, function = arg.operands[0], reduce.called_computations[0]
     pairs = unmodified_dimensions(source.shape, arg.shape)
     back = {b: a for a, b in pairs}
-    kept = [d for d in range(arg.shape.rank) if d not in reduce.dimensions]
-    if all(d in back for d in kept):
-        stay = {back[d] for d in kept}
+    remaining = [d for d in range(arg.shape.rank) if d not in reduce.dimensions]
+    if all(d in back for d in remaining):
+        stay = {back[d] for d in remaining}
         dimensions = [d for d in range(source.shape.rank) if d not in stay]
         return c.replace(reduce, make.reduce(reduce, source, init, dimensions, function))
     once = len(arg.users) == 1 or c.options.unconditional_reduce_of_transpose
@@ -172,8 +172,8 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
     if arg.opcode != "concatenate" or arg.dimensions[0] not in reduce.dimensions:
         return False
     first = arg.operands[0].shape.key_ignoring_layout
-    alike = all(o.shape.key_ignoring_layout == first for o in arg.operands)
-    if not (c.options.unconditional_reduce_of_concatenate or alike or not reduce.shape.dimensions):
+    same_shape = all(o.shape.key_ignoring_layout == first for o in arg.operands)
+    if not (c.options.unconditional_reduce_of_concatenate or same_shape or not reduce.shape.dimensions):
         return False
     function = reduce.called_computations[0]
     total: Instruction | None = None

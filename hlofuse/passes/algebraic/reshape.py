@@ -15,9 +15,9 @@ from hlofuse.passes.common.shapes import (
     array,
     common_factors,
     is_sorted,
-    kept_by_reshape,
     ones_moved,
     transpose_for_bitcast,
+    unmodified_by_reshape,
 )
 
 # A transpose of a broadcast is a broadcast (`SimplifyTransposeOfBroadcast`).
@@ -34,8 +34,8 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
     if not is_sorted(dimensions):
         return
     if c.options.layout_sensitive:
-        kept = [d for d in transpose.shape.minor_to_major if d in dimensions]
-        if _ranked(small.shape.minor_to_major) != _ranked(kept):
+        remaining = [d for d in transpose.shape.minor_to_major if d in dimensions]
+        if _ranked(small.shape.minor_to_major) != _ranked(remaining):
             return
     c.replace(transpose, make.broadcast(transpose, transpose.shape, small, dimensions))
 
@@ -51,7 +51,7 @@ def _ranked(numbers: Sequence[int]) -> list[int]:
 def handle_bitcast(c: Context, bitcast: Instruction) -> None:
     if bitcast.control_predecessors:
         return
-    if _ahead_of_unary(c, bitcast):
+    if _before_unary(c, bitcast):
         return
     if bitcast.operands[0].opcode == "bitcast":
         handle_bitcast(c, bitcast.operands[0])
@@ -105,7 +105,7 @@ def bitcast_convert_is_bitcast(x: Instruction) -> bool:
     return longer.rank > 0 and longer.minor_to_major[0] == longer.rank - 1 and longer.bit_width % 8 == 0
 
 
-def _ahead_of_unary(c: Context, bitcast: Instruction) -> bool:
+def _before_unary(c: Context, bitcast: Instruction) -> bool:
     """bitcast(f(bitcast(x))) is bitcast(f(x))."""
     unary = bitcast.operands[0]
     if unary.opcode not in ELEMENTWISE_UNARY or len(unary.operands) != 1 or len(unary.users) != 1:
@@ -162,13 +162,13 @@ def handle_reshape(c: Context, reshape: Instruction) -> None:
     if not sensitive and c.options.hoist_transpose_of_reshape and _hoist_transpose(c, reshape):
         return
     if operand.opcode == "broadcast":
-        dimensions = kept_by_reshape(operand.shape, shape, operand.dimensions)
+        dimensions = unmodified_by_reshape(operand.shape, shape, operand.dimensions)
         if dimensions is not None:
             c.replace(reshape, make.broadcast(reshape, shape, operand.operands[0], dimensions))
             return
     if operand.opcode == "iota" and _of_iota(c, reshape):
         return
-    if not sensitive and _ahead_of_update(c, reshape):
+    if not sensitive and _before_update(c, reshape):
         return
     source = bitcasting_operand(c, reshape)
     if source is not None:
@@ -201,14 +201,14 @@ def _of_iota(c: Context, reshape: Instruction) -> bool:
     return c.replace(reshape, result)
 
 
-def _ahead_of_update(c: Context, reshape: Instruction) -> bool:
+def _before_update(c: Context, reshape: Instruction) -> bool:
     """reshape(dynamic-update-slice(x, y, …)) that moves only 1s is an update of reshape(x)."""
     update = reshape.operands[0]
     if update.opcode != "dynamic-update-slice" or len(update.users) != 1:
         return False
     moved = ones_moved(update.shape, reshape.shape)
-    said = [x.attributes.raw("sharding") for x in (update, update.operands[0])]
-    if moved is None or any(said):
+    shardings = [x.attributes.raw("sharding") for x in (update, update.operands[0])]
+    if moved is None or any(shardings):
         return False
     deleted, inserted = moved
     part = update.operands[1]

@@ -13,7 +13,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import is_identity, is_sorted, kept_by_reshape
+from hlofuse.passes.common.shapes import is_identity, is_sorted, unmodified_by_reshape
 from hlofuse.trace import Recorder
 
 
@@ -41,7 +41,8 @@ class ReshapeMover(Pass):
         if first is None:
             return False
         return all(
-            _alike(o, first) if _is_rearrangement(o) else self._is_trivial(o, first) for o in i.operands
+            _are_equivalent(o, first) if _is_rearrangement(o) else self._is_trivial(o, first)
+            for o in i.operands
         )
 
     def _first_to_move(self, i: Instruction) -> Instruction | None:
@@ -52,7 +53,7 @@ class ReshapeMover(Pass):
         return None
 
     def _is_trivial(self, x: Instruction, rearrangement: Instruction) -> bool:
-        """Can `x` as well have the shape that `rearrangement` starts from? (`CanTriviallyRearrange`)"""
+        """True if `x` can have the shape that `rearrangement` starts from (`CanTriviallyRearrange`)."""
         source = rearrangement.operands[0].shape
         reshapes = rearrangement.opcode == "reshape"
         if reshapes and rearrangement.shape.key == source.key:
@@ -69,7 +70,8 @@ class ReshapeMover(Pass):
         if not inner.dimensions:
             return True
         return self.reshape_of_1d_broadcast_is_cheap and (
-            inner.true_rank <= 1 or kept_by_reshape(rearrangement.shape, source, x.dimensions) is not None
+            inner.true_rank <= 1
+            or unmodified_by_reshape(rearrangement.shape, source, x.dimensions) is not None
         )
 
     def _sink(self, i: Instruction) -> None:
@@ -90,7 +92,7 @@ def _is_rearrangement(x: Instruction) -> bool:
     return x.opcode in ("reshape", "transpose")
 
 
-def _alike(a: Instruction, b: Instruction) -> bool:
+def _are_equivalent(a: Instruction, b: Instruction) -> bool:
     """`AreEquivalentRearranges`."""
     if a.opcode != b.opcode or a.shape.dimensions != b.shape.dimensions:
         return False

@@ -91,12 +91,12 @@ def _scalar_of_concatenate(c: Context, x: Instruction) -> bool:
     if not x.shape.is_effective_scalar or x.shape.rank != 1:
         return False
     start, base = ranges_of(x)[0].start, 0
-    for piece in x.operands[0].operands:
-        size = piece.shape.dimensions[0]
+    for operand in x.operands[0].operands:
+        size = operand.shape.dimensions[0]
         if base + size > start:
-            if not c.replace_if_compatible(x, piece):
+            if not c.replace_if_compatible(x, operand):
                 first = start - base
-                new = make.slice_of(x, piece, [first], [first + 1], ranges_of(x).strides)
+                new = make.slice_of(x, operand, [first], [first + 1], ranges_of(x).strides)
                 c.replace(x, new)
             return True
         base += size
@@ -110,10 +110,10 @@ def _of_concatenate(c: Context, x: Instruction) -> bool:
     concatenate = x.operands[0]
     (dimension,) = concatenate.dimensions
     ranges = ranges_of(x)
-    pieces, place, base = concatenate.operands, 0, 0
+    operands, place, base = concatenate.operands, 0, 0
     first = last = None
-    for k, piece in enumerate(pieces):
-        size = piece.shape.dimensions[dimension]
+    for k, operand in enumerate(operands):
+        size = operand.shape.dimensions[dimension]
         if first is None and place <= ranges[dimension].start < place + size:
             first, base = k, place
         place += size
@@ -122,15 +122,17 @@ def _of_concatenate(c: Context, x: Instruction) -> bool:
             break
     if first is None or last is None:
         return False
-    if first + 1 == last and c.same_shape(pieces[first].shape, x.shape):
-        return c.replace(x, pieces[first])
-    if last - first == len(pieces):
+    if first + 1 == last and c.same_shape(operands[first].shape, x.shape):
+        return c.replace(x, operands[first])
+    if last - first == len(operands):
         return False
     starts, limits = list(ranges.starts), list(ranges.limits)
     starts[dimension] -= base
     limits[dimension] -= base
     source = (
-        pieces[first] if first + 1 == last else make.concatenate(concatenate, pieces[first:last], dimension)
+        operands[first]
+        if first + 1 == last
+        else make.concatenate(concatenate, operands[first:last], dimension)
     )
     return c.replace(x, make.slice_of(x, source, starts, limits))
 

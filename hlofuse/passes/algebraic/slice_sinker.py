@@ -55,14 +55,14 @@ def _group(i: Instruction) -> list[Instruction]:
     wanted = keys.of_operation(i)
     return [
         user
-        for piece in _source(i, 0).users
-        if piece.opcode == "slice"
-        for user in piece.users
-        if user.users and keys.of_operation(user) == wanted and _is_alike(i, user)
+        for slice_ in _source(i, 0).users
+        if slice_.opcode == "slice"
+        for user in slice_.users
+        if user.users and keys.of_operation(user) == wanted and _is_similar(i, user)
     ]
 
 
-def _is_alike(i: Instruction, candidate: Instruction) -> bool:
+def _is_similar(i: Instruction, candidate: Instruction) -> bool:
     """`IsSimilarOperationOnSlices`, the operation apart."""
     if candidate.shape.element_type != i.shape.element_type:
         return False

@@ -169,6 +169,6 @@ def handle_reduce_precision(c: Context, x: Instruction) -> None:
     bits = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}.get(
         x.operands[0].shape.element_type
     )
-    asked = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
-    if c.options.remove_no_op_reduce_precision and bits == asked:
+    precision = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
+    if c.options.remove_no_op_reduce_precision and bits == precision:
         c.replace(x, x.operands[0])

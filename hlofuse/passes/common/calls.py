@@ -24,17 +24,17 @@ def clone_computation(original: Computation, suffix: str = "clone") -> Computati
     """
     module = module_of(original)
     copy = Computation(f"{original.name}.{suffix}")
-    twins: dict[Instruction, Instruction] = {}
+    copies: dict[Instruction, Instruction] = {}
     for i in original.post_order():
-        twin = clone_of(i, [twins[o] for o in i.operands])
-        twin.name = f"{i.name}.{suffix}"
-        twins[i] = twin
+        clone = clone_of(i, [copies[o] for o in i.operands])
+        clone.name = f"{i.name}.{suffix}"
+        copies[i] = clone
         for predecessor in i.control_predecessors:
-            twins[predecessor].add_control_dependency_to(twin)
+            copies[predecessor].add_control_dependency_to(clone)
     for i in original:
-        copy.append_parsed(twins[i])
-        twins[i].users[:] = [twins[user] for user in i.users]
-    copy.root = twins[original.root]
+        copy.append_parsed(copies[i])
+        copies[i].users[:] = [copies[user] for user in i.users]
+    copy.root = copies[original.root]
     copy.attributes_text = original.attributes_text
     return module.add_computation(copy)
 
@@ -85,14 +85,14 @@ def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) ->
         if x.opcode in _CONTROL_FLOW:
             pending += [y for computation in x.called_computations for y in computation]
         own = x.attributes.get("metadata") or OpMetadata()
-        name = _behind(prefix, own.op_name or "")
+        name = _operand_of(prefix, own.op_name or "")
         frame = module.stack_frames.joined(given.stack_frame_id, own.stack_frame_id)
         if (name, frame) != (own.op_name or "", own.stack_frame_id):
             metadata = replace(own, op_name=name or None, stack_frame_id=frame)
             x.attributes = x.attributes.updated(metadata=str(metadata))
 
 
-def _behind(prefix: str, name: str) -> str:
+def _operand_of(prefix: str, name: str) -> str:
     inner = name.removeprefix("/").removesuffix("/")
     if inner.startswith(prefix) or len(prefix) + len(inner) >= _LONGEST_NAME:
         return name
@@ -149,11 +149,11 @@ def elements_of_choice(conditional: Instruction) -> list[list[Value]]:
     root = conditional.called_computations[branch].root
     if root.opcode != "tuple" or any(o.shape.is_tuple for o in root.operands):
         raise CannotEvaluate
-    known: dict[Instruction, list[Value]] = {}
+    existing: dict[Instruction, list[Value]] = {}
     for parameter in conditional.called_computations[branch].parameters:
         if parameter.shape.is_array:
-            known[parameter] = evaluate(given)
+            existing[parameter] = evaluate(given)
         for element in parameter.users:
             if element.opcode == "get-tuple-element" and element.shape.is_array and given.opcode == "tuple":
-                known[element] = evaluate(given.operands[element.tuple_index])
-    return [evaluate(o, known) for o in root.operands]
+                existing[element] = evaluate(given.operands[element.tuple_index])
+    return [evaluate(o, existing) for o in root.operands]

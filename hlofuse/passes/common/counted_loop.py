@@ -16,17 +16,17 @@ Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
 
 
 def counted_loop(
-    at: Instruction, turns: int, state: Sequence[Instruction], body_of: Body
+    at: Instruction, iterations: int, state: Sequence[Instruction], body_of: Body
 ) -> list[Instruction]:
     """The state after so many turns, as elements of a new loop beside `at`."""
     zero = make.scalar(at, "s32", 0)
     init = make.tuple_of(at, [zero, *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)
-    _leave_behind(condition, array("pred"))
+    _add_zeros(condition, array("pred"))
     parameter = condition.parameters[0]
-    limit = make.scalar(parameter, "s32", turns)
+    limit = make.scalar(parameter, "s32", iterations)
     condition.root = make.compare(parameter, "LT", make.get_tuple_element(parameter, parameter, 0), limit)
-    _leave_behind(body, init.shape)
+    _add_zeros(body, init.shape)
     parameter = body.parameters[0]
     number, *inside = elements(parameter, range(len(state) + 1))
     following = make.binary(parameter, "add", number, make.scalar(parameter, "s32", 1))
@@ -43,7 +43,7 @@ def _new(at: Instruction, name: str, shape: Shape) -> Computation:
     return module_of(computation_of(at)).add_computation(computation)
 
 
-def _leave_behind(computation: Computation, shape: Shape) -> None:
+def _add_zeros(computation: Computation, shape: Shape) -> None:
     """Zeros that stand in for the result until it is known; the next clean-up removes them."""
     parameter = computation.parameters[0]
     zeros = []

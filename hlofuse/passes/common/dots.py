@@ -59,7 +59,7 @@ class DotDimensions:
 _DIMENSIONS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
 
 
-def made_dot(
+def dot_like(
     old: Instruction, shape: Shape, lhs: Instruction, rhs: Instruction, dimensions: DotDimensions
 ) -> Instruction:
     """A dot like `old` on other operands, added to its computation."""
@@ -75,19 +75,19 @@ def new_dot(
     batch: Sequence[Sequence[int]],
     contracting: Sequence[Sequence[int]],
     element_type: str,
-    said: Instruction,
+    source: Instruction,
 ) -> Instruction:
-    """A dot of these dimension numbers, with the precision that `said` asks for (`MakeDotHlo`)."""
+    """A dot of these dimension numbers, with the precision that `source` asks for (`MakeDotHlo`)."""
     sizes = [operands[0].shape.dimensions[d] for d in batch[0]]
     for side in (0, 1):
         taken = {*batch[side], *contracting[side]}
         sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
     attributes = DotDimensions(*map(tuple, (*batch, *contracting))).raw()
     for name in ("operand_precision", "algorithm"):
-        value = said.attributes.raw(name)
+        value = source.attributes.raw(name)
         if value is not None:
             attributes[name] = value
-    return add(at, "dot", array(element_type, sizes), operands, kept=attributes)
+    return add(at, "dot", array(element_type, sizes), operands, copied_attributes=attributes)
 
 
 # The elements of a matrix product (`HandleDot`, `xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`).
@@ -114,9 +114,9 @@ def contracted(dot: Instruction, lhs: Sequence[Value], rhs: Sequence[Value]) -> 
     for (x, y), a, b in itertools.product(zip(batches, rhs_batches, strict=True), lhs_free, rhs_free):
         total: Value = 0
         for c, d in summed:
-            product = _known(rounded(summed_as, lhs[x + a + c] * rhs[y + b + d]))
-            total = _known(rounded(summed_as, total + product))
-        out.append(_known(rounded(element_type, total)))
+            product = _portable(rounded(summed_as, lhs[x + a + c] * rhs[y + b + d]))
+            total = _portable(rounded(summed_as, total + product))
+        out.append(_portable(rounded(element_type, total)))
     return out
 
 
@@ -131,7 +131,7 @@ def _offsets(dot: Instruction, dimensions: DotDimensions, operand: int) -> list[
     return [list(places_along(sizes, group)) for group in groups]
 
 
-def _known(value: Value | None) -> Value:
+def _portable(value: Value | None) -> Value:
     """Which NaN an operation makes is up to the machine."""
     if value is None or value != value:
         raise CannotEvaluate

@@ -20,10 +20,11 @@ from hlofuse.passes.common.reading import reduced_windows
 from hlofuse.passes.common.shapes import reinterpreted
 
 
-def evaluate(x: Instruction, known: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
-    """The elements of `x` in row-major order, those of `known` given; CannotEvaluate where not known."""
-    if known is not None and x in known:
-        return known[x]
+def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
+    """The elements of `x` in row-major order, those of `given_values` given; CannotEvaluate where not
+    known."""
+    if given_values is not None and x in given_values:
+        return given_values[x]
     if not x.shape.is_array or x.shape.element_count > MOST_ELEMENTS or x.shape.dynamic_dimensions:
         raise CannotEvaluate
     if x.opcode == "constant":
@@ -36,7 +37,7 @@ def evaluate(x: Instruction, known: Mapping[Instruction, list[Value]] | None = N
     if x.opcode in _MOVES:
         return _MOVES[x.opcode](x)
     compute = value_function(x)
-    columns = [_as_wide_as(evaluate(o, known), o.shape, x.shape) for o in x.operands]
+    columns = [_as_wide_as(evaluate(o, given_values), o.shape, x.shape) for o in x.operands]
     out: list[Value] = []
     for row in zip(*columns, strict=True):
         try:
@@ -93,8 +94,10 @@ def _slice(x: Instruction) -> list[Value]:
 
 
 def _reverse(x: Instruction) -> list[Value]:
-    sizes, turned = x.shape.dimensions, set(x.dimensions)
-    return _picked(x, lambda index: [sizes[d] - 1 - k if d in turned else k for d, k in enumerate(index)])
+    sizes, reversed_dimensions = x.shape.dimensions, set(x.dimensions)
+    return _picked(
+        x, lambda index: [sizes[d] - 1 - k if d in reversed_dimensions else k for d, k in enumerate(index)]
+    )
 
 
 def _iota(x: Instruction) -> list[Value]:
@@ -108,10 +111,10 @@ def _iota(x: Instruction) -> list[Value]:
 def _concatenate(x: Instruction) -> list[Value]:
     (dimension,) = x.dimensions
     inner = math.prod(x.shape.dimensions[dimension:])
-    pieces = [(evaluate(o), math.prod(o.shape.dimensions[dimension:])) for o in x.operands]
+    parts = [(evaluate(o), math.prod(o.shape.dimensions[dimension:])) for o in x.operands]
     out: list[Value] = []
     for block in range(x.shape.element_count // inner if inner else 0):
-        for values, size in pieces:
+        for values, size in parts:
             out += values[block * size : (block + 1) * size]
     return out
 
@@ -194,11 +197,11 @@ def _reduce(x: Instruction) -> list[Value]:
     if not exact and source.shape.minor_to_major not in (None, tuple(reversed(range(source.shape.rank)))):
         raise CannotEvaluate
     values, (init,) = evaluate(source), evaluate(x.operands[1])
-    kept = [d for d in range(source.shape.rank) if d not in x.dimensions]
+    remaining = [d for d in range(source.shape.rank) if d not in x.dimensions]
     reduced: list[list[Value]] = [[] for _ in range(x.shape.element_count)]
     for value, index in zip(values, _indices(source.shape.dimensions), strict=True):
         place = 0
-        for d in kept:
+        for d in remaining:
             place = place * source.shape.dimensions[d] + index[d]
         reduced[place].append(value)
     if element_type.startswith(("f", "bf")) and function.opcode == "add":
@@ -212,7 +215,7 @@ def _in_steps(
 ) -> Value:
     total = init
     for value in values:
-        total = _known(rounded(element_type, compute(total, value)))
+        total = _portable(rounded(element_type, compute(total, value)))
     return total
 
 
@@ -224,10 +227,10 @@ def _sum(element_type: str, init: Value, values: Sequence[Value]) -> Value:
         for value in values[start : start + _SUMMED_AT_ONCE]:
             part += value
         total += part
-    return _known(rounded(element_type, total))
+    return _portable(rounded(element_type, total))
 
 
-def _known(value: Value | None) -> Value:
+def _portable(value: Value | None) -> Value:
     """Which NaN an operation makes is up to the machine."""
     if value is None or value != value:
         raise CannotEvaluate
@@ -254,8 +257,8 @@ def _scatter(x: Instruction) -> list[Value]:
     base, index, update = x.operands
     element_type, function = x.shape.element_type, x.called_computations[0].root
     if function.opcode == "parameter":
-        kept = function.parameter_number
-        return scattered(x, evaluate(base), _integers(index), evaluate(update), lambda *pair: pair[kept])
+        remaining = function.parameter_number
+        return scattered(x, evaluate(base), _integers(index), evaluate(update), lambda *pair: pair[remaining])
     if function.opcode not in _REDUCERS or {o.payload for o in function.operands} != {"0", "1"}:
         raise CannotEvaluate
     compute = value_function(function)
@@ -264,7 +267,7 @@ def _scatter(x: Instruction) -> list[Value]:
         evaluate(base),
         _integers(index),
         evaluate(update),
-        lambda old, new: _known(rounded(element_type, compute(old, new))),
+        lambda old, new: _portable(rounded(element_type, compute(old, new))),
     )
 
 

@@ -26,11 +26,11 @@ def values_of(constant: Instruction) -> list[Value] | None:
         return None
     if shape.element_type not in {*_DIGITS, *INTEGER_TYPES, *COMPLEX_TYPES, "pred"}:
         return None
-    words = _TOKEN.findall(literal.canonical_text)
-    if len(words) != shape.element_count:
+    tokens = _TOKEN.findall(literal.canonical_text)
+    if len(tokens) != shape.element_count:
         return None
     try:
-        return [_number(shape.element_type, word) for word in words]
+        return [_number(shape.element_type, word) for word in tokens]
     except ValueError:
         return None
 
@@ -105,12 +105,12 @@ def rounded(element_type: str, value: Value) -> Value | None:
 
 def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
     """What stands between the parentheses of a constant; None for a value with no one way to be written."""
-    words = [word_of(shape.element_type, v) for v in values]
+    tokens = [word_of(shape.element_type, v) for v in values]
     if shape.element_type == "pred" and shape.dimensions:
-        words = [str(int(bool(v))) for v in values]
-    if any(w is None for w in words):
+        tokens = [str(int(bool(v))) for v in values]
+    if any(w is None for w in tokens):
         return None
-    return _nested([w for w in words if w is not None], shape.dimensions)
+    return _nested([w for w in tokens if w is not None], shape.dimensions)
 
 
 def word_of(element_type: str, value: Value) -> str | None:
@@ -134,13 +134,13 @@ def word_of(element_type: str, value: Value) -> str | None:
     return short
 
 
-def _nested(words: list[str], dimensions: Sequence[int]) -> str:
+def _nested(tokens: list[str], dimensions: Sequence[int]) -> str:
     if not dimensions:
-        return words[0]
+        return tokens[0]
     if dimensions[0] == 0:
         return "{}"
-    size = len(words) // dimensions[0]
-    parts = [_nested(words[k * size : (k + 1) * size], dimensions[1:]) for k in range(dimensions[0])]
+    size = len(tokens) // dimensions[0]
+    parts = [_nested(tokens[k * size : (k + 1) * size], dimensions[1:]) for k in range(dimensions[0])]
     return "{" + ", ".join(parts) + "}"
 
 

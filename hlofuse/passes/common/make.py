@@ -30,11 +30,11 @@ def added(
     called: Sequence[tuple[str, Computation]] = (),
     payload: str | None = None,
     name: str | None = None,
-    said: Mapping[str, str] | None = None,
+    raw_attributes: Mapping[str, str] | None = None,
     **attributes: str,
 ) -> Instruction:
     """A new instruction in the computation of `at`, with the metadata of `like`."""
-    raw = {**(said or {}), **attributes, **{name: _named(name, c) for name, c in called}}
+    raw = {**(raw_attributes or {}), **attributes, **{name: _named(name, c) for name, c in called}}
     new = Instruction(
         name or opcode, shape, opcode, operands, Attributes(raw=raw), called=called, payload=payload
     )
@@ -57,30 +57,34 @@ def add(
     *,
     called: Sequence[tuple[str, Computation]] = (),
     payload: str | None = None,
-    kept: Mapping[str, str] | None = None,
+    copied_attributes: Mapping[str, str] | None = None,
     **attributes: object,
 ) -> Instruction:
-    """A new instruction beside `at`, with its metadata and the attributes that are `kept` of another one."""
-    said = {**(kept or {}), **{name: str(value) for name, value in attributes.items()}}
-    return added(at, opcode, shape, operands, like=at, called=called, payload=payload, said=said)
+    """A new instruction beside `at`, with its metadata and the attributes that are `copied_attributes` of
+    another one."""
+    raw = {**(copied_attributes or {}), **{name: str(value) for name, value in attributes.items()}}
+    return added(at, opcode, shape, operands, like=at, called=called, payload=payload, raw_attributes=raw)
 
 
 def derived(
     source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: str
 ) -> Instruction:
     """A new instruction that takes over what is said of `source` (`HloInstruction::AddInstruction`)."""
-    new = added(source, opcode, shape, operands, like=source, said=attributes)
-    _say_alike(new, source)
+    new = added(source, opcode, shape, operands, like=source, raw_attributes=attributes)
+    _copy_sharding(new, source)
     return new
 
 
-def _say_alike(new: Instruction, source: Instruction) -> None:
+def _copy_sharding(new: Instruction, source: Instruction) -> None:
     """Sharding and frontend attributes (`SetupDerivedInstruction`)."""
-    keeps = source.shape.is_tuple == new.shape.is_tuple and new.opcode not in ("reshape", "transpose")
+    copies_sharding = source.shape.is_tuple == new.shape.is_tuple and new.opcode not in (
+        "reshape",
+        "transpose",
+    )
     for name in ("sharding", "frontend_attributes"):
-        said = source.attributes.raw(name)
-        if said is not None and (keeps or name != "sharding"):
-            set_attribute(new, name, said)
+        text = source.attributes.raw(name)
+        if text is not None and (copies_sharding or name != "sharding"):
+            set_attribute(new, name, text)
 
 
 def numbers(values: Iterable[int]) -> str:
@@ -91,8 +95,8 @@ def numbers(values: Iterable[int]) -> str:
 def constant(at: Instruction, shape: Shape, values: Sequence[Value]) -> Instruction:
     """NotRepresentable for values that cannot be written."""
     rounded = [literals.rounded(shape.element_type, v) for v in values]
-    kept = [v for v in rounded if v is not None]
-    text = literals.text_of(shape, kept) if len(kept) == len(rounded) else None
+    representable = [v for v in rounded if v is not None]
+    text = literals.text_of(shape, representable) if len(representable) == len(rounded) else None
     if text is None:
         raise NotRepresentable("a constant whose elements cannot be written")
     return add(at, "constant", shape, payload=text)
@@ -112,7 +116,7 @@ def scalar(at: Instruction, element_type: str, value: Value) -> Instruction:
 def scalar_like(base: Instruction, value: Value) -> Instruction:
     """`value` in the shape of `base`, of which the same is said (`MakeScalarLike`)."""
     one = scalar(base, base.shape.element_type, value)
-    _say_alike(one, base)
+    _copy_sharding(one, base)
     if not base.shape.dimensions:
         return one
     return derived(base, "broadcast", base.shape, [one], dimensions="{}")

@@ -132,9 +132,9 @@ def visit(
 
 def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
     """`new` takes the place of `old` (`DfsHloRewriteVisitor::ReplaceInstruction`)."""
-    said = old.attributes.raw("frontend_attributes")
-    if said is not None and new.attributes.raw("frontend_attributes") is None:
-        set_attribute(new, "frontend_attributes", said)
+    frontend = old.attributes.raw("frontend_attributes")
+    if frontend is not None and new.attributes.raw("frontend_attributes") is None:
+        set_attribute(new, "frontend_attributes", frontend)
     return replace_instruction(
         old, new, has_side_effect, relay_control_dependencies=True, preserve_sharding=preserve_sharding
     )

@@ -37,9 +37,9 @@ def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
 
 def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
     """`shape` without these dimensions, the others lying as they did (`ShapeUtil::DeleteDimensions`)."""
-    kept = [d for d in range(shape.rank) if d not in dimensions]
-    order = tuple(kept.index(d) for d in shape.minor_to_major if d in kept)
-    return Shape(shape.element_type, tuple(shape.dimensions[d] for d in kept), Layout(order))
+    remaining = [d for d in range(shape.rank) if d not in dimensions]
+    order = tuple(remaining.index(d) for d in shape.minor_to_major if d in remaining)
+    return Shape(shape.element_type, tuple(shape.dimensions[d] for d in remaining), Layout(order))
 
 
 def inserted(shape: Shape, place: int, sizes: Sequence[int]) -> Shape:
@@ -118,7 +118,7 @@ def unmodified_dimensions(source: Shape, result: Shape) -> list[tuple[int, int]]
     return [p for p, q in pairwise(cuts) if q[0] - p[0] == 1 == q[1] - p[1]]
 
 
-def kept_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:
+def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:
     """Where `dimensions` of `source` are in `result`, if the reshape leaves all of them as they are
     (`ReshapeLeavesDimensionsUnmodified`)."""
     if not is_sorted(dimensions):
@@ -134,10 +134,10 @@ def ones_moved(source: Shape, result: Shape) -> tuple[list[int], list[int]] | No
     inserted: list[int] = []
     before = (-1, -1)
     for pair in [*unmodified_dimensions(source, result), (source.rank, result.rank)]:
-        gone, new = range(before[0] + 1, pair[0]), range(before[1] + 1, pair[1])
-        if any(source.dimensions[d] > 1 for d in gone) or any(result.dimensions[d] > 1 for d in new):
+        old, new = range(before[0] + 1, pair[0]), range(before[1] + 1, pair[1])
+        if any(source.dimensions[d] > 1 for d in old) or any(result.dimensions[d] > 1 for d in new):
             return None
-        deleted += gone
+        deleted += old
         inserted += new
         before = pair
     return deleted, inserted
@@ -171,9 +171,9 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
         simple = aligned(without_ones(source), without_ones(result))
         if simple is None:
             return None
-        kept = [d for d in range(result.rank) if result.dimensions[d] != 1]
+        remaining = [d for d in range(result.rank) if result.dimensions[d] != 1]
         ones = [d for d in range(result.rank - 1, -1, -1) if result.dimensions[d] == 1]
-        return relaid(result, [*(kept[d] for d in simple.minor_to_major), *ones])
+        return relaid(result, [*(remaining[d] for d in simple.minor_to_major), *ones])
     factors = common_factors(source.dimensions, result.dimensions)
     place = inverse(source.minor_to_major)
     factor_of = [0] * source.rank
@@ -205,8 +205,8 @@ def reinterpreted(values: Sequence[Value], source: Shape, result: Shape) -> list
     if source.element_type != result.element_type or source.element_count != result.element_count:
         raise CannotEvaluate
     out = list(values)
-    for mine, other in zip(_places(source), _places(result), strict=True):
-        out[other] = values[mine]
+    for own, other in zip(_places(source), _places(result), strict=True):
+        out[other] = values[own]
     return out
 
 

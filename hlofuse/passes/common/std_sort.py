@@ -30,7 +30,7 @@ def std_sorted(values: Sequence[T], is_before: Callable[[T, T], bool]) -> list[T
 def _partition(v: list[T], first: int, last: int, is_before: Callable[[T, T], bool]) -> None:
     """Cut `v[first:last]` into pieces of up to 16, all of one piece before all of the next."""
     while last - first > _SMALL:
-        _median_to_front(v, first, first + 1, (first + last) // 2, last - 1, is_before)
+        _median_to_first(v, first, first + 1, (first + last) // 2, last - 1, is_before)
         pivot, low, high = v[first], first + 1, last
         while True:
             while low < last and is_before(v[low], pivot):
@@ -46,14 +46,14 @@ def _partition(v: list[T], first: int, last: int, is_before: Callable[[T, T], bo
         last = low
 
 
-def _median_to_front(
-    v: list[T], front: int, a: int, b: int, c: int, is_before: Callable[[T, T], bool]
+def _median_to_first(
+    v: list[T], first: int, a: int, b: int, c: int, is_before: Callable[[T, T], bool]
 ) -> None:
-    """Swap the median of three elements with the one at `front`."""
+    """Swap the median of three elements with the one at `first`."""
     if not is_before(v[a], v[b]):
         a, b = b, a
     median = b if is_before(v[b], v[c]) else c if is_before(v[a], v[c]) else a
-    v[front], v[median] = v[median], v[front]
+    v[first], v[median] = v[median], v[first]
 
 
 def _insert(v: list[T], place: int, is_before: Callable[[T, T], bool], *, guarded: bool) -> None:

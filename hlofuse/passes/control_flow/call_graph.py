@@ -29,7 +29,7 @@ class FlattenCallGraph(Pass):
         size = sum(len(c) for c in module.computations)
         changed = False
         for computation in module.computation_post_order():
-            for k, caller in enumerate(_by_age(computation)):
+            for k, caller in enumerate(_by_id(computation)):
                 if k == 0 and caller.called_computations.count(computation) <= 1:
                     continue
                 changed = True
@@ -44,7 +44,7 @@ class FlattenCallGraph(Pass):
         return changed
 
 
-def _by_age(computation: Computation) -> list[Instruction]:
+def _by_id(computation: Computation) -> list[Instruction]:
     """Callers by unique id, of which the order of computations and of instructions in them is left."""
     module = computation.module
     assert module is not None
@@ -135,9 +135,9 @@ class HloComputationDeduplicator(Pass):
             found = first.setdefault(key, computation)
             if found is not computation:
                 instead[computation] = found
-        for twin, found in instead.items():
-            for caller in list(twin.callers):
-                set_called(caller, [(name, found if c is twin else c) for name, c in caller.called])
-            if not twin.callers:
-                module.remove_computation(twin)
+        for copy, found in instead.items():
+            for caller in list(copy.callers):
+                set_called(caller, [(name, found if c is copy else c) for name, c in caller.called])
+            if not copy.callers:
+                module.remove_computation(copy)
         return bool(instead)

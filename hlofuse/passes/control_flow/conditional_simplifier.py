@@ -43,19 +43,19 @@ def remove_unused_results(x: Instruction) -> bool:
     """`RemoveUnusedTupleElements`."""
     if not _gives_only_elements(x):
         return False
-    kept = sorted({user.tuple_index for user in x.users})
-    if len(kept) == len(x.shape.tuple_shapes):
+    raw = sorted({user.tuple_index for user in x.users})
+    if len(raw) == len(x.shape.tuple_shapes):
         return False
     called = []
     for name, branch in x.called:
         copy = clone_computation(branch)
-        elements = [make.get_tuple_element(copy.root, copy.root, k) for k in kept]
+        elements = [make.get_tuple_element(copy.root, copy.root, k) for k in raw]
         copy.root = make.tuple_of(copy.root, elements)
         called.append((name, copy))
     set_called(x, called)
-    x.shape = Shape.tuple_of([x.shape.tuple_shapes[k] for k in kept])
+    x.shape = Shape.tuple_of([x.shape.tuple_shapes[k] for k in raw])
     for user in x.users:
-        set_tuple_index(user, kept.index(user.tuple_index))
+        set_tuple_index(user, raw.index(user.tuple_index))
     return True
 
 
@@ -85,14 +85,14 @@ def remove_unused_operands(branch: Computation, conditionals: Sequence[Instructi
         return False
     if any(user.opcode != "get-tuple-element" for user in parameter.users):
         return False
-    kept = sorted({user.tuple_index for user in parameter.users})
-    if len(kept) == len(parameter.shape.tuple_shapes):
+    raw = sorted({user.tuple_index for user in parameter.users})
+    if len(raw) == len(parameter.shape.tuple_shapes):
         return False
     copy = clone_computation(branch)
     taken = copy.parameters[0]
-    taken.shape = Shape.tuple_of([taken.shape.tuple_shapes[k] for k in kept])
+    taken.shape = Shape.tuple_of([taken.shape.tuple_shapes[k] for k in raw])
     for user in taken.users:
-        set_tuple_index(user, kept.index(user.tuple_index))
+        set_tuple_index(user, raw.index(user.tuple_index))
     for x in conditionals:
         for number, (_, chosen) in enumerate(x.called):
             if chosen is not branch:
@@ -101,7 +101,7 @@ def remove_unused_operands(branch: Computation, conditionals: Sequence[Instructi
             called[number] = (called[number][0], copy)
             set_called(x, called)
             given = x.operands[number + 1]
-            elements = [make.get_tuple_element(x, given, k) for k in kept]
+            elements = [make.get_tuple_element(x, given, k) for k in raw]
             x.replace_operand(number + 1, make.tuple_of(x, elements))
     return True
 
@@ -162,10 +162,10 @@ def _remove(x: Instruction) -> bool:
 
 
 def _call(x: Instruction, branch: int) -> Instruction:
-    said = x.attributes.raw("frontend_attributes")
+    frontend = x.attributes.raw("frontend_attributes")
     called = [("to_apply", x.called_computations[branch])]
-    kept = {"frontend_attributes": said} if said is not None else {}
-    return make.add(x, "call", x.shape, [x.operands[1 + branch]], called=called, kept=kept)
+    raw = {"frontend_attributes": frontend} if frontend is not None else {}
+    return make.add(x, "call", x.shape, [x.operands[1 + branch]], called=called, copied_attributes=raw)
 
 
 def _replace(x: Instruction, new: Instruction, *calls: Instruction) -> bool:
@@ -181,7 +181,7 @@ def _is_expensive(i: Instruction) -> bool:
 
 
 def _is_empty(branch: Computation) -> bool:
-    """Does it only hand arrays on? (`ComputationIsEmptyWithArrayRoot`)"""
+    """True if it only passes arrays on (`ComputationIsEmptyWithArrayRoot`)."""
     if any(i.opcode not in _FORWARDING for i in branch.post_order()):
         return False
     return any(s.is_array for s in branch.root.shape.subshapes())

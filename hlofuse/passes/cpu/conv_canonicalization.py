@@ -50,14 +50,19 @@ def _canonicalize(x: Instruction) -> None:
     ]
     operands = [_transposed(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     spatial = "".join(str(k) for k in range(len(numbers.output_spatial_dimensions)))
-    kept = {
+    raw = {
         name: value
         for name in ("window", "feature_group_count", "batch_group_count", "operand_precision")
         if (value := x.attributes.raw(name)) is not None
     }
     result = array(x.shape.element_type, [x.shape.dimensions[d] for d in orders[2]])
     new = make.add(
-        x, "convolution", result, operands, kept=kept, dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f"
+        x,
+        "convolution",
+        result,
+        operands,
+        copied_attributes=raw,
+        dim_labels=f"b{spatial}f_{spatial}io->b{spatial}f",
     )
     replace_instruction(x, make.transpose(x, new, inverse(tuple(orders[2])), x.shape), has_side_effect)
 

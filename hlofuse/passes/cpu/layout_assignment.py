@@ -38,13 +38,13 @@ class CpuLayoutAssignment(Pass):
 
 
 class _CpuLayouts(LayoutAssignment):
-    def add_backend_constraints(self, asked: ComputationConstraint) -> None:
+    def add_backend_constraints(self, constraint: ComputationConstraint) -> None:
         flipped: dict[Instruction, bool] = {}
-        for i in list(asked.computation):
+        for i in list(constraint.computation):
             if _is_row_major(i):
-                self.ask_result(i, row_major_everywhere(i.shape))
+                self.set_instruction_layout(i, row_major_everywhere(i.shape))
                 for number, operand in enumerate(i.operands):
-                    self.ask_operand(i, number, row_major_everywhere(operand.shape))
+                    self.set_operand_layout(i, number, row_major_everywhere(operand.shape))
                 continue
             number_ = _column_major_operand(i)
             if number_ is not None and i.operands[number_].opcode == "constant":
@@ -52,13 +52,13 @@ class _CpuLayouts(LayoutAssignment):
                 if constant not in flipped:
                     flipped[constant] = all(_reads_columns(u, constant) for u in constant.users)
                 if flipped[constant]:
-                    self.ask_operand(i, number_, relaid(constant.shape, range(constant.shape.rank)))
+                    self.set_operand_layout(i, number_, relaid(constant.shape, range(constant.shape.rank)))
                     continue
             for number, operand in enumerate(i.operands):
-                if (i, number) in asked.operands or not operand.shape.is_array:
+                if (i, number) in constraint.operands or not operand.shape.is_array:
                     continue
                 if not self.buffers.forwards(i, number):
-                    self.ask_operand(i, number, descending(operand.shape))
+                    self.set_operand_layout(i, number, descending(operand.shape))
 
 
 def _is_row_major(i: Instruction) -> bool:

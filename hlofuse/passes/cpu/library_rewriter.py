@@ -38,7 +38,7 @@ class LibraryRewriter(Pass):
 
 
 def opcode_is_function(caller: Instruction, computation: Computation) -> bool:
-    """Is the computation what a reduction, a map or the like applies?"""
+    """True if a reduction, a map or a similar operation applies the computation to elements."""
     return caller.opcode != "call" and any(n == "to_apply" and c is computation for n, c in caller.called)
 
 

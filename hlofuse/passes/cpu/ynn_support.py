@@ -49,21 +49,21 @@ def is_preferred(x: Instruction) -> bool:
 
 
 def is_supported(x: Instruction) -> bool:
-    """Can it be in a fusion of the library? (`YnnMatcher::IsOpSupported`)"""
-    known = x.shape.element_type in _TYPES
+    """True if it can be in a fusion of the library (`YnnMatcher::IsOpSupported`)."""
+    is_supported = x.shape.element_type in _TYPES
     match x.opcode:
         case "constant":
-            return known
+            return is_supported
         case "iota":
             return x.shape.element_type in ("f32", "s32") and _is_row_major(x.shape)
         case "reshape":
-            return known and _laid_out(x) and reshape_is_bitcast(x.operands[0].shape, x.shape)
+            return is_supported and _laid_out(x) and reshape_is_bitcast(x.operands[0].shape, x.shape)
         case "bitcast" | "transpose":
-            return known and _laid_out(x) and x.shape.element_type == x.operands[0].shape.element_type
+            return is_supported and _laid_out(x) and x.shape.element_type == x.operands[0].shape.element_type
         case "broadcast":
-            return known and _laid_out(x) and list(x.dimensions) == sorted(set(x.dimensions))
+            return is_supported and _laid_out(x) and list(x.dimensions) == sorted(set(x.dimensions))
         case "pad":
-            return known and _is_pad_supported(x)
+            return is_supported and _is_pad_supported(x)
     if not is_preferred(x):
         return False
     if x.opcode == "dot":

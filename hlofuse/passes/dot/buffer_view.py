@@ -37,7 +37,7 @@ def joined(parts: Sequence[View]) -> View:
 
 def normalized(view: View) -> View:
     """By falling strides."""
-    return joined([tuple(sorted(view, key=lambda piece: -piece[0]))])
+    return joined([tuple(sorted(view, key=lambda part: -part[0]))])
 
 
 def packed(view: View) -> View:
@@ -53,8 +53,8 @@ def packed(view: View) -> View:
 def split(view: View, sizes: Sequence[int]) -> list[View] | None:
     """The view of every dimension when it is cut into these; None where a cut goes through a piece."""
     parts: list[View] = []
-    pieces = iter(view)
-    stride, left = next(pieces)
+    remaining = iter(view)
+    stride, left = next(remaining)
     for size in sizes:
         part: list[tuple[int, int]] = []
         missing = size
@@ -66,7 +66,7 @@ def split(view: View, sizes: Sequence[int]) -> list[View] | None:
             missing //= taken
             part.append((stride * left, taken))
             if left == 1:
-                stride, left = next(pieces, (stride, left))
+                stride, left = next(remaining, (stride, left))
         parts.append(tuple(part))
     return parts
 
@@ -113,19 +113,19 @@ def sliced(views: Sequence[View], part: View) -> tuple[list[View], View] | None:
     expected = elements(part)
     out: list[View] = []
     for view in views:
-        kept = intersection(view, part)
-        if kept is None or elements(kept) != expected:
+        overlap = intersection(view, part)
+        if overlap is None or elements(overlap) != expected:
             return None
         places = packed(view)
         following: list[tuple[int, int]] = []
-        for stride, extent in kept:
+        for stride, extent in overlap:
             for (whole, size), (place, _) in zip(view, places, strict=True):
                 if stride % whole == 0 and stride * extent <= whole * size:
                     following.append((place * (stride // whole), extent))
                     break
             else:
                 return None
-        out.append(kept)
+        out.append(overlap)
         fold(out)
         out[-1] = packed(out[-1])
         part = tuple(following)

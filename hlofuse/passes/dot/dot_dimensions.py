@@ -14,7 +14,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, made_dot, new_dot
+from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import added, reshaped
 from hlofuse.passes.common.rewriting import expand_each, replaced, visit_module
 from hlofuse.passes.common.shapes import array, without
@@ -77,13 +77,13 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     transposed = make.transpose(operand, operand, order, shuffled)
     contracted = math.prod(sizes[d] for d in contracting)
     rest = math.prod(sizes[d] for d in free)
-    kept = [rest] if rest != 1 else []
+    remaining = [rest] if rest != 1 else []
     new = [contracted]
     # The sizes of the batch are those of the left side, in the order of its own dimensions.
     left = dot.operands[0].shape.dimensions
     first = [n for d, n in enumerate(left) if d in DotDimensions.of(dot).batch(0)]
-    shape = [*first, *kept, *new] if side == 0 else [*first, *new, *kept]
-    place = len(batch) + (len(kept) if side == 0 else 0)
+    shape = [*first, *remaining, *new] if side == 0 else [*first, *new, *remaining]
+    place = len(batch) + (len(remaining) if side == 0 else 0)
     return make.reshape(transposed, array(operand.shape.element_type, shape), transposed), place
 
 
@@ -116,7 +116,7 @@ def _merge(dot: Instruction) -> bool:
         lhs_contracting=_shifted(dims.lhs_contracting, lhs_first, count - 1),
         rhs_contracting=_shifted(dims.rhs_contracting, rhs_first, count - 1),
     )
-    new = made_dot(
+    new = dot_like(
         dot,
         _merged_shape(dot.shape, 0, count),
         reshaped(left, _merged_shape(left.shape, lhs_first, count)),
@@ -168,7 +168,7 @@ class DotDimensionNormalizer(Pass):
         lhs, left = self._operand(sides[0], dot.operands[0])
         rhs, right = self._operand(sides[1], dot.operands[1])
         shape = array(dot.shape.element_type, product_sizes(lhs, rhs))
-        new = made_dot(dot, shape, left, right, dimensions_of(lhs, rhs))
+        new = dot_like(dot, shape, left, right, dimensions_of(lhs, rhs))
         if shape.dimensions != dot.shape.dimensions:
             new = added(dot, "reshape", dot.shape, [new], like=dot)
         return replaced(dot, new)
@@ -182,7 +182,7 @@ class DotDimensionNormalizer(Pass):
             if category == FREE and not (self.free and len(dims.groups[FREE]) > 1):
                 continue
             if not dims.is_consecutive(category):
-                permutation = dims.made_consecutive(category)
+                permutation = dims.consecutive(category)
                 dims = dims.permuted(permutation)
                 tracker.transpose(permutation)
             dims = dims.collapsed(category)
@@ -236,4 +236,4 @@ def _sort(dot: Instruction) -> None:
     permutation = [d - min(key) for d in key]
     left, right = (tuple(s[k] for k in permutation) for s in (dims.lhs_contracting, dims.rhs_contracting))
     new = replace(dims, lhs_contracting=left, rhs_contracting=right)
-    replaced(dot, made_dot(dot, dot.shape, dot.operands[0], dot.operands[1], new))
+    replaced(dot, dot_like(dot, dot.shape, dot.operands[0], dot.operands[1], new))

@@ -129,10 +129,10 @@ def _source(dot: Instruction, side: int) -> tuple[Instruction, DotOperand]:
     (`GetOperandSourceWithCategories`)."""
     current, dims = dot.operands[side], DotOperand.of(dot, side)
     while current.opcode in _SHAPES:
-        ahead = dims.ahead_of(current)
-        if ahead is None:
+        operand_dims = dims.of_operand(current)
+        if operand_dims is None:
             break
-        current, dims = current.operands[0], ahead
+        current, dims = current.operands[0], operand_dims
     return current, dims
 
 

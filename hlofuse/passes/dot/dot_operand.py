@@ -62,7 +62,7 @@ class DotOperand:
         sizes[group[0]] = self.total(category)
         return DotOperand(tuple(sizes), self.groups)._without(group[1:])
 
-    def made_consecutive(self, category: int) -> tuple[int, ...]:
+    def consecutive(self, category: int) -> tuple[int, ...]:
         """The permutation that puts a category last, in its own order (`PermuteToConsecutive`)."""
         group = self.groups[category]
         return (*(d for d in range(len(self.sizes)) if d not in group), *group)
@@ -90,18 +90,18 @@ class DotOperand:
                 groups[category] += range(starts[d], starts[d + 1])
         return DotOperand(tuple(target), tuple(map(tuple, groups)))
 
-    def ahead_of(self, instruction: Instruction) -> DotOperand | None:
+    def of_operand(self, instruction: Instruction) -> DotOperand | None:
         """The same of the operand of a transpose or reshape (`MapBackward`)."""
         if instruction.opcode == "transpose":
             return self.permuted(inverse(tuple(instruction.dimensions)))
         return self.reshaped(instruction.operands[0].shape.dimensions)
 
-    def _without(self, gone: Iterable[int]) -> DotOperand:
-        dropped = set(gone)
-        kept = [d for d in range(len(self.sizes)) if d not in dropped]
-        to = {d: k for k, d in enumerate(kept)}
+    def _without(self, removed: Iterable[int]) -> DotOperand:
+        dropped = set(removed)
+        remaining = [d for d in range(len(self.sizes)) if d not in dropped]
+        to = {d: k for k, d in enumerate(remaining)}
         groups = tuple(tuple(to[d] for d in group if d in to) for group in self.groups)
-        return DotOperand(tuple(self.sizes[d] for d in kept), groups)
+        return DotOperand(tuple(self.sizes[d] for d in remaining), groups)
 
     def _neighbours_merged(self) -> DotOperand:
         """`MergeAdjacentDimensions`."""

@@ -71,15 +71,15 @@ def merge(group: Sequence[Usage]) -> tuple[Instruction, list[Instruction]]:
         tracker, other_dims = _other_operand(usage, shared, shared_dims, free_last)
         dims.append(other_dims)
         others.append(tracker)
-    made = [tracker.chain(usage.other_source) for tracker, usage in zip(others, group, strict=True)]
+    chained = [tracker.chain(usage.other_source) for tracker, usage in zip(others, group, strict=True)]
     place = dims[0].groups[FREE][0]
     sizes = list(dims[0].sizes)
     sizes[place] = sum(d.sizes[place] for d in dims)
-    shape = array(made[0].shape.element_type, sizes)
-    whole = derived(shared, "concatenate", shape, made, dimensions=numbers([place]))
+    shape = array(chained[0].shape.element_type, sizes)
+    whole = derived(shared, "concatenate", shape, chained, dimensions=numbers([place]))
     product = _product(shared, whole, shared_dims, DotOperand(tuple(sizes), dims[0].groups), on_left, group)
     results, start = [], 0
-    for usage, other, other_dims in zip(group, made, dims, strict=True):
+    for usage, other, other_dims in zip(group, chained, dims, strict=True):
         size = other_dims.sizes[place]
         cut = product.shape.rank - 1 if on_left else len(shared_dims.groups[BATCH])
         part = _slice(product, cut, start, size)
@@ -156,13 +156,13 @@ def _product(
     (left, left_dims), (right, right_dims) = sides if on_left else sides[::-1]
     first = group[0].dot
     shape = array(first.shape.element_type, product_sizes(left_dims, right_dims))
-    said = {
+    attributes = {
         name: value
         for name in ("operand_precision", "algorithm")
         if (value := first.attributes.raw(name)) is not None
     }
-    said = {**dimensions_of(left_dims, right_dims).raw(), **said}
-    out = derived(left, "dot", shape, [left, right], **said)
+    attributes = {**dimensions_of(left_dims, right_dims).raw(), **attributes}
+    out = derived(left, "dot", shape, [left, right], **attributes)
     named = next((usage.dot for usage in group if usage.dot.op_name), None)
     if named is not None:
         set_attribute(out, "metadata", named.attributes.raw("metadata") or "{}")
@@ -201,7 +201,7 @@ def _result(
     out = zipped([batch, *(parts if on_left else parts[::-1])])
     if on_left != (usage.side == 0):
         count = len(old_shared.groups[BATCH])
-        ahead = len((old_shared if on_left else old_other).groups[FREE])
+        offset = len((old_shared if on_left else old_other).groups[FREE])
         rank = len(out.result)
-        out.transpose([*range(count), *range(count + ahead, rank), *range(count, count + ahead)])
+        out.transpose([*range(count), *range(count + offset, rank), *range(count, count + offset)])
     return out

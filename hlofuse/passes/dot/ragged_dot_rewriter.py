@@ -42,8 +42,8 @@ def _as_dot(x: Instruction) -> Instruction:
     if ragged in dims.lhs_contracting:
         if dims.lhs_contracting[0] != ragged:
             raise NotRepresentable("a product that contracts another dimension ahead of that of the groups")
-        lhs = _in_front(_dense(lhs, sizes, place, ragged), place)
-        rhs = _in_front(_dense(rhs, sizes, place, dims.rhs_contracting[0]), place)
+        lhs = _moved_first(_dense(lhs, sizes, place, ragged), place)
+        rhs = _moved_first(_dense(rhs, sizes, place, dims.rhs_contracting[0]), place)
         dims = DotDimensions(
             lhs_batch=(0, *_next(dims.lhs_batch)),
             rhs_batch=(0, *_next(dims.rhs_batch)),
@@ -59,11 +59,11 @@ def _as_dot(x: Instruction) -> Instruction:
             lhs_contracting=(place, *_next(dims.lhs_contracting)),
             rhs_contracting=(group, *dims.rhs_contracting),
         )
-    said = dims.raw()
+    attributes = dims.raw()
     precision = x.attributes.raw("operand_precision")
     if precision is not None:
-        said["operand_precision"] = precision
-    return added(x, "dot", x.shape, [lhs, rhs], like=x, said=said)
+        attributes["operand_precision"] = precision
+    return added(x, "dot", x.shape, [lhs, rhs], like=x, raw_attributes=attributes)
 
 
 def _next(dimensions: Sequence[int]) -> tuple[int, ...]:
@@ -75,11 +75,13 @@ def _dense(x: Instruction, sizes: Instruction, place: int, ragged: int) -> Instr
     ends = _running_sum(sizes)
     groups = sizes.shape.dimensions[-1]
     kind = sizes.shape.element_type
-    kept = [*sizes.shape.dimensions[:-1], groups - 1]
-    ranges = SliceRanges(SliceRange(0, n, 1) for n in kept)
-    ahead = added(x, "slice", with_dimensions(ends.shape, kept), [ends], slice=str(ranges))
-    none = zeros(x, with_dimensions(ends.shape, [*kept[:-1], 1]))
-    starts = added(x, "concatenate", sizes.shape, [none, ahead], dimensions=numbers([sizes.shape.rank - 1]))
+    bounds = [*sizes.shape.dimensions[:-1], groups - 1]
+    ranges = SliceRanges(SliceRange(0, n, 1) for n in bounds)
+    group_starts = added(x, "slice", with_dimensions(ends.shape, bounds), [ends], slice=str(ranges))
+    none = zeros(x, with_dimensions(ends.shape, [*bounds[:-1], 1]))
+    starts = added(
+        x, "concatenate", sizes.shape, [none, group_starts], dimensions=numbers([sizes.shape.rank - 1])
+    )
 
     laid = [*x.shape.dimensions[:place], groups, *x.shape.dimensions[place:]]
     wide, mask = array(kind, laid), array("pred", laid)
@@ -87,10 +89,10 @@ def _dense(x: Instruction, sizes: Instruction, place: int, ragged: int) -> Instr
     first = added(x, "broadcast", wide, [starts], dimensions=of_sizes)
     count = added(x, "iota", array(kind, [x.shape.dimensions[ragged]]), [], iota_dimension="0")
     row = added(x, "broadcast", wide, [count], dimensions=numbers([ragged + 1]))
-    is_behind = added(x, "compare", mask, [first, row], direction="LE")
+    is_after = added(x, "compare", mask, [first, row], direction="LE")
     end = added(x, "broadcast", wide, [ends], dimensions=of_sizes)
-    is_ahead = added(x, "compare", mask, [row, end], direction="LT")
-    is_in = added(x, "and", mask, [is_behind, is_ahead])
+    is_before = added(x, "compare", mask, [row, end], direction="LT")
+    is_in = added(x, "and", mask, [is_after, is_before])
 
     rows = [d if d < place else d + 1 for d in range(x.shape.rank)]
     each = added(x, "broadcast", array(x.shape.element_type, laid), [x], dimensions=numbers(rows))
@@ -110,7 +112,7 @@ def _running_sum(sizes: Instruction) -> Instruction:
     )
 
 
-def _in_front(x: Instruction, dimension: int) -> Instruction:
+def _moved_first(x: Instruction, dimension: int) -> Instruction:
     """That dimension changed places with the first (`TransposeIndexToFront`)."""
     if dimension == 0:
         return x

@@ -35,8 +35,8 @@ class ShapeTracker:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShapeTracker):
             return NotImplemented
-        ours, theirs = ((t.source, t.result, t.views) for t in (self, other))
-        return ours == theirs
+        own, other_ = ((t.source, t.result, t.views) for t in (self, other))
+        return own == other_
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -127,19 +127,19 @@ class ShapeTracker:
     def narrow(self, dimensions: Sequence[int]) -> ShapeTracker:
         """Only these of the source's dimensions, in this order; the result has no dimension of size 1."""
         ordered = sorted(dimensions)
-        kept = ShapeTracker([self.source[d] for d in ordered])
-        if math.prod(kept.source) == 1:
-            kept.reshape(())
-            return kept
-        kept.transpose_first(sorted(range(len(ordered)), key=lambda k: dimensions[k]))
+        remaining = ShapeTracker([self.source[d] for d in ordered])
+        if math.prod(remaining.source) == 1:
+            remaining.reshape(())
+            return remaining
+        remaining.transpose_first(sorted(range(len(ordered)), key=lambda k: dimensions[k]))
         found = views.sliced(self.views, views.of_dimensions(self.source, ordered))
         if found is None:
             raise NotTracked
         for view in found[0]:
-            kept.views.append(view)
-            views.fold(kept.views)
-        kept.result = tuple(extent for _, extent in found[0][-1])
-        return kept
+            remaining.views.append(view)
+            views.fold(remaining.views)
+        remaining.result = tuple(extent for _, extent in found[0][-1])
+        return remaining
 
     def mapped(self, dimensions: Sequence[int]) -> list[int] | None:
         """The dimensions of the result that hold what these of the source do, without those of size 1
@@ -235,8 +235,8 @@ def zipped(trackers: Sequence[ShapeTracker]) -> ShapeTracker:
         if count > 1:
             parts.append([tuple((s * scale, e) for s, e in view) for view in tracker.views])
             parts[-1].append(((scale, count),))
-    turns = max(len(part) for part in parts) - 1
-    out.views = [views.joined([part[min(turn, len(part) - 1)] for part in parts]) for turn in range(turns)]
+    layers = max(len(part) for part in parts) - 1
+    out.views = [views.joined([part[min(layer, len(part) - 1)] for part in parts]) for layer in range(layers)]
     return out
 
 

@@ -54,10 +54,10 @@ def _move_down(x: Instruction) -> bool:
     if len(sources) > 1 or narrow.bit_width >= converts[0].shape.bit_width or _is_packed(narrow.element_type):
         return False
     of = narrow.element_type
-    if not all(_is_kept(o, of) for o in constants):
+    if not all(_is_lossless(o, of) for o in constants):
         return False
     operands = [o.operands[0] if o.opcode == "convert" else _converted(o, of) for o in x.operands]
-    moved = _again(x, operands, of)
+    moved = _clone(x, operands, of)
     return replaced(x, added(x, "convert", x.shape, [moved], like=x))
 
 
@@ -78,11 +78,11 @@ def _move_up(computation: Computation) -> bool:
         for operand in x.operands:
             operands.append(_converted(operand, of))
             work.appendleft(operands[-1])
-        changed |= replaced(convert, _again(x, operands, of))
+        changed |= replaced(convert, _clone(x, operands, of))
     return changed
 
 
-def _again(x: Instruction, operands: list[Instruction], element_type: str) -> Instruction:
+def _clone(x: Instruction, operands: list[Instruction], element_type: str) -> Instruction:
     new = clone_of(x, operands)
     new.shape = x.shape.with_element_type(element_type)
     computation = x.computation
@@ -99,7 +99,7 @@ def _is_packed(element_type: str) -> bool:
     return element_type in INTEGER_TYPES and element_type[1:] in ("1", "2", "4")
 
 
-def _is_kept(constant: Instruction, element_type: str) -> bool:
+def _is_lossless(constant: Instruction, element_type: str) -> bool:
     """`IsLosslesslyConvertibleTo`."""
     values = values_of(constant)
     if values is None:

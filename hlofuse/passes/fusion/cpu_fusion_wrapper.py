@@ -35,10 +35,12 @@ class CpuFusionWrapper(Pass):
                 )
                 continue
             name = instruction.name
-            home = instruction.computation
-            assert home is not None
+            parent = instruction.computation
+            assert parent is not None
             fusion = _wrap(module, instruction)
-            recorder.rewrite(home.name, [name], [fusion.name], rule=verdict.rule.code, reason=verdict.reason)
+            recorder.rewrite(
+                parent.name, [name], [fusion.name], rule=verdict.rule.code, reason=verdict.reason
+            )
             changed = True
         return changed
 

@@ -17,14 +17,14 @@ from hlofuse.passes.base import Pass
 from hlofuse.plugins.active import ActiveRules
 from hlofuse.plugins.entries import CustomFusion, Kernel
 from hlofuse.plugins.pattern import Match, Matcher, find_matches, parse_pattern
-from hlofuse.plugins.rewrite import call_outside, replace_match
+from hlofuse.plugins.rewrite import call_plugin, replace_match
 from hlofuse.trace import Recorder
 
 
 def _where(fusion: CustomFusion) -> Callable[[Match], bool] | None:
     if fusion.where is None:
         return None
-    return partial(call_outside, fusion.code, "the condition", fusion.where)
+    return partial(call_plugin, fusion.code, "the condition", fusion.where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,17 +36,17 @@ class CustomKernelFusionRewriter(Pass):
     """The fusions made by this run, by name."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        outside = self.settings.outside
-        if not isinstance(outside, ActiveRules):
+        plugins = self.settings.plugins
+        if not isinstance(plugins, ActiveRules):
             return False
-        fusions = [f for f in outside.fusions(outside.target) if f.code not in self.settings.disabled]
+        fusions = [f for f in plugins.fusions(plugins.target) if f.code not in self.settings.disabled]
         matchers = [
             (f, Matcher(parse_pattern(text, f.code), f.through)) for f in fusions for text in f.patterns
         ]
-        made = len(self.kernels)
+        number = len(self.kernels)
         for computation in launched_computations(module):
             self._run_on(computation, matchers, recorder)
-        return len(self.kernels) > made
+        return len(self.kernels) > number
 
     def _run_on(
         self, computation: Computation, matchers: list[tuple[CustomFusion, Matcher]], recorder: Recorder
@@ -70,23 +70,23 @@ class CustomKernelFusionRewriter(Pass):
         operands = {name: became.get(x, x) for name, x in match.operands.items()}
         match = replace(match, operands=operands)
         names = [x.name for x in match.inside]
-        made, copied = replace_match(match, fusion.kernel)
-        became[match.root] = made
-        home = made.computation.name if made.computation is not None else ""
+        number, copied = replace_match(match, fusion.kernel)
+        became[match.root] = number
+        parent_name = number.computation.name if number.computation is not None else ""
         shapes = {name: x.shape for name, x in operands.items()}
-        self.kernels[made.name] = (fusion, Kernel(shapes, made.shape, match.sizes))
+        self.kernels[number.name] = (fusion, Kernel(shapes, number.shape, match.sizes))
         consumer = names.pop()
         if not names:
-            recorder.rewrite(home, [consumer], [made.name], rule=fusion.code, reason=fusion.title)
+            recorder.rewrite(parent_name, [consumer], [number.name], rule=fusion.code, reason=fusion.title)
         for producer in reversed(names):
             recorder.fuse(
                 producer,
                 consumer,
-                made,
+                number,
                 rule=fusion.code,
-                created=consumer != made.name,
+                created=consumer != number.name,
                 figures={"kernel": fusion.kernel},
             )
-            consumer = made.name
+            consumer = number.name
         if copied:
-            recorder.rewrite(home, copied, [made.name], rule=fusion.code, reason=fusion.title)
+            recorder.rewrite(parent_name, copied, [number.name], rule=fusion.code, reason=fusion.title)

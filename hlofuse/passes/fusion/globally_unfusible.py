@@ -54,7 +54,7 @@ class _Search:
         self._computation = computation
         self._may_fuse = may_fuse
         self._reachability: Reachability | None = None
-        self._memo: dict[tuple[Instruction, Instruction], dict[str, Any] | None] = {}
+        self._cache: dict[tuple[Instruction, Instruction], dict[str, Any] | None] = {}
 
     def blocked(self, producer: Instruction, consumer: Instruction) -> dict[str, Any] | None:
         """What keeps `producer` from being fused into `consumer` on some path; None if nothing does."""
@@ -62,16 +62,16 @@ class _Search:
         while stack:
             current = stack[-1]
             key = (producer, current)
-            if key in self._memo:
+            if key in self._cache:
                 stack.pop()
                 continue
             result, waiting = self._step(producer, current)
             if waiting is not None:
                 stack.append(waiting)
                 continue
-            self._memo[key] = result
+            self._cache[key] = result
             stack.pop()
-        return self._memo[producer, consumer]
+        return self._cache[producer, consumer]
 
     def _step(
         self, producer: Instruction, consumer: Instruction
@@ -89,10 +89,10 @@ class _Search:
             if operand is producer:
                 continue
             key = (producer, operand)
-            if key not in self._memo:
+            if key not in self._cache:
                 return None, operand
-            if self._memo[key] is not None:
-                return self._memo[key], None
+            if self._cache[key] is not None:
+                return self._cache[key], None
         return None, None
 
     def _reaches(self, producer: Instruction, operand: Instruction) -> bool:

@@ -9,9 +9,9 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.merged_order import MergedOrder
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.known import KnownStructures
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
@@ -41,12 +41,12 @@ class GpuMultiOutputFusion(Pass):
     name: ClassVar[str] = "multi_output_fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
     release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
-    known: KnownStructures | None = field(default=None, compare=False, repr=False)
+    tables: SharedTables | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
             raise HlofuseError("multi_output_fusion asks for a device")
-        model = kernel_model(self.device, self.release, self.known)
+        model = kernel_model(self.device, self.release, self.tables)
         changed = False
         for computation in fusible_computations(module):
             changed |= _Driver(computation, model, self, recorder).run()
@@ -70,7 +70,7 @@ class _Driver:
             if producer.computation is None:
                 continue
             if producer.opcode == "constant" and IS_CONSTANT.code not in self._settings.disabled:
-                self._refuse(producer, None, Verdict(IS_CONSTANT, words=f"{producer.name} is a constant."))
+                self._refuse(producer, None, Verdict(IS_CONSTANT, message=f"{producer.name} is a constant."))
                 continue
             if producer.fusion_kind == "kCustom":
                 continue
@@ -87,8 +87,8 @@ class _Driver:
         scalar = parent.shape.is_array and parent.shape.is_effective_scalar
         if scalar and IS_SCALAR.code not in self._settings.disabled:
             operands = ", ".join(o.name for o in parent.operands)
-            words = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
-            self._refuse(parent, None, Verdict(IS_SCALAR, words=words))
+            message = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
+            self._refuse(parent, None, Verdict(IS_SCALAR, message=message))
             return False
         if len(parent.users) < 2:
             return False
@@ -122,13 +122,13 @@ class _Driver:
 
     def _join(self, fusion: Instruction, other: Instruction) -> None:
         names, is_input = (other.name, fusion.name), other.fusion_kind == "kInput"
-        apart = self._ticks(fusion, other)
+        unfused = self._ticks(fusion, other)
         self._forget(fusion, other)
         self._merge(fusion, other)
         if is_input:
             set_fusion_kind(fusion, "kInput")
         # XLA does not ask what joining saves; who reads the record does.
-        self._record(*names, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), apart))
+        self._record(*names, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), unfused))
 
     # ------------------------------------------------------------ producer and consumer
 

@@ -84,15 +84,17 @@ class _Driver:
                 operand = operand.operands[0]
             if is_horizontal_candidate(operand, self._model):
                 found[operand] = None
-        kept = []
+        fusible = []
         for kernel in found:
             refusal = self._refusal(kernel, consumer, found)
             if refusal is None:
-                kept.append(kernel)
+                fusible.append(kernel)
             else:
-                words = f"sliced_input_fusion={int(self._sliced)} {refusal.message.replace('…', kernel.name)}"
-                self._recorder.ineligible(kernel, consumer, rule=refusal.code, reason=words)
-        return kept
+                message = (
+                    f"sliced_input_fusion={int(self._sliced)} {refusal.message.replace('…', kernel.name)}"
+                )
+                self._recorder.ineligible(kernel, consumer, rule=refusal.code, reason=message)
+        return fusible
 
     def _refusal(
         self, kernel: Instruction, consumer: Instruction, found: dict[Instruction, None]
@@ -129,34 +131,34 @@ class _Driver:
         outputs = pointers = cost = 0
         for end in range(start, len(kernels)):
             kernel = kernels[end]
-            words, rule = self._unlike(first, kernel), rules.UNLIKE
-            if not words and limited:
+            message, rule = self._unlike(first, kernel), rules.UNLIKE
+            if not message and limited:
                 rule = rules.TOO_MANY
                 results = len(outputs_of(kernel))
                 outputs += results
                 pointers += len(kernel.operands) + results
                 cost += unroll_cost(kernel)
                 if outputs >= most:
-                    words = f"hit max fusion batch size: {outputs}"
+                    message = f"hit max fusion batch size: {outputs}"
                 elif pointers * 8 >= self._settings.value(rules.MAX_PARAMETER_BYTES):
-                    words = f"hit max cuda param size: {pointers}"
+                    message = f"hit max cuda param size: {pointers}"
                 elif cost >= self._settings.value(rules.MAX_UNROLL_COST):
-                    words = f"hit max instr unroll cost: {cost}"
-            if words:
+                    message = f"hit max instr unroll cost: {cost}"
+            if message:
                 self._recorder.ineligible(
-                    kernel, first if end > start else None, rule=rule.code, reason=words
+                    kernel, first if end > start else None, rule=rule.code, reason=message
                 )
                 return max(end, start + 1)
         return len(kernels)
 
     def _unlike(self, a: Instruction, b: Instruction) -> str:
         """XLA's words for how the two differ; empty if they do not."""
-        words = (
+        message = (
             "different multiple output types",
             "different number of outputs",
             "different instruction count",
         )
-        for x, y, word in zip(_sorting_key(a), _sorting_key(b), words, strict=False):
+        for x, y, word in zip(_sorting_key(a), _sorting_key(b), message, strict=False):
             if x != y:
                 return word
         shape, other = outputs_of(a)[0].shape, outputs_of(b)[0].shape

@@ -19,6 +19,7 @@ from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue
 from hlofuse.passes.fusion.globally_unfusible import globally_unfusible
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.evaluate import pair_verdict
+from hlofuse.rules.instruction_fusion.candidate import CandidatePair, FusionState
 from hlofuse.rules.instruction_fusion.driver import (
     CANNOT_BE_DUPLICATED,
     MULTI_OUTPUT_CYCLE,
@@ -32,7 +33,6 @@ from hlofuse.rules.instruction_fusion.duplication import (
     producer_is_root,
 )
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
-from hlofuse.rules.instruction_fusion.question import CandidatePair, FusionState
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
@@ -100,7 +100,7 @@ class FusionDriver:
         return {x: Verdict(CANNOT_BE_DUPLICATED, figures) for x, figures in found.items()}
 
     def should_fuse_multi_output(self, consumer: Instruction, operand_index: int) -> Verdict:
-        """May the producer become a further output of the consumer, once refused as a plain fusion?
+        """Whether the producer, refused as a plain fusion, may become a further output of the consumer.
 
         Mirrors `IsConsumerSuitableForMultiOutputFusion` and `ShouldFuseOperandIntoMultiOutputFusion`.
         """

@@ -159,30 +159,32 @@ class SiblingDriver:
             figures={"shared_bytes": profit},
         )
         is_new = joined not in (fusion, other)
-        mine = self._partners.setdefault(joined, [])
+        own_partners = self._partners.setdefault(joined, [])
         for partner, old in partners:
             new = self.profit(partner, joined)
             if is_new:
                 if new > 0:
-                    mine.append((partner, new))
+                    own_partners.append((partner, new))
                     self._push(joined, partner, new)
                 continue
             if new > old:
                 self._push(joined, partner, new)
             if old == 0:
-                mine.append((partner, new))
+                own_partners.append((partner, new))
 
     def _partners_of_both(self, fusion: Instruction, other: Instruction) -> list[tuple[Instruction, int]]:
         """Candidates the joined kernel may have, with what each shared so far (`GetNewFusibles`)."""
         connected, consumed = self._reachability.connected, self._consumed
-        kept = [(x, p) for x, p in self._partners[fusion] if x not in consumed and not connected(fusion, x)]
-        known = {x for x, _ in kept}
-        self._partners[fusion] = list(kept)
+        remaining = [
+            (x, p) for x, p in self._partners[fusion] if x not in consumed and not connected(fusion, x)
+        ]
+        instructions = {x for x, _ in remaining}
+        self._partners[fusion] = list(remaining)
         for x, _ in self._partners[other]:
-            if x is not fusion and x not in consumed and x not in known and not connected(fusion, x):
-                kept.append((x, 0))
+            if x is not fusion and x not in consumed and x not in instructions and not connected(fusion, x):
+                remaining.append((x, 0))
         self._partners[other] = []
-        return kept
+        return remaining
 
     def _fuse(self, fusion: Instruction, other: Instruction) -> Instruction:
         """Move one into the other, whichever has several results already taking the other in (`Fuse`)."""

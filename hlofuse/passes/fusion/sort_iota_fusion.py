@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.call_order import with_changed_behind
+from hlofuse.analysis.call_order import with_changed_after
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import append_producer, create_fusion
 from hlofuse.ir.graph import Module
@@ -47,5 +47,5 @@ class SortIotaFusion(Pass):
                 )
                 changed.add(computation)
         if module.processing_order:
-            module.processing_order = with_changed_behind(module.processing_order, changed)
+            module.processing_order = with_changed_after(module.processing_order, changed)
         return bool(changed)

@@ -34,7 +34,7 @@ class VariadicOpSplitter(Pass):
 
 def _split(computation: Computation, concatenate: Instruction, batch: int, recorder: Recorder) -> None:
     parts = list(concatenate.operands)
-    name, made = concatenate.name, []
+    name, concatenates = concatenate.name, []
     while len(parts) > 1:
         joined: list[Instruction] = []
         for start in range(0, len(parts), batch):
@@ -43,11 +43,13 @@ def _split(computation: Computation, concatenate: Instruction, batch: int, recor
                 break
             part = _concatenate(concatenate, parts[start : start + batch])
             joined.append(computation.add_instruction(part))
-            made.append(part.name)
+            concatenates.append(part.name)
         parts = joined
     replace_instruction(concatenate, parts[0], has_side_effect)
-    made[-1] = parts[0].name
-    recorder.rewrite(computation.name, [name], made, rule=MANY_OPERANDS.code, reason=MANY_OPERANDS.title)
+    concatenates[-1] = parts[0].name
+    recorder.rewrite(
+        computation.name, [name], concatenates, rule=MANY_OPERANDS.code, reason=MANY_OPERANDS.title
+    )
 
 
 def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:

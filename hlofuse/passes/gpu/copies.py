@@ -58,10 +58,10 @@ def _move(user: Instruction) -> bool:
     if opcode == "reduce":
         return replaced(user, computation_of(user).add_instruction(clone_of(user, operands, "reduce")))
     shape = replace(user.shape, layout=sources[0].shape.layout)
-    return replaced(user, copied(_again(user, shape, operands), user.shape))
+    return replaced(user, copied(_clone(user, shape, operands), user.shape))
 
 
-def _again(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> Instruction:
+def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> Instruction:
     new = clone_of(user, operands, user.opcode)
     new.shape = shape
     new.attributes = new.attributes.without("sharding", "frontend_attributes")

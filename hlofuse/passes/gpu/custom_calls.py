@@ -38,12 +38,12 @@ class TriangularSolveRewriter(Pass):
 def _call(solve: Instruction) -> None:
     batch = math.prod(solve.operands[1].shape.dimensions[:-2])
     workspace = array("s8", [0 if batch == 1 else _POINTERS * batch])
-    said = solve.attributes
+    attributes = solve.attributes
     options = {
-        "left_side": said.raw("left_side") == "true",
-        "lower": said.raw("lower") == "true",
-        "unit_diagonal": said.raw("unit_diagonal") == "true",
-        "transpose_a": said.raw("transpose_a") or "NO_TRANSPOSE",
+        "left_side": attributes.raw("left_side") == "true",
+        "lower": attributes.raw("lower") == "true",
+        "unit_diagonal": attributes.raw("unit_diagonal") == "true",
+        "transpose_a": attributes.raw("transpose_a") or "NO_TRANSPOSE",
     }
     call = added(
         solve,
@@ -101,12 +101,12 @@ def _most_unstable(shape: Shape, rows: int, size: int) -> int:
 
 
 def _specialized(call: Instruction) -> Instruction:
-    said = {"custom_call_target": '"__gpu$TopK"', "api_version": "API_VERSION_TYPED_FFI"}
+    attributes = {"custom_call_target": '"__gpu$TopK"', "api_version": "API_VERSION_TYPED_FFI"}
     config = call.attributes.raw("backend_config")
     if config is not None:
-        said["backend_config"] = config
+        attributes["backend_config"] = config
     called = [("called_computations", c) for c in call.called_computations]
-    new = added(call, "custom-call", call.shape, call.operands, called=called, said=said)
+    new = added(call, "custom-call", call.shape, call.operands, called=called, raw_attributes=attributes)
     elements = [
         added(call, "get-tuple-element", part, [new], index=str(k))
         for k, part in enumerate(call.shape.tuple_shapes)

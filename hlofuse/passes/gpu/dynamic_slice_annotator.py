@@ -19,7 +19,7 @@ from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import Value, integer_of
 from hlofuse.trace import Recorder
 
-_MOST_TURNS = 10_000
+_MAX_ITERATIONS = 10_000
 """A loop that turns more often is left alone: every turn is worked out."""
 
 
@@ -92,7 +92,7 @@ def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: i
     counters = {
         x for x in body.parameters[0].users if x.opcode == "get-tuple-element" and x.tuple_index == index
     }
-    if not 1 <= count <= _MOST_TURNS or not all(_counts_only(o, counters) for o, _ in moving):
+    if not 1 <= count <= _MAX_ITERATIONS or not all(_counts_only(o, counters) for o, _ in moving):
         return None
     try:
         places = [fixed + _moved(moving, counters, start + k * step) for k in range(count)]
@@ -106,10 +106,10 @@ def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: i
 
 def _moved(moving: Sequence[tuple[Instruction, int]], counters: set[Instruction], number: int) -> int:
     """How far, in bytes, the offsets are when the counter has this number."""
-    known: dict[Instruction, list[Value]] = {counter: [number] for counter in counters}
+    values: dict[Instruction, list[Value]] = {counter: [number] for counter in counters}
     total = 0
     for offset, stride in moving:
-        value = evaluate(offset, known)[0]
+        value = evaluate(offset, values)[0]
         if not isinstance(value, int):
             raise CannotEvaluate(offset.name)
         total += value * stride
@@ -117,7 +117,7 @@ def _moved(moving: Sequence[tuple[Instruction, int]], counters: set[Instruction]
 
 
 def _counts_only(x: Instruction, counters: set[Instruction]) -> bool:
-    """Is it worked out from the counter and constants, the counter being read?"""
+    """True if it is computed from the counter and constants alone, and reads the counter."""
     reads = False
     work, seen = [x], set()
     while work:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.analysis.slice_copies import has_byte_strides, has_known_offset, is_contiguous_slice
+from hlofuse.analysis.slice_copies import has_byte_strides, has_constant_offset, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
@@ -76,7 +76,7 @@ def _rewrite(hero: Instruction) -> bool:
     plan = _Plan(hero, reads, results)
     if _has_unroutable_users(hero, plan.inputs):
         return False
-    fusion = plan.made_fusion()
+    fusion = plan.create_fusion()
     _reroute(hero, fusion, results)
     old = [r.write or (r.path[-1] if r.path else None) for r in results]
     if len(results) == 1:
@@ -103,14 +103,14 @@ def _read_slice(operand: Instruction) -> list[Instruction]:
     path = [operand]
     while path[-1].opcode in _NO_OPS:
         path.append(path[-1].operands[0])
-    piece = path[-1]
-    known = piece.opcode == "slice" or (piece.opcode == "dynamic-slice" and has_known_offset(piece))
-    return path[::-1] if known and _is_aligned(piece, piece.shape) else []
+    slice_ = path[-1]
+    is_static = slice_.opcode == "slice" or (slice_.opcode == "dynamic-slice" and has_constant_offset(slice_))
+    return path[::-1] if is_static and _is_aligned(slice_, slice_.shape) else []
 
 
-def _is_aligned(piece: Instruction, part: Shape) -> bool:
+def _is_aligned(slice_: Instruction, part: Shape) -> bool:
     """`IsAlignedSlice`."""
-    return is_contiguous_slice(piece) and has_byte_strides(part) and part.byte_size % _ALIGNMENT == 0
+    return is_contiguous_slice(slice_) and has_byte_strides(part) and part.byte_size % _ALIGNMENT == 0
 
 
 def _written_slice(user: Instruction) -> _Result | None:
@@ -121,7 +121,7 @@ def _written_slice(user: Instruction) -> _Result | None:
             return None
         path.append(user)
         user = user.users[0]
-    if user.opcode != "dynamic-update-slice" or not has_known_offset(user):
+    if user.opcode != "dynamic-update-slice" or not has_constant_offset(user):
         return None
     root = computation_of(user).root
     in_result = user is root or (root.opcode == "tuple" and user in root.operands)
@@ -169,23 +169,23 @@ class _Plan:
         self._hero, self._results = hero, results
         self._inside: dict[Instruction, None] = {}
         self._offsets: set[Instruction] = set()
-        ways: list[Instruction] = []
+        paths: list[Instruction] = []
         for path in reads:
             if path[0].opcode == "dynamic-slice":
                 self._add_offsets(path[0].operands[1:])
-            ways += path
+            paths += path
             self._inside |= dict.fromkeys(path)
-        ways.append(hero)
+        paths.append(hero)
         self._inside[hero] = None
         for result in results:
-            ways += result.path
+            paths += result.path
             self._inside |= dict.fromkeys(result.path)
             if result.write is not None:
                 self._add_offsets(result.write.operands[2:])
-                ways.append(result.write)
+                paths.append(result.write)
                 self._inside[result.write] = None
         self._inside = dict.fromkeys(self._sunk_constants()) | self._inside
-        self.inputs = list(self._read_from_outside(ways))
+        self.inputs = list(self._inputs_of(paths))
 
     def _add_offsets(self, offsets: Sequence[Instruction]) -> None:
         """`AddOffsetExpressionInstructions`."""
@@ -198,49 +198,49 @@ class _Plan:
     def _sunk_constants(self) -> list[Instruction]:
         """Constants that only offsets are made of."""
         sunk: dict[Instruction, None] = {}
-        kept: set[Instruction] = set()
+        inside: set[Instruction] = set()
         for x in self._inside:
             first = {"dynamic-slice": 1, "dynamic-update-slice": 2}.get(x.opcode, len(x.operands))
             first = 0 if x in self._offsets else first
-            kept.update(o for o in x.operands[:first] if o.opcode == "constant")
+            inside.update(o for o in x.operands[:first] if o.opcode == "constant")
             sunk |= dict.fromkeys(o for o in x.operands[first:] if o.opcode == "constant")
-        return [x for x in sunk if x not in kept]
+        return [x for x in sunk if x not in inside]
 
-    def _read_from_outside(self, ways: Sequence[Instruction]) -> dict[Instruction, None]:
-        outside: dict[Instruction, None] = {}
+    def _inputs_of(self, paths: Sequence[Instruction]) -> dict[Instruction, None]:
+        inputs: dict[Instruction, None] = {}
         seen = set()
-        for way in ways:
-            pending = way.operands[::-1]
+        for path in paths:
+            pending = path.operands[::-1]
             while pending:
                 x = pending.pop()
                 if x not in self._inside:
-                    outside[x] = None
+                    inputs[x] = None
                 elif x in self._offsets and x not in seen:
                     seen.add(x)
                     pending += x.operands[::-1]
-        return outside
+        return inputs
 
-    def made_fusion(self) -> Instruction:
+    def create_fusion(self) -> Instruction:
         """`CreateFusionBody`, and the fusion beside the call."""
         body = Computation("dynamic-slice-fusion")
-        twins: dict[Instruction, Instruction] = {}
+        clones: dict[Instruction, Instruction] = {}
 
         def add(new: Instruction) -> Instruction:
             body.append_parsed(new)
             return new
 
         for number, x in enumerate(self.inputs):
-            twins[x] = add(Instruction(f"p{number}", x.shape, "parameter", payload=str(number)))
+            clones[x] = add(Instruction(f"p{number}", x.shape, "parameter", payload=str(number)))
         for x in self._inside:
-            twins[x] = add(clone_of(x, [twins[o] for o in x.operands]))
-        body.root = twins[next(reversed(self._inside))]
+            clones[x] = add(clone_of(x, [clones[o] for o in x.operands]))
+        body.root = clones[next(reversed(self._inside))]
         if len(self._results) > 1:
-            call = twins[self._hero]
+            call = clones[self._hero]
             elements = []
             for result in self._results:
                 last = result.write or (result.path[-1] if result.path else None)
                 if last is not None:
-                    elements.append(twins[last])
+                    elements.append(clones[last])
                 else:
                     index = Attributes(raw={"index": str(result.number)})
                     shape = call.shape.tuple_shapes[result.number]
@@ -280,7 +280,7 @@ def _is_scalar(x: Instruction, types: frozenset[str]) -> bool:
 
 
 def _has_unroutable_users(hero: Instruction, inputs: Sequence[Instruction]) -> bool:
-    """Does anything else need the tuple, or does an input of the fusion come from the call?"""
+    """True if anything else needs the tuple, or an input of the fusion comes from the call."""
     heads = hero.users if hero.shape.is_tuple else [hero]
     if hero.shape.is_tuple and any(u.opcode != "get-tuple-element" for u in hero.users):
         return True
@@ -292,9 +292,9 @@ def _reroute(hero: Instruction, fusion: Instruction, results: Sequence[_Result])
     if hero.shape.is_tuple:
         canonical = {r.number: r.path[0] for r in results if r.path}
         for element in list(hero.users):
-            kept = canonical.setdefault(element.tuple_index, element)
-            if kept is not element:
-                element.replace_all_uses_with(kept)
+            inside = canonical.setdefault(element.tuple_index, element)
+            if inside is not element:
+                element.replace_all_uses_with(inside)
                 computation_of(element).remove_instruction(element)
     for result in results:
         if result.write is None:

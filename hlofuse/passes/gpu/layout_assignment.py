@@ -14,7 +14,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import aligned, descending, relaid, without_ones
-from hlofuse.passes.gpu.convolutions.calls import ask_convolution, is_convolution_call
+from hlofuse.passes.gpu.convolutions.calls import constrain_convolution, is_convolution_call
 from hlofuse.passes.gpu.matrix_layout import is_matrix, is_matrix_of_dot
 from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
@@ -75,17 +75,17 @@ class _GpuLayouts(LayoutAssignment):
         simple = aligned(without_ones(source), without_ones(result))
         if simple is None:
             return None
-        kept = [d for d in range(result.rank) if result.dimensions[d] != 1]
-        followers: dict[int, list[int]] = {}
+        remaining = [d for d in range(result.rank) if result.dimensions[d] != 1]
+        matching_dimensions: dict[int, list[int]] = {}
         last = -1
         for d in result.minor_to_major:
             if result.dimensions[d] == 1:
-                followers.setdefault(last, []).append(d)
+                matching_dimensions.setdefault(last, []).append(d)
             else:
                 last = d
-        order = list(followers.get(-1, ()))
+        order = list(matching_dimensions.get(-1, ()))
         for k in simple.minor_to_major:
-            order += [kept[k], *followers.get(kept[k], ())]
+            order += [remaining[k], *matching_dimensions.get(remaining[k], ())]
         return tuple(order)
 
     def makes_rows(self, reduce: Instruction) -> bool:
@@ -93,52 +93,52 @@ class _GpuLayouts(LayoutAssignment):
         sizes = reduce.operands[0].shape.dimensions
         return math.prod(sizes[d] for d in reduce.dimensions) >= _LEAST_ROW
 
-    def add_backend_constraints(self, asked: ComputationConstraint) -> None:
-        for instruction in reversed(asked.computation.post_order()):
+    def add_backend_constraints(self, constraint: ComputationConstraint) -> None:
+        for instruction in reversed(constraint.computation.post_order()):
             opcode = instruction.opcode
             if is_convolution_call(instruction):
-                ask_convolution(self, instruction, self._device)
+                constrain_convolution(self, instruction, self._device)
             elif opcode == "dot":
-                self._ask_dot(asked, instruction)
+                self._constrain_dot(constraint, instruction)
             elif opcode == "transpose":
-                self._ask_transpose(instruction)
+                self._constrain_transpose(instruction)
             elif opcode == "fft":
-                self.ask_operand(instruction, 0, descending(instruction.operands[0].shape))
-                self.ask_result(instruction, descending(instruction.shape))
+                self.set_operand_layout(instruction, 0, descending(instruction.operands[0].shape))
+                self.set_instruction_layout(instruction, descending(instruction.shape))
             elif (
                 opcode == "sort"
                 or custom_call_target(instruction) == "__cub$DeviceRadixSortUnassignedScratchSize"
             ):
-                self._ask_sort(instruction)
+                self._constrain_sort(instruction)
             elif custom_call_target(instruction) == "__gpu$TopK":
                 order = tuple(range(instruction.operands[0].shape.rank - 1, -1, -1))
                 for k in (0, 1):
-                    self.ask_buffer(self.buffers.made_by(instruction)[(k,)], order)
+                    self.set_buffer_layout(self.buffers.defined_by(instruction)[(k,)], order)
             elif opcode == "triangular-solve":
                 for number in (0, 1):
-                    self.ask_operand(instruction, number, _fortran(instruction.operands[number].shape))
-                self.ask_result(instruction, _fortran(instruction.shape))
+                    self.set_operand_layout(instruction, number, _fortran(instruction.operands[number].shape))
+                self.set_instruction_layout(instruction, _fortran(instruction.shape))
 
-    def _ask_sort(self, sort: Instruction) -> None:
+    def _constrain_sort(self, sort: Instruction) -> None:
         rank = sort.operands[0].shape.rank
         if rank <= 1:
             return
         order = tuple(range(rank - 1, -1, -1))
-        made = self.buffers.made_by(sort)
+        defined = self.buffers.defined_by(sort)
         for number in range(len(sort.operands)):
-            self.ask_operand_order(sort, number, order)
-            self.ask_buffer(made[()] if sort.shape.is_array else made[(number,)], order)
+            self.set_array_operand_layout(sort, number, order)
+            self.set_buffer_layout(defined[()] if sort.shape.is_array else defined[(number,)], order)
 
-    def _ask_transpose(self, transpose: Instruction) -> None:
+    def _constrain_transpose(self, transpose: Instruction) -> None:
         """If a dot can, it writes so that its transpose is a row-major bitcast."""
         dot = transpose.operands[0]
         if dot.opcode != "dot" or len(dot.users) > 1:
             return
         shape = relaid(dot.shape, reversed(transpose.dimensions))
         if is_matrix_of_dot(shape, dot):
-            self.ask_operand(transpose, 0, shape)
+            self.set_operand_layout(transpose, 0, shape)
 
-    def _ask_dot(self, asked: ComputationConstraint, dot: Instruction) -> None:
+    def _constrain_dot(self, constraint: ComputationConstraint, dot: Instruction) -> None:
         """`AddDotBackendConstraints`."""
         dims = DotDimensions.of(dot)
         types = [o.shape.element_type for o in dot.operands]
@@ -150,24 +150,24 @@ class _GpuLayouts(LayoutAssignment):
             free = dims.free(number, operand.shape.rank)
             needs_result |= len(free) > 1
             if minor:
-                self._ask_minor_contracting(dot, number, batch, contracting, free)
+                self._set_minor_contracting(dot, number, batch, contracting, free)
             elif batch or len(contracting) > 1 or len(free) > 1:
-                self._ask_dot_operand(dot, number, batch, contracting, free)
+                self._set_dot_operand_layout(dot, number, batch, contracting, free)
         if needs_result:
-            self._ask_dot_result(asked, dot)
+            self._set_dot_layout(constraint, dot)
 
-    def _ask_dot_operand(
+    def _set_dot_operand_layout(
         self, dot: Instruction, number: int, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
     ) -> None:
         """`SetDotOperandLayout`: as it is, else row-major, else group by group."""
         shape = dot.operands[number].shape
         for choice in (shape, descending(shape)):
             if is_matrix(choice, batch, rows, columns):
-                self.ask_operand(dot, number, choice)
+                self.set_operand_layout(dot, number, choice)
                 return
-        self.ask_operand(dot, number, relaid(shape, reversed([*batch, *rows, *columns])))
+        self.set_operand_layout(dot, number, relaid(shape, reversed([*batch, *rows, *columns])))
 
-    def _ask_minor_contracting(
+    def _set_minor_contracting(
         self,
         dot: Instruction,
         number: int,
@@ -180,17 +180,17 @@ class _GpuLayouts(LayoutAssignment):
         are_minor = set(shape.minor_to_major[: len(contracting)]) <= set(contracting)
         if not are_minor or not is_matrix(shape, batch, free, contracting):
             shape = relaid(shape, reversed([*batch, *free, *contracting]))
-        self.ask_operand(dot, number, shape)
+        self.set_operand_layout(dot, number, shape)
 
-    def _ask_dot_result(self, asked: ComputationConstraint, dot: Instruction) -> None:
+    def _set_dot_layout(self, constraint: ComputationConstraint, dot: Instruction) -> None:
         """`SetDotLayout`: what a user wants if that is possible, else row-major."""
         for user in dot.users:
             for number, operand in enumerate(user.operands):
-                wanted = asked.operand_shape(user, number) if operand is dot else None
+                wanted = constraint.operand_shape(user, number) if operand is dot else None
                 if wanted is not None and is_matrix_of_dot(wanted, dot):
-                    self.ask_result(dot, wanted)
+                    self.set_instruction_layout(dot, wanted)
                     return
-        self.ask_result(dot, descending(dot.shape))
+        self.set_instruction_layout(dot, descending(dot.shape))
 
 
 _LEAST_ROW = 32

@@ -16,7 +16,8 @@ _SMALLEST = 100
 
 
 def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> bool:
-    """Are batch, rows, columns each one stretch of memory, batch not the minor one? (`MatrixLayout::For`)."""
+    """True if batch, rows and columns are each contiguous and batch is not minor-most
+    (`MatrixLayout::For`)."""
     order = shape.minor_to_major
     groups: list[int] = []
     at = 0
@@ -35,7 +36,7 @@ def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: 
 
 
 def is_matrix_of_dot(shape: Shape, dot: Instruction) -> bool:
-    """Can the dot write its result in this layout? (`DotCanSupportShapeWithLayout`)."""
+    """True if the dot can write its result in this layout (`DotCanSupportShapeWithLayout`)."""
     dims = DotDimensions.of(dot)
     batch = len(dims.lhs_batch)
     rows = len(dims.free(0, dot.operands[0].shape.rank))
@@ -44,7 +45,7 @@ def is_matrix_of_dot(shape: Shape, dot: Instruction) -> bool:
 
 
 def can_fold_transpose(dot: Instruction, number: int) -> bool:
-    """May the dot read what the transpose at `number` reads? (`CanFoldTransposeOperandIntoDot`)."""
+    """True if the dot can read what the transpose at `number` reads (`CanFoldTransposeOperandIntoDot`)."""
     transpose = dot.operands[number]
     dims = DotDimensions.of(dot)
     mapping = transpose.dimensions

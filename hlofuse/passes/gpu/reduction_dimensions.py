@@ -45,7 +45,7 @@ def has_own_emitter(reduce: Instruction, device: DeviceDescription) -> bool:
     return together and faster_than_elemental(device, kind)
 
 
-def made_reduce(
+def reduce_like(
     reduce: Instruction,
     shape: Shape,
     inputs: Sequence[Instruction],
@@ -96,17 +96,17 @@ def _group(reduce: Instruction) -> bool:
         return False
     sizes: list[int] = []
     dimensions: list[int] = []
-    held = 1
+    refused = 1
     for d, size in enumerate(reduce.operands[0].shape.dimensions):
         if d in reduced and d + 1 in reduced:
-            held *= size
+            refused *= size
             continue
         if d in reduced:
             dimensions.append(len(sizes))
-        sizes.append(held * size)
-        held = 1
+        sizes.append(refused * size)
+        refused = 1
     inputs = [bitcast(i, array(i.shape.element_type, sizes)) for i in inputs_of(reduce)]
-    return replaced(reduce, made_reduce(reduce, reduce.shape, inputs, dimensions))
+    return replaced(reduce, reduce_like(reduce, reduce.shape, inputs, dimensions))
 
 
 # Drops dimensions of size one from reductions
@@ -127,14 +127,14 @@ def _remove(reduce: Instruction) -> bool:
     sizes = reduce.operands[0].shape.dimensions
     if 1 not in sizes:
         return False
-    kept = [d for d, size in enumerate(sizes) if size != 1]
-    dimensions = [k for k, d in enumerate(kept) if d in reduce.dimensions]
+    remaining = [d for d, size in enumerate(sizes) if size != 1]
+    dimensions = [k for k, d in enumerate(remaining) if d in reduce.dimensions]
     inputs, results = inputs_of(reduce), results_of(reduce)
     if not dimensions:
         return replaced(reduce, added(reduce, "bitcast", results[0], [inputs[0]], like=reduce))
     flat = [added(i, "bitcast", without_ones(i.shape), [i]) for i in inputs]
     shape = Shape.maybe_tuple_of([without_ones(r) for r in results])
-    return replaced_through_bitcasts(reduce, made_reduce(reduce, shape, flat, dimensions))
+    return replaced_through_bitcasts(reduce, reduce_like(reduce, shape, flat, dimensions))
 
 
 # Makes the inputs of reductions row-major (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`).
@@ -162,10 +162,10 @@ def _normalize(reduce: Instruction) -> bool:
         return False
     major_to_minor = first.minor_to_major[::-1]
     reduced = frozenset(reduce.dimensions)
-    kept = [d for d in range(first.rank) if d not in reduced]
+    remaining = [d for d in range(first.rank) if d not in reduced]
     dimensions = [k for k, d in enumerate(major_to_minor) if d in reduced]
     # What is kept, in the order of the input's memory, by its number in the result.
-    order = tuple(kept.index(d) for d in major_to_minor if d not in reduced)
+    order = tuple(remaining.index(d) for d in major_to_minor if d not in reduced)
     number = inverse(order)
     shapes = []
     for result in results:
@@ -175,5 +175,5 @@ def _normalize(reduce: Instruction) -> bool:
         i if i.shape.is_row_major else added(i, "bitcast", physical(i.shape), [i], like=i) for i in inputs
     ]
     return replaced_through_bitcasts(
-        reduce, made_reduce(reduce, Shape.maybe_tuple_of(shapes), plain, dimensions)
+        reduce, reduce_like(reduce, Shape.maybe_tuple_of(shapes), plain, dimensions)
     )

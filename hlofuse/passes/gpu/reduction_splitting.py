@@ -20,7 +20,7 @@ from hlofuse.passes.gpu.reduction_dimensions import (
     initial_values_of,
     inputs_of,
     kind_of,
-    made_reduce,
+    reduce_like,
     results_of,
 )
 from hlofuse.trace import Recorder
@@ -47,9 +47,9 @@ class ReductionSplitter(Pass):
         sizes = operand.shape.dimensions
         largest = max(dimensions, key=lambda d: sizes[d])
         left = [size for d, size in enumerate(sizes) if d != largest]
-        first = made_reduce(reduce, array(reduce.shape.element_type, left), [operand], [largest])
+        first = reduce_like(reduce, array(reduce.shape.element_type, left), [operand], [largest])
         rest = [d - (d > largest) for d in dimensions if d != largest]
-        return replaced(reduce, made_reduce(reduce, reduce.shape, [first], rest))
+        return replaced(reduce, reduce_like(reduce, reduce.shape, [first], rest))
 
 
 # Reduces in two steps what one block cannot (`xla/backends/gpu/transforms/tree_reduction_rewriter.cc`).
@@ -82,8 +82,8 @@ def _minor_dimension_first(reduce: Instruction, minor: int) -> bool:
     """`RewriteBatchDimensionLargerThanTile`."""
     inputs = inputs_of(reduce)
     shape = Shape.maybe_tuple_of([without(i.shape, [minor]) for i in inputs])
-    first = made_reduce(reduce, shape, inputs, [minor])
-    return replaced(reduce, made_reduce(reduce, reduce.shape, _elements(reduce, first), [0]))
+    first = reduce_like(reduce, shape, inputs, [minor])
+    return replaced(reduce, reduce_like(reduce, reduce.shape, _elements(reduce, first), [0]))
 
 
 def _factors(size: int, kind: Reduction, device: DeviceDescription) -> tuple[int, int]:
@@ -130,9 +130,9 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
     left = [size for d, size in enumerate(viewed) if d not in inner]
     views = [bitcast(i, array(i.shape.element_type, viewed)) for i in inputs]
     shape = Shape.maybe_tuple_of([array(i.shape.element_type, left) for i in inputs])
-    first = made_reduce(reduce, shape, views, inner)
+    first = reduce_like(reduce, shape, views, inner)
     outer = split - (len(dimensions) - 1)
-    return replaced(reduce, made_reduce(reduce, reduce.shape, _elements(reduce, first), [outer]))
+    return replaced(reduce, reduce_like(reduce, reduce.shape, _elements(reduce, first), [outer]))
 
 
 def _elements(reduce: Instruction, first: Instruction) -> list[Instruction]:
@@ -182,7 +182,7 @@ def _equalize(reduce: Instruction) -> bool:
     if new == inputs:
         return False
     shape = Shape.maybe_tuple_of(_left(reduce, new))
-    return replaced(reduce, made_reduce(reduce, shape, new, reduce.dimensions))
+    return replaced(reduce, reduce_like(reduce, shape, new, reduce.dimensions))
 
 
 def _decompose(reduce: Instruction) -> bool:
@@ -190,7 +190,7 @@ def _decompose(reduce: Instruction) -> bool:
     wanted, expected = results_of(reduce), _left(reduce, inputs)
     if [s.key for s in wanted] == [s.key for s in expected]:
         return False
-    new = made_reduce(reduce, Shape.maybe_tuple_of(expected), inputs, reduce.dimensions)
+    new = reduce_like(reduce, Shape.maybe_tuple_of(expected), inputs, reduce.dimensions)
     if reduce.shape.is_tuple:
         parts = [make.copied(make.get_tuple_element(reduce, new, k), shape) for k, shape in enumerate(wanted)]
         return replaced(reduce, make.tuple_of(reduce, parts))

@@ -46,10 +46,10 @@ def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
     if not base or not is_simplified_scatter(scatter):
         return None
     read = list(base)
-    known: set[Instruction] = set()
+    seen: set[Instruction] = set()
 
-    def cuts(piece: Instruction) -> bool:
-        for d, taken in enumerate(piece.attributes["slice"]):
+    def cuts(slice_: Instruction) -> bool:
+        for d, taken in enumerate(slice_.attributes["slice"]):
             if taken.start != 0 or taken.stride != 1:
                 return False
             if taken.limit != read[d]:
@@ -64,16 +64,16 @@ def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
             if user.opcode == "slice":
                 if not cuts(user):
                     return False
-            elif user not in known:
+            elif user not in seen:
                 if not (is_elementwise(user) or user.opcode == "get-tuple-element") or not is_cut(user):
                     return False
-                known.add(user)
+                seen.add(user)
         return bool(x.users) or not x.is_root
 
     return read if is_cut(scatter) else None
 
 
-def _front(x: Instruction, sizes: Sequence[int]) -> Instruction:
+def _slice_from_start(x: Instruction, sizes: Sequence[int]) -> Instruction:
     """`CreateSliceFrom`."""
     ranges = SliceRanges(SliceRange(0, n, 1) for n in sizes)
     shape = array(x.shape.element_type, sizes)
@@ -82,7 +82,7 @@ def _front(x: Instruction, sizes: Sequence[int]) -> Instruction:
 
 def _cut(scatter: Instruction, sizes: Sequence[int]) -> Instruction:
     count = len(scatter.operands) // 2
-    bases = [_front(o, sizes) for o in scatter.operands[:count]]
+    bases = [_slice_from_start(o, sizes) for o in scatter.operands[:count]]
     new = clone_of(scatter, [*bases, *scatter.operands[count:]], "scatter")
     shapes = [b.shape for b in bases]
     new.shape = Shape.tuple_of(shapes) if scatter.shape.is_tuple else shapes[0]
@@ -99,9 +99,9 @@ def _replace_users(old: Instruction, new: Instruction, smaller: dict[Instruction
             replaced(user, new)
             continue
         if user.opcode == "get-tuple-element":
-            again = make.get_tuple_element(user, new, user.tuple_index)
+            element = make.get_tuple_element(user, new, user.tuple_index)
         else:
             sizes = new.shape.dimensions
-            operands = [smaller.get(o) or _front(o, sizes) for o in user.operands]
-            again = make.copy_of(user, operands, array(user.shape.element_type, sizes))
-        _replace_users(user, again, smaller)
+            operands = [smaller.get(o) or _slice_from_start(o, sizes) for o in user.operands]
+            element = make.copy_of(user, operands, array(user.shape.element_type, sizes))
+        _replace_users(user, element, smaller)

@@ -55,7 +55,7 @@ class SoftmaxRewriterTriton(Pass):
 
     def _fuse(self, root: Instruction, producer: Instruction, tilings: TilingModel) -> bool:
         """`MaybeFuseDiamondImpl`."""
-        fusion = _made_fusion(root, producer)
+        fusion = _create_fusion(root, producer)
         tiling = tilings.best_tiling(fusion)
         if not isinstance(tiling, Tiling) or self._time_without(fusion) < tiling.exec_time:
             body = fusion.fused_computation
@@ -173,7 +173,7 @@ def _followed(instruction: Instruction) -> Instruction:
     return operands[1] if len(operands) > 1 and _is_splat(operands[0]) else operands[0]
 
 
-def _made_fusion(root: Instruction, producer: Instruction) -> Instruction:
+def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
     """A fusion of everything from producer to root, beside the root (`MakeFusionForDiamond`)."""
     computation = computation_of(root)
     body = Computation("triton_softmax_computation")
@@ -216,28 +216,28 @@ def _extracted(body: Computation) -> Module:
     """The computation as a module of its own (`ExtractComputationIntoNewModule`)."""
     alone = Module("extracted")
     entry = Computation("entry")
-    twins: dict[Instruction, Instruction] = {}
+    clones: dict[Instruction, Instruction] = {}
     called: dict[Computation, Computation] = {}
     for i in body.post_order():
-        twin = twins[i] = clone_of(i, [twins[o] for o in i.operands])
-        twin.called = [(name, _copied(c, alone, called)) for name, c in i.called]
-        entry.append_parsed(twin)
-    entry.root = twins[body.root]
+        clone = clones[i] = clone_of(i, [clones[o] for o in i.operands])
+        clone.called = [(name, _copied(c, alone, called)) for name, c in i.called]
+        entry.append_parsed(clone)
+    entry.root = clones[body.root]
     alone.entry = alone.add_computation(entry)
     return alone
 
 
-def _copied(callee: Computation, module: Module, known: dict[Computation, Computation]) -> Computation:
+def _copied(callee: Computation, module: Module, copies_of: dict[Computation, Computation]) -> Computation:
     """A called computation of scalars, copied once."""
-    if callee not in known:
+    if callee not in copies_of:
         copy = Computation(callee.name)
-        twins: dict[Instruction, Instruction] = {}
+        clones: dict[Instruction, Instruction] = {}
         for i in callee.post_order():
-            twins[i] = clone_of(i, [twins[o] for o in i.operands])
-            copy.append_parsed(twins[i])
-        copy.root = twins[callee.root]
-        known[callee] = module.add_computation(copy)
-    return known[callee]
+            clones[i] = clone_of(i, [clones[o] for o in i.operands])
+            copy.append_parsed(clones[i])
+        copy.root = clones[callee.root]
+        copies_of[callee] = module.add_computation(copy)
+    return copies_of[callee]
 
 
 # XLA:GPU's fusion passes, for a pass ahead of them that asks what they would do (`FusionPipeline`).

@@ -8,9 +8,9 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import derived
-from hlofuse.passes.layout.asking import output_aliases
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, same_layouts
+from hlofuse.passes.layout.requests import output_aliases
 from hlofuse.passes.layout.rounds import found_layouts
 from hlofuse.trace import Recorder
 
@@ -39,15 +39,15 @@ def prepare(module: Module) -> None:
 def apply(layouts: LayoutAssignment) -> None:
     """Give every instruction the layout found for it (`AssignLayouts`)."""
     for computation in layouts.module.non_fusion_computations():
-        asked = layouts.constraint_of(computation)
+        constraint = layouts.constraint_of(computation)
         for instruction in computation.post_order():
             instruction.shape = found_layouts(layouts, instruction)
             for number in range(len(instruction.operands)):
-                shape = asked.operand_shape(instruction, number)
+                shape = constraint.operand_shape(instruction, number)
                 if shape is not None and not same_layouts(shape, instruction.operands[number].shape):
                     _copy_operand(layouts, instruction, number, shape)
-        if asked.result_set and not same_layouts(asked.result, computation.root.shape):
-            computation.root = copied(computation.root, asked.result)
+        if constraint.result_set and not same_layouts(constraint.result, computation.root.shape):
+            computation.root = copied(computation.root, constraint.result)
 
 
 def _copy_operand(layouts: LayoutAssignment, user: Instruction, number: int, shape: Shape) -> None:
@@ -75,7 +75,7 @@ def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) 
 def copied(instruction: Instruction, shape: Shape) -> Instruction:
     """A copy in another layout; of a tuple, of the elements that differ (`CreateCopyWithNewLayout`)."""
     if not instruction.shape.is_tuple:
-        return _said_like(instruction, derived(instruction, "copy", shape, [instruction]))
+        return _copy_attributes(instruction, derived(instruction, "copy", shape, [instruction]))
     parts = []
     for k, (has, wanted) in enumerate(zip(instruction.shape.tuple_shapes, shape.tuple_shapes, strict=True)):
         part = derived(instruction, "get-tuple-element", has, [instruction], index=str(k))
@@ -83,13 +83,13 @@ def copied(instruction: Instruction, shape: Shape) -> Instruction:
     return derived(instruction, "tuple", shape, parts)
 
 
-def _said_like(element: Instruction, copy: Instruction) -> Instruction:
+def _copy_attributes(element: Instruction, copy: Instruction) -> Instruction:
     """JAX gives the elements of what a custom call makes the call's attributes, though the text, which writes
     `call#0`, does not show them."""
     source = element.operands[0] if element.opcode == "get-tuple-element" else element
     if source.opcode == "custom-call":
         for name in ("sharding", "frontend_attributes"):
-            said = source.attributes.raw(name)
-            if said is not None:
-                set_attribute(copy, name, said)
+            text = source.attributes.raw(name)
+            if text is not None:
+                set_attribute(copy, name, text)
     return copy

@@ -7,7 +7,15 @@ from collections import deque
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.shapes import aligned
-from hlofuse.passes.layout.asking import (
+from hlofuse.passes.layout.constraints import (
+    BufferConstraint,
+    ComputationConstraint,
+    Constraint,
+    OperandConstraint,
+    Order,
+    subshapes,
+)
+from hlofuse.passes.layout.requests import (
     Requests,
     broadcast_operand_order,
     can_change_layout,
@@ -17,20 +25,12 @@ from hlofuse.passes.layout.asking import (
     result_order,
     row_reduction_order,
 )
-from hlofuse.passes.layout.constraints import (
-    BufferConstraint,
-    ComputationConstraint,
-    Constraint,
-    OperandConstraint,
-    Order,
-    subshapes,
-)
 
 
 class LayoutAssignment(Requests):
     """The layouts of one module. A target says in the first three methods what it asks and how it differs."""
 
-    def add_backend_constraints(self, asked: ComputationConstraint) -> None:
+    def add_backend_constraints(self, constraint: ComputationConstraint) -> None:
         """What the target's emitters and libraries need."""
 
     def aligned_order(self, source: Shape, result: Shape) -> Order | None:
@@ -39,7 +39,8 @@ class LayoutAssignment(Requests):
         return found.minor_to_major if found is not None else None
 
     def makes_rows(self, reduce: Instruction) -> bool:
-        """Is a reduction's operand to lie so that rows are reduced? (`PropagateReductionLayoutToOperand`)."""
+        """True if a reduction's operand gets a layout with rows reduced
+        (`PropagateReductionLayoutToOperand`)."""
         return False
 
     def propagate(self) -> None:
@@ -66,14 +67,14 @@ class LayoutAssignment(Requests):
 
     def _to_definitions(self, shape: Shape, instruction: Instruction, priority: int) -> None:
         """`PropagateUseConstraintToDefs`."""
-        made = self.buffers.of(instruction)
+        defined = self.buffers.of(instruction)
         for index, inner in subshapes(shape):
             if not inner.is_array:
                 continue
-            buffer = made[index]
-            maker = buffer.instruction
-            if maker.opcode != "reduce" or not maker.shape.is_tuple:
-                self.ask_buffer(buffer, inner.minor_to_major, mandatory=False, priority=priority)
+            buffer = defined[index]
+            creator = buffer.instruction
+            if creator.opcode != "reduce" or not creator.shape.is_tuple:
+                self.set_buffer_layout(buffer, inner.minor_to_major, mandatory=False, priority=priority)
 
     def _to_operands(self, constraint: BufferConstraint) -> None:
         """`PropagateBufferConstraintToOperands`."""
@@ -87,14 +88,16 @@ class LayoutAssignment(Requests):
                 continue
             if not can_change_layout(instruction):
                 if operand.shape.is_array and operand.shape.rank == len(order):
-                    self.ask_operand_order(instruction, number, order)
+                    self.set_array_operand_layout(instruction, number, order)
             elif instruction.opcode == "broadcast":
                 inner = broadcast_operand_order(order, instruction)
-                self.ask_operand_order(instruction, number, inner, dfs=depth_first)
+                self.set_array_operand_layout(instruction, number, inner, dfs=depth_first)
             elif not buffer.index and operand.shape.is_array:
                 found = self._operand_order(order, instruction, number)
                 if found is not None:
-                    self.ask_operand_order(instruction, number, found, mandatory=False, dfs=depth_first)
+                    self.set_array_operand_layout(
+                        instruction, number, found, mandatory=False, dfs=depth_first
+                    )
 
     def _operand_order(self, order: Order, instruction: Instruction, number: int) -> Order | None:
         """`ChooseOperandLayoutFromOutputLayout`."""
@@ -111,7 +114,7 @@ class LayoutAssignment(Requests):
             for user in alias.users:
                 for number, operand in enumerate(user.operands):
                     if operand is alias and not self.buffers.forwards(user, number):
-                        self.ask_operand_order(
+                        self.set_array_operand_layout(
                             user, number, order, mandatory=False, priority=constraint.priority
                         )
         computation = buffer.instruction.computation
@@ -121,8 +124,8 @@ class LayoutAssignment(Requests):
             return
         if computation.root in buffer.instruction.users:
             at = computation.root.operands.index(buffer.instruction)
-            carried = self.buffers.made_by(computation.parameters[0])[at, *buffer.index]
-            self.ask_buffer(carried, order, mandatory=False)
+            carried = self.buffers.defined_by(computation.parameters[0])[at, *buffer.index]
+            self.set_buffer_layout(carried, order, mandatory=False)
 
     def _from_operand(self, constraint: OperandConstraint) -> None:
         """`PropagateOperandConstraint`."""
@@ -139,37 +142,39 @@ class LayoutAssignment(Requests):
         if self.buffers.forwards(user, number):
             return
         order, rank = constraint.shape.minor_to_major, operand.shape.rank
-        made = [
-            (inner, self.buffers.made_by(user)[index])
+        defined = [
+            (inner, self.buffers.defined_by(user)[index])
             for index, inner in subshapes(user.shape)
-            if inner.is_array and inner.rank > 1 and index in self.buffers.made_by(user)
+            if inner.is_array and inner.rank > 1 and index in self.buffers.defined_by(user)
         ]
         if not changes or user.opcode == "reduce":
             if user.opcode == "concatenate" and _is_smaller_part(user, operand):
                 return
             for k, sibling in enumerate(user.operands):
                 if sibling is not operand and sibling.shape.is_array and sibling.shape.rank == rank:
-                    self.ask_operand_order(user, k, order, priority=priority)
-            for inner, buffer in made:
+                    self.set_array_operand_layout(user, k, order, priority=priority)
+            for inner, buffer in defined:
                 if inner.rank == rank:
-                    self.ask_buffer(buffer, order, priority=priority)
+                    self.set_buffer_layout(buffer, order, priority=priority)
             return
-        for _, buffer in made:
+        for _, buffer in defined:
             found = result_order(order, user, number, self.aligned_order)
             if found is not None:
                 must, dfs = user.opcode == "transpose", goes_depth_first(user)
-                self.ask_buffer(buffer, found, mandatory=must, dfs=dfs, priority=priority)
+                self.set_buffer_layout(buffer, found, mandatory=must, dfs=dfs, priority=priority)
 
     def _to_aliased_output(self, constraint: OperandConstraint) -> None:
         """`PropagateOperandConstraintToResultForCustomCall`."""
         user = constraint.instruction
         for output, number, _ in output_aliases(user):
-            buffer = self.buffers.made_by(user).get(output)
+            buffer = self.buffers.defined_by(user).get(output)
             if number == constraint.number and constraint.shape.is_array:
                 if buffer is not None:
                     order = constraint.shape.minor_to_major
                     must = not can_change_layout(user)
-                    self.ask_buffer(buffer, order, mandatory=must, dfs=False, priority=constraint.priority)
+                    self.set_buffer_layout(
+                        buffer, order, mandatory=must, dfs=False, priority=constraint.priority
+                    )
                 return
 
 
@@ -181,6 +186,6 @@ def at_most_rank_1(shape: Shape) -> bool:
 
 
 def _is_smaller_part(concatenate: Instruction, part: Instruction) -> bool:
-    """Is another operand of a concatenate longer?"""
+    """True if another operand of a concatenate is longer."""
     d = concatenate.dimensions[0]
     return any(o.shape.dimensions[d] > part.shape.dimensions[d] for o in concatenate.operands)

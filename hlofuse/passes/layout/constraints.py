@@ -33,7 +33,7 @@ class Buffers:
 
     def __init__(self, module: Module) -> None:
         self.all: list[Buffer] = []
-        self._made: dict[Instruction, dict[Index, Buffer]] = {}
+        self._defined: dict[Instruction, dict[Index, Buffer]] = {}
         self._seen: dict[Instruction, dict[Index, Buffer]] = {}
         self._aliases: dict[Buffer, list[tuple[Instruction, Index]]] = {}
         for computation in module.non_fusion_computations():
@@ -42,14 +42,14 @@ class Buffers:
                 for index, buffer in self._seen[instruction].items():
                     self._aliases.setdefault(buffer, []).append((instruction, index))
 
-    def arrays_made_in(self, computation: Computation) -> list[Buffer]:
+    def arrays_defined_in(self, computation: Computation) -> list[Buffer]:
         """In the order XLA numbers them."""
-        made = (b for i in computation for b in self._made[i].values() if b.shape.is_array)
-        return sorted(made, key=lambda b: b.number)
+        defined = (b for i in computation for b in self._defined[i].values() if b.shape.is_array)
+        return sorted(defined, key=lambda b: b.number)
 
-    def made_by(self, instruction: Instruction) -> dict[Index, Buffer]:
+    def defined_by(self, instruction: Instruction) -> dict[Index, Buffer]:
         """What it makes itself."""
-        return self._made[instruction]
+        return self._defined[instruction]
 
     def of(self, instruction: Instruction) -> dict[Index, Buffer]:
         """What its value consists of, made by it or by others."""
@@ -60,13 +60,13 @@ class Buffers:
         return self._aliases[buffer]
 
     def forwards(self, instruction: Instruction, operand: int) -> bool:
-        """Is any of the operand's buffers also part of the result? (`AnyOperandBufferForwarded`)."""
+        """True if the result contains any of the operand's buffers (`AnyOperandBufferForwarded`)."""
         result = set(self._seen[instruction].values())
         return any(b in result for b in self._seen[instruction.operands[operand]].values())
 
     def _define(self, instruction: Instruction) -> bool:
         opcode = instruction.opcode
-        made: dict[Index, Buffer] = {}
+        defined: dict[Index, Buffer] = {}
         seen: dict[Index, Buffer] = {}
         if opcode == "get-tuple-element":
             at = instruction.tuple_index
@@ -75,16 +75,16 @@ class Buffers:
         elif opcode in _FORWARDING:
             seen = dict(self._seen[instruction.operands[0]])
         elif opcode == "tuple":
-            seen[()] = made[()] = self._new(instruction, (), instruction.shape)
+            seen[()] = defined[()] = self._new(instruction, (), instruction.shape)
             for k, operand in enumerate(instruction.operands):
                 seen.update({(k, *index): b for index, b in self._seen[operand].items()})
         elif opcode == "copy":
             seen = dict(self._seen[instruction.operands[0]])
-            seen[()] = made[()] = self._new(instruction, (), instruction.shape)
+            seen[()] = defined[()] = self._new(instruction, (), instruction.shape)
         else:
             for index, shape in subshapes(instruction.shape):
-                seen[index] = made[index] = self._new(instruction, index, shape)
-        self._made[instruction], self._seen[instruction] = made, seen
+                seen[index] = defined[index] = self._new(instruction, index, shape)
+        self._defined[instruction], self._seen[instruction] = defined, seen
         return False
 
     def _new(self, instruction: Instruction, index: Index, shape: Shape) -> Buffer:
@@ -137,8 +137,8 @@ class BufferConstraint:
                 self.priority, change = priority, True
             return change
         if not mandatory:
-            made_by_array = self.buffer.instruction.shape.is_array
-            if self.updates >= _MOST_UPDATES or not made_by_array or priority <= self.priority:
+            defined_by_array = self.buffer.instruction.shape.is_array
+            if self.updates >= _MOST_UPDATES or not defined_by_array or priority <= self.priority:
                 return False
         self.order, self.mandatory, self.dfs, self.priority = order, mandatory, dfs, priority
         self.updates += 1
@@ -203,7 +203,7 @@ def row_major_everywhere(shape: Shape) -> Shape:
 
 
 def same_layouts(a: Shape, b: Shape) -> bool:
-    """Do all arrays in both lie alike?"""
+    """True if all arrays in both have equal layouts."""
     if a.is_tuple:
         return all(same_layouts(x, y) for x, y in zip(a.tuple_shapes, b.tuple_shapes, strict=True))
     return not a.is_array or a.minor_to_major == b.minor_to_major

@@ -126,10 +126,12 @@ class _Visitor:
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
         inputs = [normal_input(o) for o in hlo.operands]
         raw = hlo.attributes.raw_items
-        kept: dict[str, str] = {
+        copied: dict[str, str] = {
             name: raw[name] for name in ("direction", "exponent_bits", "mantissa_bits") if name in raw
         }
-        return self._done(hlo, added(hlo, hlo.opcode, physical(hlo.shape), inputs, like=hlo, said=kept))
+        return self._done(
+            hlo, added(hlo, hlo.opcode, physical(hlo.shape), inputs, like=hlo, raw_attributes=copied)
+        )
 
     def _ternary(self, hlo: Instruction) -> bool:
         if hlo.operands[1].shape.minor_to_major != hlo.shape.minor_to_major:

@@ -30,40 +30,44 @@ def settle(layouts: LayoutAssignment) -> None:
     for _ in range(ROUNDS):
         layouts.of_buffer.clear()
         layouts.unconstrained.clear()
-        for asked in layouts.computations.values():
-            asked.operands.clear()
+        for constraint in layouts.computations.values():
+            constraint.operands.clear()
         for computation in order:
-            asked = layouts.constraint_of(computation)
-            _run(layouts, asked, mismatched)
+            constraint = layouts.constraint_of(computation)
+            _run(layouts, constraint, mismatched)
         layouts.priority += 1
 
 
 def _run(
-    layouts: LayoutAssignment, asked: ComputationConstraint, mismatched: dict[ComputationConstraint, Shape]
+    layouts: LayoutAssignment,
+    constraint: ComputationConstraint,
+    mismatched: dict[ComputationConstraint, Shape],
 ) -> None:
     """`RunOnComputation`."""
-    computation = asked.computation
-    arrays = layouts.buffers.arrays_made_in(computation)
+    computation = constraint.computation
+    arrays = layouts.buffers.arrays_defined_in(computation)
     layouts.unconstrained = set(arrays)
-    if asked not in mismatched and asked.parameters_set:
+    if constraint not in mismatched and constraint.parameters_set:
         for instruction in computation:
             if instruction.opcode == "parameter":
-                layouts.ask_result(instruction, asked.parameters[instruction.parameter_number])
+                layouts.set_instruction_layout(
+                    instruction, constraint.parameters[instruction.parameter_number]
+                )
     for instruction in computation:
         if instruction.opcode == "while":
-            _ask_while(layouts, instruction)
+            _constrain_while(layouts, instruction)
         elif instruction.opcode == "conditional":
-            _ask_conditional(layouts, instruction, mismatched)
+            _constrain_conditional(layouts, instruction, mismatched)
         elif instruction.opcode == "call":
-            _ask_call(layouts, instruction)
-    if asked in mismatched:
-        asked.result, asked.result_set = mismatched[asked], True
-        asked.priority = layouts.priority + ROUNDS
-        layouts.push(asked)
-    elif (computation.is_entry or layouts.priority > 0) and asked.result_set:
-        layouts.push(asked)
-    layouts.add_backend_constraints(asked)
-    _ask_custom_calls(layouts, asked)
+            _constrain_call(layouts, instruction)
+    if constraint in mismatched:
+        constraint.result, constraint.result_set = mismatched[constraint], True
+        constraint.priority = layouts.priority + ROUNDS
+        layouts.push(constraint)
+    elif (computation.is_entry or layouts.priority > 0) and constraint.result_set:
+        layouts.push(constraint)
+    layouts.add_backend_constraints(constraint)
+    _constrain_custom_calls(layouts, constraint)
     layouts.propagate()
     for buffer in arrays:
         if buffer in layouts.unconstrained:
@@ -71,21 +75,21 @@ def _run(
                 order = buffer.shape.minor_to_major
             else:
                 order = tuple(range(buffer.shape.rank - 1, -1, -1))
-            layouts.ask_buffer(buffer, order, mandatory=False)
+            layouts.set_buffer_layout(buffer, order, mandatory=False)
             layouts.propagate()
-    if asked in mismatched or (layouts.priority == 0 and asked.priority < ROUNDS):
-        if asked not in mismatched:
-            asked.result = found_layouts(layouts, computation.root)
-        asked.parameters = [found_layouts(layouts, p) for p in computation.parameters]
-        asked.priority = layouts.priority + ROUNDS
-        asked.parameters_set = asked.result_set = True
+    if constraint in mismatched or (layouts.priority == 0 and constraint.priority < ROUNDS):
+        if constraint not in mismatched:
+            constraint.result = found_layouts(layouts, computation.root)
+        constraint.parameters = [found_layouts(layouts, p) for p in computation.parameters]
+        constraint.priority = layouts.priority + ROUNDS
+        constraint.parameters_set = constraint.result_set = True
 
 
 def found_layouts(layouts: LayoutAssignment, instruction: Instruction) -> Shape:
     """The instruction's shape with the layouts its buffers have got (`InferArrayLayout`)."""
-    made = layouts.buffers.of(instruction)
+    buffers = layouts.buffers.of(instruction)
     orders = {
-        index: layouts.of_buffer[made[index]].order
+        index: layouts.of_buffer[buffers[index]].order
         for index, inner in subshapes(instruction.shape)
         if inner.is_array
     }
@@ -98,20 +102,20 @@ def found_layouts(layouts: LayoutAssignment, instruction: Instruction) -> Shape:
     return laid(instruction.shape, ())
 
 
-def _ask_while(layouts: LayoutAssignment, loop: Instruction) -> None:
+def _constrain_while(layouts: LayoutAssignment, loop: Instruction) -> None:
     """`AddWhileConstraints`: body, condition and loop all take the body's result."""
     called = dict(loop.called)
     body, condition = layouts.constraint_of(called["body"]), layouts.constraint_of(called["condition"])
-    for asked in (body, condition):
-        if not same_layouts(asked.parameters[0], body.result):
-            asked.parameters[0] = body.result
-            asked.priority = layouts.priority + ROUNDS
-            asked.parameters_set = asked.result_set = True
-    layouts.ask_operand(loop, 0, body.result)
-    layouts.ask_result(loop, body.result)
+    for constraint in (body, condition):
+        if not same_layouts(constraint.parameters[0], body.result):
+            constraint.parameters[0] = body.result
+            constraint.priority = layouts.priority + ROUNDS
+            constraint.parameters_set = constraint.result_set = True
+    layouts.set_operand_layout(loop, 0, body.result)
+    layouts.set_instruction_layout(loop, body.result)
 
 
-def _ask_conditional(
+def _constrain_conditional(
     layouts: LayoutAssignment, conditional: Instruction, mismatched: dict[ComputationConstraint, Shape]
 ) -> None:
     """`AddConditionalConstraints`: the largest branch decides."""
@@ -126,35 +130,35 @@ def _ask_conditional(
             largest, count = k, len(branch)
     best = layouts.constraint_of(branches[largest])
     for k, branch in enumerate(branches):
-        asked = layouts.constraint_of(branch)
-        if not same_layouts(asked.result, best.result):
-            mismatched.setdefault(asked, best.result)
+        constraint = layouts.constraint_of(branch)
+        if not same_layouts(constraint.result, best.result):
+            mismatched.setdefault(constraint, best.result)
         else:
-            layouts.ask_operand(conditional, k + 1, asked.parameters[0])
-    layouts.ask_operand(conditional, largest + 1, best.parameters[0])
-    layouts.ask_result(conditional, best.result)
+            layouts.set_operand_layout(conditional, k + 1, constraint.parameters[0])
+    layouts.set_operand_layout(conditional, largest + 1, best.parameters[0])
+    layouts.set_instruction_layout(conditional, best.result)
 
 
-def _ask_call(layouts: LayoutAssignment, call: Instruction) -> None:
+def _constrain_call(layouts: LayoutAssignment, call: Instruction) -> None:
     """`AddCallConstraints`, once the callee has been through a round."""
     callee = layouts.constraint_of(call.called_computations[0])
     if callee.result_set:
-        layouts.ask_result(call, callee.result)
+        layouts.set_instruction_layout(call, callee.result)
         for number, shape in enumerate(callee.parameters):
-            layouts.ask_operand(call, number, shape)
+            layouts.set_operand_layout(call, number, shape)
 
 
-def _ask_custom_calls(layouts: LayoutAssignment, asked: ComputationConstraint) -> None:
+def _constrain_custom_calls(layouts: LayoutAssignment, constraint: ComputationConstraint) -> None:
     """`AddCustomCallConstraints`: those that say in which layouts they want their operands."""
-    for call in asked.computation.post_order():
+    for call in constraint.computation.post_order():
         if "operand_layout_constraints" not in call.attributes:
             continue
-        layouts.ask_result(call, call.shape)
+        layouts.set_instruction_layout(call, call.shape)
         shapes = call.attributes["operand_layout_constraints"]
         for number, shape in enumerate(shapes):
             if layouts.buffers.forwards(call, number):
                 continue
-            layouts.ask_operand(call, number, shape)
+            layouts.set_operand_layout(call, number, shape)
             operand = call.operands[number]
             if operand.opcode == "copy":
-                layouts.ask_operand(operand, 0, shape)
+                layouts.set_operand_layout(operand, 0, shape)

@@ -140,7 +140,7 @@ def _hoist(loop: Instruction) -> bool:
     if not loop.shape.is_tuple or body.root.opcode != "tuple" or (trips is not None and trips <= 1):
         return False
     waiting = {g for g in carried_unchanged(body) if g.shape.is_array}
-    if not waiting or any(i.opcode in ("domain", "custom-call") and _stops(i) for i in body):
+    if not waiting or any(i.opcode in ("domain", "custom-call") and _is_barrier(i) for i in body):
         return False
     hoisted: dict[Instruction, Instruction] = {}
     moved: list[Instruction] = []
@@ -163,7 +163,7 @@ def _hoist(loop: Instruction) -> bool:
     return True
 
 
-def _stops(i: Instruction) -> bool:
+def _is_barrier(i: Instruction) -> bool:
     if i.opcode == "domain":
         return True
     target = str(i.attributes.get("custom_call_target"))
@@ -202,14 +202,14 @@ def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction
     body = clone_computation(body_of(loop), "wide")
     condition = clone_computation(condition_of(loop), "wide")
     copies = list(body)
-    twins = [copies[place[i]] for i in moved]
+    moved_copies = [copies[place[i]] for i in moved]
     _widen(condition, wide_init.shape, old_size)
     parameter = _widen(body, wide_init.shape, old_size)
     root = body.root
     through = elements(parameter, range(old_size, old_size + len(values)))
     body.root = make.tuple_of(root, [*elements(root, range(old_size)), *through])
-    for k, twin in enumerate(twins):
-        twin.replace_all_uses_with(make.get_tuple_element(parameter, parameter, old_size + k))
+    for k, moved_copy in enumerate(moved_copies):
+        moved_copy.replace_all_uses_with(make.get_tuple_element(parameter, parameter, old_size + k))
     new = new_loop(loop, wide_init, condition, body)
     new.attributes = new.attributes.without("backend_config", "frontend_attributes")
     replace_loop(loop, make.tuple_of(new, elements(new, range(old_size))))

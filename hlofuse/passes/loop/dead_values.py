@@ -95,15 +95,15 @@ class _Groups:
         self._parent[self.find(a)] = self.find(b)
 
 
-def keep(loop: Instruction, kept: Sequence[int], instead: Mapping[int, int] | None = None) -> Instruction:
+def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] | None = None) -> Instruction:
     """A loop that carries only these elements; of others the initial value is read, or the element that
     `instead` names (`RemoveDeadTupleIndices`)."""
     init = loop.operands[0]
-    place = {old: new for new, old in enumerate(kept)}
-    shape = Shape.tuple_of([init.shape.tuple_shapes[k] for k in kept])
+    place = {old: new for new, old in enumerate(indices)}
+    shape = Shape.tuple_of([init.shape.tuple_shapes[k] for k in indices])
     parts = [clone_computation(c) for c in (condition_of(loop), body_of(loop))]
     body = parts[1]
-    body.root = make.tuple_of(body.root, [body.root.operands[k] for k in kept])
+    body.root = make.tuple_of(body.root, [body.root.operands[k] for k in indices])
     for part in parts:
         parameter = part.parameters[0]
         parameter.shape = shape
@@ -113,9 +113,9 @@ def keep(loop: Instruction, kept: Sequence[int], instead: Mapping[int, int] | No
                 set_tuple_index(reader, place[reader.tuple_index])
         drop_unused(part)
     if init.opcode == "tuple":
-        values = [init.operands[k] for k in kept]
+        values = [init.operands[k] for k in indices]
     else:
-        values = [make.get_tuple_element(loop, init, k) for k in kept]
+        values = [make.get_tuple_element(loop, init, k) for k in indices]
     new = new_loop(loop, make.tuple_of(loop, values), parts[0], body)
     results = []
     for k in range(len(init.shape.tuple_shapes)):
@@ -128,7 +128,7 @@ def keep(loop: Instruction, kept: Sequence[int], instead: Mapping[int, int] | No
     return new
 
 
-def remove_repeated(loop: Instruction) -> bool:
+def remove_duplicates(loop: Instruction) -> bool:
     """`TryRemoveRepeatedWhileTupleIndices`: the same value carried twice."""
     init, body = loop.operands[0], body_of(loop)
     if not is_removable(loop) or init.opcode != "tuple" or body.root.opcode != "tuple":
@@ -149,20 +149,20 @@ def remove_repeated(loop: Instruction) -> bool:
     return second is not loop
 
 
-def _merge(loop: Instruction, alike: Mapping[Hashable, list[int]], *, from_init: bool) -> Instruction:
-    gone = {k: indices[0] for indices in alike.values() for k in indices[1:]}
-    if not gone:
+def _merge(loop: Instruction, duplicates: Mapping[Hashable, list[int]], *, from_init: bool) -> Instruction:
+    duplicate_of = {k: indices[0] for indices in duplicates.values() for k in indices[1:]}
+    if not duplicate_of:
         return loop
     for part in (body_of(loop), condition_of(loop)):
         parameter = part.parameters[0]
         survivors: dict[int, Instruction] = {}
         for reader in list(parameter.users):
-            if reader.opcode != "get-tuple-element" or reader.tuple_index not in gone:
+            if reader.opcode != "get-tuple-element" or reader.tuple_index not in duplicate_of:
                 continue
-            index = gone[reader.tuple_index]
+            index = duplicate_of[reader.tuple_index]
             if index not in survivors:
                 survivors[index] = make.get_tuple_element(parameter, parameter, index)
             reader.replace_all_uses_with(survivors[index])
             part.remove_instruction(reader)
-    kept = [k for k in range(len(loop.shape.tuple_shapes)) if k not in gone]
-    return keep(loop, kept, None if from_init else gone)
+    retained = [k for k in range(len(loop.shape.tuple_shapes)) if k not in duplicate_of]
+    return keep(loop, retained, None if from_init else duplicate_of)

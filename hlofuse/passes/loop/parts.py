@@ -9,7 +9,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.common import make
 
-_KEPT = ("backend_config", "frontend_attributes", "metadata")
+_COPIED_ATTRIBUTES = ("backend_config", "frontend_attributes", "metadata")
 
 
 def body_of(loop: Instruction) -> Computation:
@@ -48,8 +48,8 @@ def new_loop(old: Instruction, init: Instruction, condition: Computation, body: 
     """A loop like `old` over other computations and another tuple."""
     called = [("body", body), ("condition", condition)]
     new = make.add(old, "while", init.shape, [init], called=called, condition="", body="")
-    kept = {name: value for name in _KEPT if (value := old.attributes.raw(name)) is not None}
-    new.attributes = new.attributes.without(*_KEPT).updated(**kept)
+    raw = {name: value for name in _COPIED_ATTRIBUTES if (value := old.attributes.raw(name)) is not None}
+    new.attributes = new.attributes.without(*_COPIED_ATTRIBUTES).updated(**raw)
     return new
 
 

@@ -13,7 +13,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, drop, inline, replace_parameter
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.loop.dead_values import remove_dead, remove_repeated
+from hlofuse.passes.loop.dead_values import remove_dead, remove_duplicates
 from hlofuse.passes.loop.parts import (
     all_loops,
     body_of,
@@ -47,7 +47,7 @@ class WhileLoopSimplifier(Pass):
 
 
 def _simplify(loop: Instruction) -> bool:
-    if remove_repeated(loop) or remove_dead(loop) or _remove_constants(loop):
+    if remove_duplicates(loop) or remove_dead(loop) or _remove_constants(loop):
         return True
     opcodes = {i.opcode for part in (body_of(loop), condition_of(loop)) for i in part}
     if opcodes & _MESSAGES:
@@ -70,23 +70,25 @@ def _remove_constants(loop: Instruction) -> bool:
     if init.opcode != "tuple" or body.root.opcode != "tuple":
         return False
     shapes = loop.shape.tuple_shapes
-    gone = {k for k in range(len(shapes)) if _same_constant(init.operands[k], body.root.operands[k])}
-    if not gone:
+    constant_indices = {
+        k for k in range(len(shapes)) if _same_constant(init.operands[k], body.root.operands[k])
+    }
+    if not constant_indices:
         return False
-    kept = [k for k in range(len(shapes)) if k not in gone]
-    if not kept:
+    remaining = [k for k in range(len(shapes)) if k not in constant_indices]
+    if not remaining:
         replace_loop(loop, init)
         return True
-    shape = Shape.tuple_of([shapes[k] for k in kept])
+    shape = Shape.tuple_of([shapes[k] for k in remaining])
     parts = [clone_computation(c) for c in (condition_of(loop), body)]
     for part in parts:
         old, new = replace_parameter(part, shape)
-        old.replace_all_uses_with(_with_constants(new, init, gone, new))
+        old.replace_all_uses_with(_with_constants(new, init, constant_indices, new))
         drop(old)
     new_body = parts[1]
-    new_body.root = make.tuple_of(new_body.root, elements(new_body.root, kept))
-    new_while = new_loop(loop, make.tuple_of(loop, elements(init, kept)), parts[0], new_body)
-    replace_loop(loop, _with_constants(new_while, init, gone, None))
+    new_body.root = make.tuple_of(new_body.root, elements(new_body.root, remaining))
+    new_while = new_loop(loop, make.tuple_of(loop, elements(init, remaining)), parts[0], new_body)
+    replace_loop(loop, _with_constants(new_while, init, constant_indices, None))
     return True
 
 
@@ -99,13 +101,13 @@ def _same_constant(a: Instruction, b: Instruction) -> bool:
 
 
 def _with_constants(
-    x: Instruction, init: Instruction, gone: set[int], copy_at: Instruction | None
+    x: Instruction, init: Instruction, constant_indices: set[int], copy_at: Instruction | None
 ) -> Instruction:
     """The old tuple from the new one; constants are copied to another computation."""
     parts = []
     index = 0
     for k, value in enumerate(init.operands):
-        if k in gone:
+        if k in constant_indices:
             parts.append(
                 make.add(copy_at, "constant", value.shape, payload=value.payload) if copy_at else value
             )
@@ -147,10 +149,10 @@ def _remove_loop(loop: Instruction) -> bool:
     if trips == 0:
         replace_loop(loop, loop.operands[0])
         return True
-    said = loop.attributes.get("frontend_attributes") or {}
-    if trips != 1 or said.get("inlineable") in ("false", "xla_late"):
+    attributes = loop.attributes.get("frontend_attributes") or {}
+    if trips != 1 or attributes.get("inlineable") in ("false", "xla_late"):
         return False
-    if said.get("skip-simplify-while-loops_trip-count-one") == "true":
+    if attributes.get("skip-simplify-while-loops_trip-count-one") == "true":
         return False
     if any(has_side_effect(i) for i in body_of(loop)):
         return False

@@ -115,7 +115,7 @@ def _binary(opcode: str, shape: Shape, a: Instruction, b: Instruction) -> Instru
 # How often a loop runs (`xla/hlo/analysis/while_loop_analysis.cc`).
 
 
-_TURNED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
+_MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _bound(loop: Instruction, index: int) -> int | None:
     a, b = root.operands
     direction = str(root.attributes.raw("direction"))
     if is_element(b, parameter, index):
-        a, b, direction = b, a, _TURNED.get(direction, "")
+        a, b, direction = b, a, _MIRRORED.get(direction, "")
     if not is_element(a, parameter, index) or b.opcode != "constant":
         return None
     bound = integer_of(b)

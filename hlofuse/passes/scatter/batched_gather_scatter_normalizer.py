@@ -56,7 +56,7 @@ def _gather(gather: Instruction) -> Instruction:
         start_index_map=make.numbers(index_map),
         index_vector_dim=gather.attributes["index_vector_dim"],
         slice_sizes=make.numbers(numbers_of(gather, "slice_sizes")),
-        kept=_still_sorted(gather, of_indices, index_map),
+        copied_attributes=_still_sorted(gather, of_indices, index_map),
     )
 
 
@@ -80,15 +80,17 @@ def _scatter(scatter: Instruction) -> Instruction:
         inserted_window_dims=make.numbers(inserted),
         scatter_dims_to_operand_dims=make.numbers(index_map),
         index_vector_dim=scatter.attributes["index_vector_dim"],
-        kept=_still_sorted(scatter, of_indices, index_map),
+        copied_attributes=_still_sorted(scatter, of_indices, index_map),
         **unique,
     )
 
 
 def _still_sorted(x: Instruction, of_indices: Sequence[int], index_map: Sequence[int]) -> dict[str, str]:
     """`GetUpdatedIndicesAreSorted`."""
-    kept = x.attributes.raw("indices_are_sorted") == "true" and is_sorted(of_indices) and is_sorted(index_map)
-    return {"indices_are_sorted": "true"} if kept else {}
+    stays_sorted = (
+        x.attributes.raw("indices_are_sorted") == "true" and is_sorted(of_indices) and is_sorted(index_map)
+    )
+    return {"indices_are_sorted": "true"} if stays_sorted else {}
 
 
 def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int]) -> Instruction:

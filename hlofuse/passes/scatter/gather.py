@@ -76,7 +76,9 @@ def _simplified(gather: Instruction) -> Instruction:
     if gather.attributes.get("operand_batching_dims"):
         raise NotRepresentable("a gather with batch dimensions")
     flat = flat_indices(indices, vector)
-    said = {"indices_are_sorted": "true"} if gather.attributes.raw("indices_are_sorted") == "true" else {}
+    attributes = (
+        {"indices_are_sorted": "true"} if gather.attributes.raw("indices_are_sorted") == "true" else {}
+    )
     result = make.add(
         gather,
         "gather",
@@ -87,7 +89,7 @@ def _simplified(gather: Instruction) -> Instruction:
         start_index_map=make.numbers(numbers_of(gather, "start_index_map")),
         index_vector_dim=1,
         slice_sizes=make.numbers(sizes),
-        kept=said,
+        copied_attributes=attributes,
     )
     if collapsed:
         result = without_dimensions(result, [d + 1 for d in collapsed])
@@ -166,8 +168,8 @@ def _sliced(gather: Instruction) -> Instruction:
     sizes = numbers_of(gather, "slice_sizes")
     state = [operand, _canonical(gather, indices)]
     zero = make.scalar(gather, gather.shape.element_type, 0)
-    kept = [n for d, n in enumerate(sizes) if d not in dropped]
-    state.append(make.broadcast(gather, array(gather.shape.element_type, [1, *kept]), zero, ()))
+    remaining = [n for d, n in enumerate(sizes) if d not in dropped]
+    state.append(make.broadcast(gather, array(gather.shape.element_type, [1, *remaining]), zero, ()))
 
     def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
         """`GatherLoopBody`."""
@@ -182,7 +184,7 @@ def _sliced(gather: Instruction) -> Instruction:
 
     result = counted_loop(gather, 1, state, body)[-1]
     outer = _outer(gather)
-    result = reshaped(result, [*outer, *kept]) if outer else without_dimensions(result, [0])
+    result = reshaped(result, [*outer, *remaining]) if outer else without_dimensions(result, [0])
     return _in_order(gather, result)
 
 

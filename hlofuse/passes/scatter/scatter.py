@@ -59,7 +59,7 @@ def _simplified(scatter: Instruction) -> Instruction:
     if scatter.attributes.get("input_batching_dims"):
         raise NotRepresentable("a scatter with batch dimensions")
     indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
-    said = {
+    attributes = {
         name: "true"
         for name in ("indices_are_sorted", "unique_indices")
         if scatter.attributes.raw(name) == "true"
@@ -74,7 +74,7 @@ def _simplified(scatter: Instruction) -> Instruction:
         inserted_window_dims="{}",
         scatter_dims_to_operand_dims=make.numbers(numbers_of(scatter, "scatter_dims_to_operand_dims")),
         index_vector_dim=1,
-        kept=said,
+        copied_attributes=attributes,
     )
 
 

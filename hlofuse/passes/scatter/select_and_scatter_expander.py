@@ -75,9 +75,9 @@ def _first_selected(x: Instruction, select: Computation, rank: int) -> Computati
     computation.root = sides[0][0]
     module_of(computation_of(x)).add_computation(computation)
     lhs, rhs = sides
-    outside = make.scalar(lhs[0], "s32", -1)
-    of_lhs = make.compare(lhs[1], "NE", lhs[1], outside)
-    not_rhs = make.unary(rhs[1], "not", make.compare(rhs[1], "NE", rhs[1], outside))
+    out_of_bounds = make.scalar(lhs[0], "s32", -1)
+    of_lhs = make.compare(lhs[1], "NE", lhs[1], out_of_bounds)
+    not_rhs = make.unary(rhs[1], "not", make.compare(rhs[1], "NE", rhs[1], out_of_bounds))
     call = make.add(lhs[0], "call", array("pred"), [lhs[0], rhs[0]], called=[("to_apply", select)])
     chosen = make.binary(call, "or", make.binary(call, "and", call, of_lhs), not_rhs)
     selected = [make.select(chosen, chosen, a, b) for a, b in zip(lhs, rhs, strict=True)]

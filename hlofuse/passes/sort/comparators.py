@@ -135,8 +135,8 @@ def packed_pairs(
 ) -> Sequence[Instruction]:
     """The keys to sort by, and each key and value side by side in one number."""
     make = partial(derived, sort)
-    made = radix_keys(keys, by.key_type)
-    packed = made.shape.with_element_type(str(by.value_type))
+    keys_ = radix_keys(keys, by.key_type)
+    packed = keys_.shape.with_element_type(str(by.value_type))
     raw_shape = values.shape.with_element_type(unsigned(values.shape.bit_width))
     raw = make("bitcast-convert", raw_shape, [values])
     if by.descending:
@@ -146,7 +146,7 @@ def packed_pairs(
     wide = make("convert", packed, [raw_keys])
     shift = _constant(sort, packed, str(values.shape.bit_width))
     high = make("shift-left", packed, [wide, shift])
-    return made, make("or", packed, [high, low])
+    return keys_, make("or", packed, [high, low])
 
 
 def unpacked_pairs(sort: Instruction, call: Instruction, by: Comparator) -> Instruction:

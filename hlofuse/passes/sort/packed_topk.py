@@ -19,7 +19,7 @@ _ALL_BUT_SIGN = (1 << 31) - 1
 
 
 def is_packed(x: Instruction) -> bool:
-    """Is it a topk instruction for the greatest of bf16, whose indices fit into half of an s32?"""
+    """True for a topk of the greatest bf16 values whose indices fit into half of an s32."""
     if x.opcode != "topk" or x.attributes.raw("largest", "true") != "true":
         return False
     data = x.operands[0].shape
@@ -33,14 +33,14 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
     values, indices = topk.shape.tuple_shapes
     whole = data.shape.with_element_type("s32")
     bits = packed.add("bitcast-convert", whole, packed.add("convert", whole.with_element_type("f32"), data))
-    keys = packed.masked("or", packed.with_sign_turned(bits), _INDEX)
+    keys = packed.masked("or", packed.with_sign_flipped(bits), _INDEX)
     last = whole.rank - 1
     keys = packed.add("xor", whole, keys, packed.add("iota", whole, iota_dimension=str(last)))
     ordered = make.added(
         topk, "sort", whole, [keys], called=[("to_apply", greater)], dimensions=make.numbers([last])
     )
     first = packed.add("slice", indices, ordered, slice=str(_first(indices)))
-    high = packed.masked("and", packed.with_sign_turned(first), ~_INDEX)
+    high = packed.masked("and", packed.with_sign_flipped(first), ~_INDEX)
     single = packed.add("bitcast-convert", indices.with_element_type("f32"), high)
     value = packed.add("convert", values, single)
     index = packed.masked("and", packed.masked("xor", first, _INDEX), _INDEX)
@@ -55,13 +55,13 @@ class _Packed:
         self._at = at
 
     def add(self, opcode: str, shape: Shape, *operands: Instruction, **attributes: str) -> Instruction:
-        return make.added(self._at, opcode, shape, operands, said=attributes)
+        return make.added(self._at, opcode, shape, operands, raw_attributes=attributes)
 
     def masked(self, opcode: str, x: Instruction, bits: int) -> Instruction:
         """`x` and the same `bits` everywhere."""
         return self.add(opcode, x.shape, x, self._everywhere(bits, x.shape))
 
-    def with_sign_turned(self, x: Instruction) -> Instruction:
+    def with_sign_flipped(self, x: Instruction) -> Instruction:
         """From sign and magnitude to ones' complement, or back, so that integers compare as the floats do."""
         magnitude = self.masked("and", x, _ALL_BUT_SIGN)
         return self.add("xor", x.shape, magnitude, self.masked("shift-right-arithmetic", x, 31))

@@ -141,10 +141,10 @@ class SortRewriter(Pass):
         if not is_faster_by_radix(shape, len(sort.operands) == 2, self.device):
             return None
         found = comparator_of(sort)
-        return found if found is not None and _is_known_to_cub(found) else None
+        return found if found is not None and _is_supported_by_cub(found) else None
 
 
-def _is_known_to_cub(by: Comparator) -> bool:
+def _is_supported_by_cub(by: Comparator) -> bool:
     if by.value_type is None:
         return by.key_type in _KEYS
     return by.key_type in _KEYS_OF_PAIRS and Shape(by.value_type).bit_width in _VALUE_BITS

@@ -90,8 +90,8 @@ def _break_ties(compare: Computation, place: int) -> None:
         other[parameter] = compare.parameters[k ^ 1]
     for i in compare.post_order():
         if i.operands:
-            twin = clone_of(i, [other.get(o, o) for o in i.operands])
-            other[i] = compare.add_instruction(twin)
+            clone = clone_of(i, [other.get(o, o) for o in i.operands])
+            other[i] = compare.add_instruction(clone)
     same = added(root, "compare", root.shape, [root, other[root]], direction="EQ")
     sides = [compare.parameters[2 * place], compare.parameters[2 * place + 1]]
     tie = added(root, "compare", root.shape, sides, direction="LT")

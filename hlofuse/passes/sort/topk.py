@@ -78,12 +78,14 @@ def _decompose(topk: Instruction) -> None:
     else:
         function = topk.called_computations[0]
         values_only = values_only and len(function.parameters) == 2
-    said = {"is_stable": "true"} if is_stable(topk) else {}
+    attributes = {"is_stable": "true"} if is_stable(topk) else {}
 
     def sort(shape: Shape, operands: list[Instruction]) -> Instruction:
         called = [("to_apply", function)]
         place = make.numbers([last])
-        return make.add(topk, "sort", shape, operands, called=called, kept=said, dimensions=place)
+        return make.add(
+            topk, "sort", shape, operands, called=called, copied_attributes=attributes, dimensions=place
+        )
 
     def first(x: Instruction, index: int) -> Instruction:
         sizes = topk.shape.tuple_shapes[index].dimensions

@@ -14,7 +14,7 @@ from hlofuse.plugins.pattern.values import Value
 
 _CHEAP = frozenset({"broadcast", "bitcast", "iota", "reshape"})
 _STEPS = 32  # operations of what is made anew
-_WAYS = 256  # in which one pattern may stand at one root, before it is given up
+_MAX_MATCHES = 256  # in which one pattern may stand at one root, before it is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def find_matches(
     place = {x: k for k, x in enumerate(order)}
     at = matcher.search()
     for root in order:
-        for found in islice(at(root), _WAYS):
+        for found in islice(at(root), _MAX_MATCHES):
             match = _match(matcher, root, found, place)
             if match is not None and (where is None or where(match)):
                 yield match

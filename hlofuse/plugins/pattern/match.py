@@ -1,4 +1,4 @@
-"""Does a pattern stand here? Root first, operands after it, commutative ones both ways."""
+"""Pattern matching at one root: the root first, then operands, commutative ones in both orders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.plugins.pattern.attributes import attribute_fits
 from hlofuse.plugins.pattern.nodes import Alias, Definition, Graph, Hole, Operation, Pattern
 from hlofuse.plugins.pattern.shapes import Sizes, fit
-from hlofuse.plugins.pattern.values import Value, origin, ways
+from hlofuse.plugins.pattern.values import Value, candidates, origin
 
 COMMUTATIVE = frozenset("add multiply maximum minimum and or xor".split())
 """Operations whose two operands may be exchanged (`HloOpcodeIsBinaryCommutative`)."""
@@ -40,18 +40,18 @@ class Matcher:
 
     def search(self) -> Callable[[Instruction], Iterator[Found]]:
         """`at` for many roots of a graph that stays as it is: what is learnt at one serves the others."""
-        walk = _Walk(self.pattern.graph, self.pattern.called, self.through)
+        matcher = _Matcher(self.pattern.graph, self.pattern.called, self.through)
 
         def at(root: Instruction) -> Iterator[Found]:
             # An operation that is passed over is no root: the same match stands without it.
             if root.opcode in self._roots or root.opcode == "fusion":
-                yield from walk.named(self.pattern.graph.root, Value(root), Found())
+                yield from matcher.named(self.pattern.graph.root, Value(root), Found())
 
         return at
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _Matcher:
     graph: Graph
     called: Mapping[str, Graph]
     through: frozenset[str]
@@ -60,12 +60,12 @@ class _Walk:
     impossible: dict[tuple[str, Value], bool] = field(default_factory=dict)
 
     def named(self, name: str, value: Value, found: Found) -> Iterator[Found]:
-        known = found.names.get(name)
-        if known is not None:
+        bound = found.names.get(name)
+        if bound is not None:
             if name in found.holes:
-                same = self._outside(value)[0] == known
+                same = self._external_value(value)[0] == bound
             else:
-                same = known == value or origin(known, self.through) == origin(value, self.through)
+                same = bound == value or origin(bound, self.through) == origin(value, self.through)
             if same:
                 yield found
             return
@@ -89,7 +89,7 @@ class _Walk:
             if sizes is not None:
                 yield replace(found, names={**found.names, name: value}, sizes=sizes)
             return
-        place, passed = self._outside(value)
+        place, passed = self._external_value(value)
         sizes = fit(hole.shape, place.instruction.shape, found.sizes) if place is not None else None
         if place is not None and sizes is not None:
             yield Found(
@@ -99,9 +99,9 @@ class _Walk:
                 (*found.matched, *passed),
             )
 
-    def _outside(self, value: Value) -> tuple[Value | None, tuple[Value, ...]]:
+    def _external_value(self, value: Value) -> tuple[Value | None, tuple[Value, ...]]:
         """The array a kernel would read for it: what another kernel only has inside is none."""
-        for place, passed in ways(value, self.through):
+        for place, passed in candidates(value, self.through):
             if not place.fusions:
                 return place, passed
         return None, ()
@@ -122,7 +122,7 @@ class _Walk:
 
     def _places(self, wanted: Operation, value: Value) -> Iterator[tuple[Value, tuple[Value, ...]]]:
         """What may be meant by an operation, its operands and named sizes aside."""
-        for place, passed in ways(value, self.through):
+        for place, passed in candidates(value, self.through):
             instruction = place.instruction
             if instruction.opcode != wanted.opcode or not _same_constant(wanted, instruction):
                 continue
@@ -148,22 +148,22 @@ class _Walk:
         Without this, trying both orders of nested operations takes exponential time.
         """
         key = (name, value)
-        known = self.impossible.get(key)
-        if known is None:
-            known = True
+        bound = self.impossible.get(key)
+        if bound is None:
+            bound = True
             for definition in self.graph.definitions[name]:
                 if self._may_be(definition, value):
-                    known = False
+                    bound = False
                     break
-            self.impossible[key] = known
-        return not known
+            self.impossible[key] = bound
+        return not bound
 
     def _may_be(self, definition: Definition, value: Value) -> bool:
         # Loops, not generators: this goes as deep as the pattern, and each would be another frame.
         if isinstance(definition, Alias):
             return self._possible(definition.other, value)
         if isinstance(definition, Hole):
-            place = value if self.applied else self._outside(value)[0]
+            place = value if self.applied else self._external_value(value)[0]
             return place is not None and fit(definition.shape, place.instruction.shape, {}) is not None
         for place, _ in self._places(definition, value):
             if fit(definition.shape, place.instruction.shape, {}) is None:
@@ -191,8 +191,8 @@ class _Walk:
         """A computation of the text, or an operation on the two parameters (`to_apply=maximum`)."""
         graph = self.called.get(name)
         if graph is not None:
-            walk = _Walk(graph, self.called, frozenset(), applied=True)
-            return any(True for _ in walk.named(graph.root, Value(computation.root), Found()))
+            matcher = _Matcher(graph, self.called, frozenset(), applied=True)
+            return any(True for _ in matcher.named(graph.root, Value(computation.root), Found()))
         root = computation.root
         numbers = [o.parameter_number for o in root.operands if o.opcode == "parameter"]
         if root.opcode != name or len(numbers) != len(root.operands):

@@ -79,9 +79,9 @@ class _Reader:
                 self.at = self._here() + 1
                 break
             is_root, where, name, definition = self._definition(uses)
-            known = definitions.setdefault(name, [])
-            self._agrees(name, definition, known, definitions, where)
-            known.append(definition)
+            earlier = definitions.setdefault(name, [])
+            self._agrees(name, definition, earlier, definitions, where)
+            earlier.append(definition)
             if is_root:
                 if root not in (None, name):
                     raise Rejected(where, f"{root} is the root already")
@@ -99,16 +99,16 @@ class _Reader:
         self,
         name: str,
         new: Definition,
-        known: list[Definition],
+        earlier: list[Definition],
         others: dict[str, list[Definition]],
         where: int,
     ) -> None:
         """Definitions of one name are alternatives, but a parameter has one number and one name."""
         if not isinstance(new, Hole):
-            if any(isinstance(d, Hole) for d in known):
+            if any(isinstance(d, Hole) for d in earlier):
                 raise Rejected(where, f"{name} is a parameter already, and a parameter matches anything")
             return
-        if any(not isinstance(d, Hole) or d.number != new.number for d in known):
+        if any(not isinstance(d, Hole) or d.number != new.number for d in earlier):
             raise Rejected(where, f"{name} is something else already; a parameter keeps its number")
         for other, ds in others.items():
             if other != name and any(isinstance(d, Hole) and d.number == new.number for d in ds):
@@ -119,7 +119,7 @@ class _Reader:
             if name not in graph.definitions:
                 raise Rejected(where, f"there is no {name} here{suggestion(name, graph.definitions)}")
         reached: set[str] = set()
-        self._walk(graph, graph.root, reached, (), start)
+        self._traverse(graph, graph.root, reached, (), start)
         for name in graph.definitions:
             if name not in reached:
                 raise Rejected(self._place_of(name, start), f"nothing uses {name}")
@@ -129,7 +129,7 @@ class _Reader:
         if all(isinstance(d, Hole) for d in graph.definitions[graph.root]):
             raise Rejected(start, "the root is a parameter: such a pattern matches everything")
 
-    def _walk(self, graph: Graph, name: str, done: set[str], above: tuple[str, ...], start: int) -> None:
+    def _traverse(self, graph: Graph, name: str, done: set[str], above: tuple[str, ...], start: int) -> None:
         if name in above:
             raise Rejected(self._place_of(name, start), f"{name} depends on itself")
         if name in done:
@@ -142,7 +142,7 @@ class _Reader:
             if isinstance(definition, Alias):
                 below = (definition.other,)
             for other in below:
-                self._walk(graph, other, done, (*above, name), start)
+                self._traverse(graph, other, done, (*above, name), start)
         done.add(name)
 
     def _place_of(self, name: str, start: int) -> int:

@@ -52,7 +52,7 @@ def entered(value: Value) -> Value | None:
     return settled(Value(instruction.fused_root, (*fusions, instruction)))
 
 
-def ways(value: Value, through: Collection[str]) -> Iterator[tuple[Value, tuple[Value, ...]]]:
+def candidates(value: Value, through: Collection[str]) -> Iterator[tuple[Value, tuple[Value, ...]]]:
     """The operations that may be meant by a value, with those passed over to get there.
 
     The value itself first, then the inside of a fusion, then what lies behind operations in `through`.
@@ -73,6 +73,6 @@ def ways(value: Value, through: Collection[str]) -> Iterator[tuple[Value, tuple[
 def origin(value: Value, through: Collection[str]) -> Value:
     """What a value is in the end, everything passed over: equal for two views of one value."""
     found = value
-    for found, _ in ways(value, through):  # noqa: B007
+    for found, _ in candidates(value, through):  # noqa: B007
         pass
     return found

@@ -78,20 +78,20 @@ PER_BOX = 1.8
 def thin(panel: Panel) -> int:
     """Take implied arrows out of a crowded panel and write them into their heads; how many went."""
     boxes = {b.key: b for b in panel.all_boxes()}
-    outside = [a for a in panel.arrows if not a.inside]
-    if len(outside) <= MANY or len(outside) <= PER_BOX * len(boxes):
+    outer = [a for a in panel.arrows if not a.inside]
+    if len(outer) <= MANY or len(outer) <= PER_BOX * len(boxes):
         return 0
     implied = _implied(boxes, panel.arrows)
-    gone = {id(a) for a in implied}
-    panel.arrows = [a for a in panel.arrows if id(a) not in gone]
+    removed = {id(a) for a in implied}
+    panel.arrows = [a for a in panel.arrows if id(a) not in removed]
     for head, arrows in _by_head(implied).items():
         box = boxes[head]
-        names = [_short_name(boxes[a.tail]) for a in arrows]
+        names = [_short_name(boxes[a.source_box]) for a in arrows]
         more = f" +{len(names) - 3}" if len(names) > 3 else ""
         total = bytes_text(sum(a.bytes for a in arrows))
         box.lines.append(f"also reads {total} from {', '.join(names[:3])}{more}")
         for a in arrows[:12]:
-            box.tooltip.append(f"also from {_short_name(boxes[a.tail])}: {bytes_text(a.bytes)}")
+            box.tooltip.append(f"also from {_short_name(boxes[a.source_box])}: {bytes_text(a.bytes)}")
     return len(implied)
 
 
@@ -100,7 +100,7 @@ def _implied(boxes: Mapping[str, Box], arrows: list[Arrow]) -> list[Arrow]:
     heads: dict[str, list[str]] = {key: [] for key in boxes}
     waiting = dict.fromkeys(boxes, 0)
     for a in arrows:
-        heads[a.tail].append(a.head)
+        heads[a.source_box].append(a.head)
         waiting[a.head] += 1
     order = [key for key, count in waiting.items() if not count]
     for key in order:  # grows while it is walked
@@ -121,7 +121,7 @@ def _implied(boxes: Mapping[str, Box], arrows: list[Arrow]) -> list[Arrow]:
     for a in arrows:
         if not a.inside and not a.control and a.values:
             others = 0
-            for head in heads[a.tail]:
+            for head in heads[a.source_box]:
                 if head != a.head:
                     others |= below[head]
             if others & bit[a.head]:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from hlofuse.render.arranging.islands import BEST, estimate
-from hlofuse.render.scene import Arrow, Box, Frame, Panel
+from hlofuse.render.scene import Arrow, Box, Outline, Panel
 
 TOO_TALL = 2.2
 """Height to width from which a panel is folded."""
@@ -22,7 +22,7 @@ class _Unit:
     """A frame or a lone box: what a column holds whole."""
 
     boxes: list[Box]
-    frame: Frame | None
+    outline: Outline | None
     size: float
     start: float = 0.0
 
@@ -48,21 +48,21 @@ def fold(panel: Panel) -> list[Panel]:
     ]
     for unit in units:
         part = parts[column[unit.boxes[0].key]]
-        if unit.frame is not None:
-            part.frames.append(unit.frame)
+        if unit.outline is not None:
+            part.outlines.append(unit.outline)
         else:
             part.boxes += unit.boxes
     _arrows(panel, parts, column)
-    return [p for p in parts if p.boxes or p.frames]
+    return [p for p in parts if p.boxes or p.outlines]
 
 
 def _units(panel: Panel) -> list[_Unit]:
     units = [_Unit([b], None, 40.0 + 9 * len(b.lines)) for b in panel.boxes]
-    for frame in panel.frames:
-        inner = Panel(frame.key, "", boxes=frame.boxes)
-        own = {b.key for b in frame.boxes}
-        inner.arrows = [a for a in panel.arrows if a.tail in own and a.head in own]
-        units.append(_Unit(frame.boxes, frame, estimate(inner)[1]))
+    for outline in panel.outlines:
+        inner = Panel(outline.key, "", boxes=outline.boxes)
+        own = {b.key for b in outline.boxes}
+        inner.arrows = [a for a in panel.arrows if a.source_box in own and a.head in own]
+        units.append(_Unit(outline.boxes, outline, estimate(inner)[1]))
     return units
 
 
@@ -71,9 +71,9 @@ def _place(units: list[_Unit], of: dict[str, _Unit], arrows: list[Arrow]) -> boo
     waiting = {id(u): 0 for u in units}
     heads: dict[int, list[_Unit]] = {id(u): [] for u in units}
     for a in arrows:
-        tail, head = of[a.tail], of[a.head]
-        if tail is not head:
-            heads[id(tail)].append(head)
+        source_box, head = of[a.source_box], of[a.head]
+        if source_box is not head:
+            heads[id(source_box)].append(head)
             waiting[id(head)] += 1
     first = [u for u in units if not waiting[id(u)]]
     order = list(first)
@@ -99,7 +99,8 @@ def _cuts(units: list[_Unit], of: dict[str, _Unit], arrows: list[Arrow], count: 
         if not near:
             continue
         crossing = {
-            s: len({a.tail for a in arrows if of[a.tail].start < s <= of[a.head].start}) for s in near
+            s: len({a.source_box for a in arrows if of[a.source_box].start < s <= of[a.head].start})
+            for s in near
         }
         cuts.append(min(near, key=lambda s: (crossing[s], abs(s - ideal))))
     return cuts
@@ -107,7 +108,7 @@ def _cuts(units: list[_Unit], of: dict[str, _Unit], arrows: list[Arrow], count: 
 
 def _arrows(panel: Panel, parts: list[Panel], column: dict[str, int]) -> None:
     boxes = {b.key: b for b in panel.all_boxes()}
-    kernel = {b.key: f.kernels for f in panel.frames for b in f.boxes}
+    kernel = {b.key: f.kernels for f in panel.outlines for b in f.boxes}
     stubs: dict[tuple[str, int], Box] = {}
 
     def stub(box: Box, where: int, word: str) -> Box:
@@ -123,21 +124,21 @@ def _arrows(panel: Panel, parts: list[Panel], column: dict[str, int]) -> None:
 
     def where_to(box: Box) -> str:
         places = sorted(
-            {column[a.head] + 1 for a in panel.arrows if a.tail == box.key} - {column[box.key] + 1}
+            {column[a.head] + 1 for a in panel.arrows if a.source_box == box.key} - {column[box.key] + 1}
         )
         return "column " + ", ".join(map(str, places))
 
     left: set[str] = set()
     for a in panel.arrows:
-        here, there = column[a.tail], column[a.head]
+        here, there = column[a.source_box], column[a.head]
         if here == there:
             parts[here].arrows.append(a)
             continue
-        source = stub(boxes[a.tail], there, "from")
+        source = stub(boxes[a.source_box], there, "from")
         parts[there].arrows.append(
             Arrow(source.key, a.head, a.bytes, a.values, a.inside, a.control, list(a.tooltip))
         )
-        if a.tail not in left:
-            left.add(a.tail)
-            target = stub(boxes[a.tail], here, "to")
-            parts[here].arrows.append(Arrow(a.tail, target.key, values=0))
+        if a.source_box not in left:
+            left.add(a.source_box)
+            target = stub(boxes[a.source_box], here, "to")
+            parts[here].arrows.append(Arrow(a.source_box, target.key, values=0))

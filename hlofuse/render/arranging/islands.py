@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hlofuse.render.scene import Box, Frame, Panel
+from hlofuse.render.scene import Box, Outline, Panel
 
 MOST = 8
 """Panels made of one; beyond, neighbours share one."""
@@ -33,8 +33,8 @@ def split(sides: Sequence[Panel]) -> list[list[Panel]]:
         for panel in sides:
             part = Panel(f"{panel.key}i{number}", f"{panel.title} ({number} of {len(groups)})")
             part.boxes = [b for b in panel.boxes if b.key in keys]
-            part.frames = [f for f in panel.frames if f.boxes[0].key in keys]
-            part.arrows = [a for a in panel.arrows if a.tail in keys]
+            part.outlines = [f for f in panel.outlines if f.boxes[0].key in keys]
+            part.arrows = [a for a in panel.arrows if a.source_box in keys]
             panels.append(part)
         result.append(panels)
     return result
@@ -52,7 +52,7 @@ def _components(sides: Sequence[Panel]) -> list[list[str]]:
             parent[key], key = root, parent[key]
         return root
 
-    def tie(holder: Box | Frame, key: str) -> None:
+    def tie(holder: Box | Outline, key: str) -> None:
         for number in holder.kernels.split():
             if number.startswith("K"):
                 parent[find(key)] = find(f"kernel {number}")
@@ -62,12 +62,12 @@ def _components(sides: Sequence[Panel]) -> list[list[str]]:
         for box in panel.all_boxes():
             keys.append(box.key)
             tie(box, box.key)
-        for frame in panel.frames:
-            tie(frame, frame.boxes[0].key)
-            for box in frame.boxes:
-                parent[find(box.key)] = find(frame.boxes[0].key)
+        for outline in panel.outlines:
+            tie(outline, outline.boxes[0].key)
+            for box in outline.boxes:
+                parent[find(box.key)] = find(outline.boxes[0].key)
         for arrow in panel.arrows:
-            parent[find(arrow.tail)] = find(arrow.head)
+            parent[find(arrow.source_box)] = find(arrow.head)
     found: dict[str, list[str]] = {}
     for key in keys:
         found.setdefault(find(key), []).append(key)
@@ -107,7 +107,7 @@ def estimate(panel: Panel) -> tuple[float, float]:
     heads: dict[str, list[tuple[str, float]]] = {}
     waiting = dict.fromkeys(boxes, 0)
     for a in panel.arrows:
-        heads.setdefault(a.tail, []).append((a.head, 1.0 if a.inside else 2.2))
+        heads.setdefault(a.source_box, []).append((a.head, 1.0 if a.inside else 2.2))
         waiting[a.head] += 1
     first = [k for k in boxes if not waiting[k]]
     ready = list(first)
@@ -126,7 +126,7 @@ def estimate(panel: Panel) -> tuple[float, float]:
         crowd[r] = crowd.get(r, 0) + 1
     # Frames push boxes of the same rank apart and one another down.
     wide = max(crowd.values(), default=1)
-    height = (max(rank.values(), default=0) + 1) * _BOX[1] * 1.2 + len(panel.frames) * 12
+    height = (max(rank.values(), default=0) + 1) * _BOX[1] * 1.2 + len(panel.outlines) * 12
     return wide * _BOX[0] + 60, height + 60
 
 

@@ -19,8 +19,8 @@ from hlofuse.render.planning.boxed import drawn, has_box, inner_boxes, units
 
 def plan(module: Module, options: Options) -> Plan:
     """Decide for a whole module, within `options.max_nodes` boxes unless told to open more."""
-    wanted, parts_wanted = _asked(module, options.open)
-    closed, _ = _asked(module, options.collapse)
+    wanted, parts_wanted = _requested(module, options.open)
+    closed, _ = _requested(module, options.collapse)
     result = Plan()
     if options.focus is not None:
         found = lookup(module, options.focus)
@@ -53,7 +53,7 @@ def plan(module: Module, options: Options) -> Plan:
     return result
 
 
-def _asked(module: Module, names: Iterable[str]) -> tuple[set[Instruction | Computation], set[int]]:
+def _requested(module: Module, names: Iterable[str]) -> tuple[set[Instruction | Computation], set[int]]:
     """What a list of names means: fusions, computations, and numbers of parts."""
     things: set[Instruction | Computation] = set()
     numbers: set[int] = set()
@@ -95,10 +95,11 @@ def _fit(
         )
         count = len(fusions) - len(panel.open)
         if count:
-            ways = ["--open FUSION", "--focus NAME"] + ["a greater --max-nodes"] * (room < HARD_LIMIT)
+            suggestions = ["--open FUSION", "--focus NAME"] + ["a greater --max-nodes"] * (room < HARD_LIMIT)
             result.notices.append(
                 f"{_where(computation)}: {plural(count, 'fusion')} drawn closed to stay within "
-                f"{plural(room, 'box', 'boxes')}: {' or '.join([', '.join(ways[:-1]), ways[-1]])}"
+                f"{plural(room, 'box', 'boxes')}: "
+                f"{' or '.join([', '.join(suggestions[:-1]), suggestions[-1]])}"
             )
     else:
         _collapse(panel, everything, room, wanted, closed, parts_wanted, result)
@@ -134,8 +135,8 @@ def _collapse(
         keep.append(part)
     panel.parts = keep
     inside = {i for p in keep for i in p.instructions}
-    asked = [f for f in work if f in wanted and f not in inside]
-    panel.open = that_fit(asked, HARD_LIMIT - len(parts) - len(opened), result.notices)
+    requested = [f for f in work if f in wanted and f not in inside]
+    panel.open = that_fit(requested, HARD_LIMIT - len(parts) - len(opened), result.notices)
     room -= len(parts) + len(opened)
     for fusion in opened:
         if fusion.opcode == "fusion" and fusion not in closed and inner_boxes(fusion) <= room:
@@ -213,14 +214,14 @@ class Part:
 
 
 def divide(
-    units: Sequence[Instruction], wanted: int, behind: Callable[[Instruction], Iterable[Instruction]]
+    units: Sequence[Instruction], wanted: int, users_of: Callable[[Instruction], Iterable[Instruction]]
 ) -> list[Part]:
     """`units` (operands first) in about `wanted` parts, in the order of their first instructions.
 
-    `behind` gives what a unit waits for among the units, past anything that has no box of its own.
+    `users_of` gives what a unit waits for among the units, past anything that has no box of its own.
     """
     index = {u: n for n, u in enumerate(units)}
-    operands = [[index[o] for o in behind(u) if o in index] for u in units]
+    operands = [[index[o] for o in users_of(u) if o in index] for u in units]
     scopes = _scopes(units, operands)
     order = range(len(units))
     groups: dict[tuple[object, int], list[int]] = {}
@@ -234,27 +235,27 @@ def divide(
             break
     largest = max(1, -(-len(units) // wanted))
     cost = _crossings(units, operands)
-    pieces: list[list[int]] = []
+    parts: list[list[int]] = []
     for members in groups.values():
-        pieces += _stretches(members, largest, cost)
-    pieces.sort(key=lambda p: p[0])
+        parts += _stretches(members, largest, cost)
+    parts.sort(key=lambda p: p[0])
     return [
-        Part(number, _span([scopes[n] for n in piece]), [units[n] for n in piece])
-        for number, piece in enumerate(pieces, 1)
+        Part(number, _span([scopes[n] for n in part]), [units[n] for n in part])
+        for number, part in enumerate(parts, 1)
     ]
 
 
 def _stretches(members: list[int], largest: int, cost: Sequence[int]) -> list[list[int]]:
     """`members` cut, near every `largest`-th, where the fewest values cross."""
-    pieces = []
+    parts = []
     start = 0
     while len(members) - start > largest + largest // 2:
         first, last = start + max(1, largest // 2), min(len(members) - 1, start + largest + largest // 2)
         cut = min(range(first, last + 1), key=lambda i: (cost[members[i]], abs(i - start - largest)))
-        pieces.append(members[start:cut])
+        parts.append(members[start:cut])
         start = cut
-    pieces.append(members[start:])
-    return pieces
+    parts.append(members[start:])
+    return parts
 
 
 def _crossings(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[int]:
@@ -301,7 +302,7 @@ def _span(scopes: Sequence[tuple[str, ...]]) -> str:
         n += 1
     common = "/".join(low[:n])
     # A scope may be left in passing, for a single operation: ends that are deeper say where it was.
-    first, last = (next((s[n] for s in way if len(s) > n), "") for way in (scopes, scopes[::-1]))
+    first, last = (next((s[n] for s in path if len(s) > n), "") for path in (scopes, scopes[::-1]))
     if first != last and _stem(first) == _stem(last):
         return f"{common}/{first} … {last}" if common else f"{first} … {last}"
     return common
@@ -363,8 +364,8 @@ def neighbourhood(
             if inside <= room or (near in marked and inside <= options.max_nodes):
                 room -= inside
                 panel.open.add(near)
-    asked = [near for near in shown if near in wanted and near not in panel.open]
-    panel.open |= that_fit(asked, HARD_LIMIT - options.max_nodes, notices)
+    requested = [near for near in shown if near in wanted and near not in panel.open]
+    panel.open |= that_fit(requested, HARD_LIMIT - options.max_nodes, notices)
     return panel
 
 

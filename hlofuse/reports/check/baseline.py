@@ -69,7 +69,7 @@ def _read_file(file: Path, into: Baseline) -> None:
     try:
         if data.get("version") != VERSION:
             raise ValueError(f"`version = {VERSION}` was expected, at the top")
-        _known(data, {"version", "budget", "module"}, "the file")
+        _check_names(data, {"version", "budget", "module"}, "the file")
         into.budgets += [_budget(b) for b in _list(data.get("budget", []), "[[budget]]")]
         for name, table in _table(data.get("module", {}), "[module]").items():
             if name in into.profiles:
@@ -81,7 +81,7 @@ def _read_file(file: Path, into: Baseline) -> None:
 
 def _budget(value: Any) -> Budget:
     table = _table(value, "[[budget]]")
-    _known(table, {"modules", "max-kernels", "max-bytes", "max-time"}, "[[budget]]")
+    _check_names(table, {"modules", "max-kernels", "max-bytes", "max-time"}, "[[budget]]")
     most = table.get("max-kernels")
     if most is not None:
         most = _count(most, "max-kernels")
@@ -99,7 +99,7 @@ def _budget(value: Any) -> Budget:
 
 def _profile(name: str, table: Mapping[str, Any]) -> Profile:
     where = f"module {name}"
-    _known(table, {"target", "device", "xla", "kernels", "bytes", "time_us", "list"}, where)
+    _check_names(table, {"target", "device", "xla", "kernels", "bytes", "time_us", "list"}, where)
     us = table.get("time_us")
     if us is not None and (isinstance(us, bool) or not isinstance(us, int | float)):
         raise ValueError(f"time_us of {where} is no number")
@@ -155,7 +155,7 @@ def _count(value: Any, what: str) -> int:
     return value
 
 
-def _known(table: Mapping[str, Any], names: set[str], what: str) -> None:
+def _check_names(table: Mapping[str, Any], names: set[str], what: str) -> None:
     unknown = sorted(set(table) - names)
     if unknown:
         raise ValueError(f"{what} has {unknown[0]!r}, which is none of {', '.join(sorted(names))}")
@@ -172,8 +172,8 @@ def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
         if len(files) < len(wanted) or (path.is_dir() and any(path.glob("*.toml"))):
             _refuse_clashes(path, files, len(wanted))
         return {file: _whole(file, listed) for file, listed in files.items()}
-    kept = read_baseline(path).profiles if path.exists() else {}
-    return {path: _whole(path, (kept | wanted).values())}
+    stored = read_baseline(path).profiles if path.exists() else {}
+    return {path: _whole(path, (stored | wanted).values())}
 
 
 def _refuse_clashes(path: Path, files: dict[Path, list[Profile]], wanted: int) -> None:

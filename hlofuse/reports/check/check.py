@@ -10,7 +10,7 @@ from hlofuse.format.units import plural
 from hlofuse.reports.check.baseline import Baseline
 from hlofuse.reports.check.compare import compare
 from hlofuse.reports.check.limits import Budget, over_budget
-from hlofuse.reports.check.model import Check, Code, Finding, Held, Level, ModuleCheck, Profile
+from hlofuse.reports.check.model import Check, Code, Finding, Level, ModuleCheck, Profile, RefusedEdge
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class Measured:
 
     profile: Profile
     file: str
-    held: Callable[[], list[Held]]
+    refused_edges: Callable[[], list[RefusedEdge]]
     """Asked where something broke only: it takes longer than everything else."""
     changes: tuple[str, ...] = ()
     """What is other than in XLA."""
-    remark: str = ""
+    note: str = ""
     """How the module came to be; empty where XLA made it."""
 
 
@@ -45,20 +45,20 @@ def check_modules(
     bounds = [*budgets, *(baseline.budgets if baseline is not None else ())]
     done = []
     changes: dict[str, None] = {}
-    remarks: dict[str, None] = {}
+    notes: dict[str, None] = {}
     for m in measured:
-        held = cache(m.held)  # asked for each finding
+        refused_edges = cache(m.refused_edges)  # asked for each finding
         changes |= dict.fromkeys(m.changes)
-        remarks |= dict.fromkeys([m.remark] if m.remark else [])
-        found = over_budget(m.profile, bounds, held)
-        known = baseline.profiles.get(m.profile.name) if baseline is not None else None
-        if known is not None:
-            found += compare(m.profile, known, held, tolerance=tolerance, strict=strict)
+        notes |= dict.fromkeys([m.note] if m.note else [])
+        found = over_budget(m.profile, bounds, refused_edges)
+        profile = baseline.profiles.get(m.profile.name) if baseline is not None else None
+        if profile is not None:
+            found += compare(m.profile, profile, refused_edges, tolerance=tolerance, strict=strict)
         elif baseline is not None and baseline.profiles:
             message = f"not in the baseline ({plural(m.profile.figures.kernels, 'kernel')}): --update adds it"
             level = Level.ERROR if strict else Level.WARNING
             found.append(Finding(Code.MODULE_NEW, level, m.profile.name, message))
-        done.append(ModuleCheck(m.profile, m.file, known, tuple(found)))
+        done.append(ModuleCheck(m.profile, m.file, profile, tuple(found)))
     names = {m.profile.name for m in done}
     others = [
         Finding(
@@ -70,4 +70,4 @@ def check_modules(
         for name in (baseline.profiles if baseline is not None and all_there else ())
         if name not in names
     ]
-    return Check(tuple(done), tuple(others), baseline_name, what_if=tuple(changes), remarks=tuple(remarks))
+    return Check(tuple(done), tuple(others), baseline_name, what_if=tuple(changes), notes=tuple(notes))

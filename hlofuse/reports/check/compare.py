@@ -9,15 +9,24 @@ from dataclasses import replace
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.reports.check.limits import most_telling, told_apart
+from hlofuse.reports.check.limits import distinguishable, most_significant
 from hlofuse.reports.check.measure import between
-from hlofuse.reports.check.model import BaselineKernel, Code, Figures, Finding, Held, Level, Profile, Where
+from hlofuse.reports.check.model import (
+    BaselineKernel,
+    Code,
+    Figures,
+    Finding,
+    Level,
+    Profile,
+    RefusedEdge,
+    Where,
+)
 
 
 def compare(
     now: Profile,
     baseline: Profile,
-    held: Callable[[], list[Held]],
+    refused_edges: Callable[[], list[RefusedEdge]],
     *,
     tolerance: float = 0.0,
     strict: bool = False,
@@ -29,16 +38,17 @@ def compare(
     HlofuseError for a baseline of another device: its figures say nothing here.
     """
     if now.device != baseline.device:
-        ours, theirs = (printable(p.device or f"target {p.target}") for p in (now, baseline))
+        now_on, baseline_on = (printable(p.device or f"target {p.target}") for p in (now, baseline))
         raise HlofuseError(
-            f"the baseline of {printable(now.name)} is of {theirs}, this is {ours}: keep a baseline for each"
+            f"the baseline of {printable(now.name)} is of {baseline_on}, this is {now_on}: keep a baseline "
+            "for each"
         )
     groups = list(_groups(baseline.kernels, now.kernels))
     worse = list(_worse(now.figures, baseline.figures, tolerance))
     level = Level.ERROR if worse or strict else Level.WARNING
     found = [Finding(code, Level.ERROR, now.name, message) for code, message in worse]
     for group in groups:
-        found.append(_told(group, now.name, level if group.grows or strict else Level.NOTE, held))
+        found.append(_finding(group, now.name, level if group.grows or strict else Level.NOTE, refused_edges))
     # A figure stands at the place where most came in.
     place = next((f.where for f in found if f.now and f.level is Level.ERROR and f.where.file), Where())
     found = [replace(f, where=place) if not (f.now or f.before) else f for f in found]
@@ -68,7 +78,7 @@ def _better(now: Figures, base: Figures) -> Iterator[str]:
 
 
 def _change(base: float, now: float, form: Callable[[float], str], unit: str) -> str:
-    return " → ".join(told_apart(base, now, form, unit))
+    return " → ".join(distinguishable(base, now, form, unit))
 
 
 # ------------------------------------------------------------ kernels
@@ -84,7 +94,7 @@ class _Group:
     @property
     def code(self) -> Code:
         if not self.now:
-            return Code.GONE
+            return Code.REMOVED
         if not self.before:
             return Code.NEW
         more = len(self.now) - len(self.before)
@@ -95,22 +105,24 @@ class _Group:
         return len(self.now) >= len(self.before)
 
 
-def _told(group: _Group, module: str, level: Level, held: Callable[[], list[Held]]) -> Finding:
+def _finding(
+    group: _Group, module: str, level: Level, refused_edges: Callable[[], list[RefusedEdge]]
+) -> Finding:
     before, now = tuple(group.before), tuple(group.now)
-    words = {
-        Code.GONE: f"{plural(len(before), 'kernel')} less than in the baseline",
+    text = {
+        Code.REMOVED: f"{plural(len(before), 'kernel')} less than in the baseline",
         Code.NEW: f"{plural(len(now), 'kernel')} more than in the baseline",
         Code.CHANGED: f"{plural(len(now), 'kernel')} with other operations inside",
     }
-    message = words.get(group.code)
+    message = text.get(group.code)
     if message is None:
         verb = "became" if len(before) == 1 or len(before) < len(now) else "became only"
         message = f"{plural(len(before), 'kernel')} {verb} {len(now):,}"
     places = [k.where for k in (*now, *before) if k.where.file]
-    reasons = between(now, held()) if group.grows and len(now) else ()
+    reasons = between(now, refused_edges()) if group.grows and len(now) else ()
     # The place of the pair that stays apart is where something can be done.
     place = next((h.where for h in reasons if h.where.file), places[0] if places else Where())
-    return Finding(group.code, level, module, message, place, before, now, most_telling(reasons))
+    return Finding(group.code, level, module, message, place, before, now, most_significant(reasons))
 
 
 def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> Iterator[_Group]:
@@ -124,8 +136,8 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
     # Kernels of one function that share an operation came of one another; a kernel of elsewhere whose
     # operations one of these has gained or lost belongs to it; failing that, kernels of one file.
     groups, old, new = _related(old, new, _function)
-    old = [k for k in old if not _joins(k, groups, gone=True)]
-    new = [k for k in new if not _joins(k, groups, gone=False)]
+    old = [k for k in old if not _joins(k, groups, removed=True)]
+    new = [k for k in new if not _joins(k, groups, removed=False)]
     joined, old, new = _related(old, new, _file)
     groups += joined
     for side, rest in (("before", old), ("now", new)):
@@ -183,8 +195,8 @@ def _related(
     """Groups of kernels at one place that share an operation with one of the other side; and the rest."""
     group_of: dict[tuple[object, str], _Group] = {}
     merged: dict[int, _Group] = {}
-    theirs = {(place(k), op) for k in new for op in _contents(k)}
-    shared = {(place(k), op) for k in old for op in _contents(k)} & theirs
+    baseline_on = {(place(k), op) for k in new for op in _contents(k)}
+    shared = {(place(k), op) for k in old for op in _contents(k)} & baseline_on
     rest: tuple[list[BaselineKernel], list[BaselineKernel]] = ([], [])
     for number, side in enumerate((old, new)):
         for k in side:
@@ -207,13 +219,13 @@ def _related(
     return list(merged.values()), *rest
 
 
-def _joins(k: BaselineKernel, groups: Iterable[_Group], *, gone: bool) -> bool:
+def _joins(k: BaselineKernel, groups: Iterable[_Group], *, removed: bool) -> bool:
     """Put a kernel into the group whose other side accounts for it, if there is one."""
     for group in groups:
-        mine, theirs = (group.before, group.now) if gone else (group.now, group.before)
-        here, there = ({op for other in side for op in _contents(other)} for side in (mine, theirs))
+        own, others = (group.before, group.now) if removed else (group.now, group.before)
+        here, there = ({op for other in side for op in _contents(other)} for side in (own, others))
         if _contents(k) <= there - here:
-            mine.append(k)
+            own.append(k)
             return True
     return False
 

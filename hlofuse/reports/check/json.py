@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.reports.check.model import BaselineKernel, Check, Figures, Finding, Held, ModuleCheck, Where
+from hlofuse.reports.check.model import (
+    BaselineKernel,
+    Check,
+    Figures,
+    Finding,
+    ModuleCheck,
+    RefusedEdge,
+    Where,
+)
 
 SCHEMA = "hlofuse.check/1"
 
@@ -18,7 +26,7 @@ def check_json(check: Check) -> dict[str, Any]:
         "baseline": check.baseline,
         "updated": check.updated,
         "what_if": list(check.what_if),
-        **({"approximate": list(check.remarks)} if check.remarks else {}),
+        **({"approximate": list(check.notes)} if check.notes else {}),
         "modules": [_module(m) for m in check.modules],
         "others": [_finding(f) for f in check.others],
     }
@@ -70,11 +78,11 @@ def _finding(f: Finding) -> dict[str, Any]:
         "where": _where(f.where),
         "before": [_kernel(k) for k in f.before],
         "now": [_kernel(k) for k in f.now],
-        "held": [_held(h) for h in f.held],
+        "held": [_refused_edge(h) for h in f.refused_edges],
     }
 
 
-def _held(h: Held) -> dict[str, Any]:
+def _refused_edge(h: RefusedEdge) -> dict[str, Any]:
     return {
         "rule": h.rule,
         "title": h.title,

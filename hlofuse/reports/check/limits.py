@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.reports.check.model import Code, Figures, Finding, Held, Level, Profile, Where
+from hlofuse.reports.check.model import Code, Figures, Finding, Level, Profile, RefusedEdge, Where
 
 _BYTES: dict[str, int] = {"": 1, "b": 1} | {
     f"{prefix}{'i' if base == 1024 else ''}b": base ** (k + 1)
@@ -68,24 +68,27 @@ def _split(text: str) -> tuple[float | None, str]:
 _MOST_REASONS = 5
 
 
-def most_telling(held: Iterable[Held]) -> tuple[Held, ...]:
+def most_significant(refused_edges: Iterable[RefusedEdge]) -> tuple[RefusedEdge, ...]:
     """The pairs to name for a finding: the first few, of a producer that one rule keeps from several users
     the one."""
-    by_producer: dict[tuple[str, str], Held] = {}
-    for h in held:
+    by_producer: dict[tuple[str, str], RefusedEdge] = {}
+    for h in refused_edges:
         by_producer.setdefault((h.rule, h.producer), h)
     return tuple(by_producer.values())[:_MOST_REASONS]
 
 
-def over_budget(profile: Profile, budgets: Iterable[Budget], held: Callable[[], list[Held]]) -> list[Finding]:
-    """What is more than a budget allows; `held` says what might be fused, and is asked where it matters."""
+def over_budget(
+    profile: Profile, budgets: Iterable[Budget], refused_edges: Callable[[], list[RefusedEdge]]
+) -> list[Finding]:
+    """What is more than a budget allows; `refused_edges` says what might be fused, and is asked where it
+    matters."""
     found = []
     for budget in budgets:
         if fnmatchcase(profile.name, budget.modules):
             for code, message in _broken(profile.figures, budget, profile.name):
-                reasons = most_telling(held())
+                reasons = most_significant(refused_edges())
                 where = next((h.where for h in reasons if h.where.file), Where())
-                found.append(Finding(code, Level.ERROR, profile.name, message, where, held=reasons))
+                found.append(Finding(code, Level.ERROR, profile.name, message, where, refused_edges=reasons))
     return found
 
 
@@ -93,7 +96,7 @@ def _broken(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Code, str
     if budget.kernels is not None and now.kernels > budget.kernels:
         yield Code.MAX_KERNELS, f"{plural(now.kernels, 'kernel')}, {budget.kernels:,} allowed"
     if budget.bytes is not None and now.bytes > budget.bytes:
-        one, other = told_apart(now.bytes, budget.bytes, bytes_text, "B")
+        one, other = distinguishable(now.bytes, budget.bytes, bytes_text, "B")
         yield Code.MAX_BYTES, f"{one} moved, {other} allowed"
     if budget.us is not None:
         if now.us is None:
@@ -102,11 +105,11 @@ def _broken(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Code, str
                 " before its fusion passes, and --device"
             )
         if now.us > budget.us:
-            one, other = told_apart(now.us, budget.us, us_text, "µs")
+            one, other = distinguishable(now.us, budget.us, us_text, "µs")
             yield Code.MAX_TIME, f"estimated {one}, {other} allowed"
 
 
-def told_apart(one: float, other: float, form: Callable[[float], str], unit: str) -> tuple[str, str]:
+def distinguishable(one: float, other: float, form: Callable[[float], str], unit: str) -> tuple[str, str]:
     """Two quantities in words; in full where three figures would make them look equal."""
     if form(one) != form(other):
         return form(one), form(other)

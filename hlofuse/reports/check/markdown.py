@@ -12,7 +12,7 @@ from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict
 MOST_BYTES = 1_000_000
 """GitHub refuses a step's summary above 1 MiB whole; some room is left for what others write there."""
 
-_SIGNS = {Level.ERROR: "❌", Level.WARNING: "⚠️", Level.NOTE: "ℹ️"}
+_ICONS = {Level.ERROR: "❌", Level.WARNING: "⚠️", Level.NOTE: "ℹ️"}
 
 
 def check_markdown(check: Check, most: int = MOST_BYTES) -> str:
@@ -24,17 +24,17 @@ def check_markdown(check: Check, most: int = MOST_BYTES) -> str:
     head = f"## hlofuse check: {verdict(check)}\n"
     if check.what_if:
         head += f"\nWhat if: {', '.join(map(markdown_code, check.what_if))}\n"
-    head += "".join(f"\n> **{markdown(remark)}**\n" for remark in check.remarks)
+    head += "".join(f"\n> **{markdown(note)}**\n" for note in check.notes)
     parts = _Parts(most, head)
     parts.table(modules)
-    told: set[str] = set()
+    seen: set[str] = set()
     for m in modules:
-        for n, text in enumerate(_details(m, told)):
+        for n, text in enumerate(_details(m, seen)):
             parts.add(text, finding=n > 0)
     if check.others:
         parts.add("\n### Not in the input\n", finding=False)
         for f in check.others:
-            parts.add(f"\n- {_SIGNS[f.level]} {markdown(f.module)}: {markdown(f.message)}\n")
+            parts.add(f"\n- {_ICONS[f.level]} {markdown(f.module)}: {markdown(f.message)}\n")
     return parts.text()
 
 
@@ -84,26 +84,26 @@ class _Parts:
         return "".join(self._texts)
 
 
-def _details(m: ModuleCheck, told: set[str]) -> Iterator[str]:
+def _details(m: ModuleCheck, seen: set[str]) -> Iterator[str]:
     if not m.findings:
         return
     yield f"\n### {markdown(m.profile.name)}\n"
     for f in m.findings:
-        yield _finding(f, told)
+        yield _finding(f, seen)
 
 
-def _finding(f: Finding, told: set[str]) -> str:
-    """`told`: rules that have been explained further up."""
+def _finding(f: Finding, seen: set[str]) -> str:
+    """`seen`: rules that have been explained further up."""
     place = origin(f.where)
     lines = [
-        f"\n{_SIGNS[f.level]} **{markdown(f.message)}**" + (f" at {markdown_code(place)}" if place else "")
+        f"\n{_ICONS[f.level]} **{markdown(f.message)}**" + (f" at {markdown_code(place)}" if place else "")
     ]
     for title, kernels in (("was", f.before), ("now", f.now)):
         lines += [f"- {title}: {markdown_code(line)}" for line in listed(kernels)]
-    for h in f.held:
+    for h in f.refused_edges:
         source = f", {markdown_code(origin(h.where))}" if h.where.file else ""
         lines.append(f"- {h.rule} keeps {markdown_code(pair(h))} apart ({worth(h)}{source})")
-        if h.rule not in told:
-            told.add(h.rule)
+        if h.rule not in seen:
+            seen.add(h.rule)
             lines.append(f"  *{markdown(h.title)}.* {markdown(h.advice)}")
     return "\n".join([lines[0], "", *lines[1:]]).rstrip() + "\n"

@@ -15,7 +15,7 @@ from hlofuse.format.layers import layer_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
-from hlofuse.reports.check.model import BaselineKernel, Figures, Held, Profile, Where
+from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
 
@@ -107,20 +107,20 @@ def is_file(root: Path, relative: str) -> bool:
         return False
 
 
-def held_apart(observed: Observed, root: Path) -> list[Held]:
+def refused_edges(observed: Observed, root: Path) -> list[RefusedEdge]:
     """Every pair of kernels kept apart, greatest value first."""
     facts = Facts(observed.replay, observed.costs)
     explanation = explain(observed.replay, costs=observed.costs, facts=facts)
     found = []
-    for obstacle in explanation.obstacles:
-        for r in obstacle.refusals:
+    for blocking in explanation.blocking_rules:
+        for r in blocking.refusals:
             final = facts.lineage.final(r.producer.name)
             names = {final, r.consumer or ""}
             found.append(
-                Held(
-                    obstacle.rule.code,
-                    obstacle.rule.title,
-                    obstacle.rule.advice,
+                RefusedEdge(
+                    blocking.rule.code,
+                    blocking.rule.title,
+                    blocking.rule.advice,
                     r.producer.name,
                     r.consumer,
                     frozenset(names - {""}),
@@ -136,15 +136,15 @@ def held_apart(observed: Observed, root: Path) -> list[Held]:
 
 def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
     """Of an operation of the input; of a fusion made on the way, that of the kernel it became."""
-    for module, known in ((replay.before, name), (replay.after, final)):
-        instruction = module.find(known)
+    for module, profile in ((replay.before, name), (replay.after, final)):
+        instruction = module.find(profile)
         if instruction is not None:
             return where_is(module, instruction, root)
     return Where()
 
 
-def between(kernels: tuple[BaselineKernel, ...], held: list[Held]) -> tuple[Held, ...]:
+def between(kernels: tuple[BaselineKernel, ...], refused_edges: list[RefusedEdge]) -> tuple[RefusedEdge, ...]:
     """What keeps these kernels apart from one another, or else from any other."""
     names = {k.name for k in kernels}
-    both = [h for h in held if h.kernels <= names]
-    return tuple(both or [h for h in held if h.kernels & names])
+    both = [h for h in refused_edges if h.kernels <= names]
+    return tuple(both or [h for h in refused_edges if h.kernels & names])

@@ -73,7 +73,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RefusedEdge:
     """A pair that a rule keeps apart."""
 
     rule: str
@@ -112,7 +112,7 @@ class Code(StrEnum):
     CHANGED = "fusion-changed"
     MERGED = "fusion-merged"
     NEW = "kernel-new"
-    GONE = "kernel-gone"
+    REMOVED = "kernel-gone"
     MODULE_NEW = "module-new"
     MODULE_MISSING = "module-missing"
 
@@ -129,7 +129,7 @@ TITLES: dict[Code, str] = {
     Code.CHANGED: "Kernels of the baseline hold other operations now",
     Code.MERGED: "Kernels of the baseline are fewer now",
     Code.NEW: "A kernel that is not in the baseline",
-    Code.GONE: "A kernel of the baseline that is gone",
+    Code.REMOVED: "A kernel of the baseline that is gone",
     Code.MODULE_NEW: "A module that is not in the baseline",
     Code.MODULE_MISSING: "A module of the baseline that is not in the input",
 }
@@ -147,7 +147,7 @@ class Finding:
     before: tuple[BaselineKernel, ...] = ()
     """Of the baseline."""
     now: tuple[BaselineKernel, ...] = ()
-    held: tuple[Held, ...] = ()
+    refused_edges: tuple[RefusedEdge, ...] = ()
     """What keeps the kernels apart, most telling first."""
 
 
@@ -179,7 +179,7 @@ class Check:
     """The baseline has been written anew."""
     what_if: tuple[str, ...] = ()
     """What is other than in XLA."""
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """How modules came to be that XLA did not make."""
 
     @property

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.reports.check.model import BaselineKernel, Check, Figures, Finding, Held, Level, Where
+from hlofuse.reports.check.model import BaselineKernel, Check, Figures, Finding, Level, RefusedEdge, Where
 
 MOST_KERNELS = 8
 """Kernels of one side that are listed for a finding."""
@@ -25,8 +25,8 @@ def verdict(check: Check) -> str:
     if check.updated and not check.failed:
         return f"baseline written: {plural(len(check.modules), 'module')}"
     if not check.failed:
-        said = sum(f.level is Level.WARNING for f in check.findings)
-        extra = f", {plural(said, 'warning')}" if said else ""
+        warnings = sum(f.level is Level.WARNING for f in check.findings)
+        extra = f", {plural(warnings, 'warning')}" if warnings else ""
         return (
             f"{plural(len(check.modules), 'module')} as it should be{extra}"
             if len(check.modules) == 1
@@ -48,16 +48,20 @@ def listed(kernels: Iterable[BaselineKernel]) -> list[str]:
     return lines
 
 
-def pair(held: Held) -> str:
+def pair(refused_edges: RefusedEdge) -> str:
     """`divide.1 → fusion.2`."""
-    return f"{held.producer} → {held.consumer}" if held.consumer else held.producer
+    return (
+        f"{refused_edges.producer} → {refused_edges.consumer}"
+        if refused_edges.consumer
+        else refused_edges.producer
+    )
 
 
-def worth(held: Held) -> str:
+def worth(refused_edges: RefusedEdge) -> str:
     """What passes between the two, and what fusing them would save."""
-    if held.us_at_stake is not None and held.us_at_stake > 0:
-        return f"{us_text(held.us_at_stake)} at stake"
-    return f"{bytes_text(held.bytes_between)} between"
+    if refused_edges.us_at_stake is not None and refused_edges.us_at_stake > 0:
+        return f"{us_text(refused_edges.us_at_stake)} at stake"
+    return f"{bytes_text(refused_edges.bytes_between)} between"
 
 
 def one_line(finding: Finding) -> str:
@@ -67,7 +71,7 @@ def one_line(finding: Finding) -> str:
         text += f"; was {'; '.join(_whats(finding.before))}; now {'; '.join(_whats(finding.now))}"
     elif finding.before or finding.now:
         text += f": {'; '.join(_whats(finding.before or finding.now))}"
-    for h in finding.held[:2]:
+    for h in finding.refused_edges[:2]:
         text += f". {h.rule} keeps {pair(h)} apart ({h.title}; {worth(h)})"
     return text
 

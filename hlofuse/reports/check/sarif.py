@@ -54,7 +54,10 @@ def _result(f: Finding, codes: list[Code]) -> dict[str, Any]:
         "level": f.level.value,
         "message": {"text": _plain(one_line(f))},
         "partialFingerprints": {"hlofuse/v1": _fingerprint(f)},
-        "properties": {"module": printable(f.module), "rules": list(dict.fromkeys(h.rule for h in f.held))},
+        "properties": {
+            "module": printable(f.module),
+            "rules": list(dict.fromkeys(h.rule for h in f.refused_edges)),
+        },
     }
     location: dict[str, Any] = {
         "logicalLocations": [{"name": printable(f.module), "kind": "module"}],
@@ -62,7 +65,7 @@ def _result(f: Finding, codes: list[Code]) -> dict[str, Any]:
     if f.where.file:
         location["physicalLocation"] = _physical(f.where)
     result["locations"] = [location]
-    related = [h for h in f.held if h.where.file]
+    related = [h for h in f.refused_edges if h.where.file]
     if related:
         result["relatedLocations"] = [
             {

@@ -19,9 +19,9 @@ def print_check(check: Check, console: Console) -> None:
     console.print(verdict(check), style="bold red" if check.failed else "bold green")
     if check.what_if:
         console.print(f"what if: {', '.join(map(printable, check.what_if))}")
-    for remark in check.remarks:
-        console.print(printable(remark), style="yellow")
-    told: set[str] = set()
+    for note in check.notes:
+        console.print(printable(note), style="yellow")
+    seen: set[str] = set()
     for m in check.modules:
         base = m.baseline
         line = f"{printable(m.profile.name)}  {figures(m.profile.figures)}"
@@ -34,7 +34,7 @@ def print_check(check: Check, console: Console) -> None:
             line = f"baseline of {_release(base.release)}, now {_release(m.profile.release)}"
             _hanging(console, " " * 6, line)
         for f in m.findings:
-            _finding(f, console, told)
+            _finding(f, console, seen)
     for f in check.others:
         _hanging(console, " " * 6, f"{printable(f.module)}: {f.message}", _STYLES[f.level])
 
@@ -52,19 +52,19 @@ def _release(name: str) -> str:
     return f"XLA in {printable(name)}" if name else "a module that XLA has fused"
 
 
-def _finding(f: Finding, console: Console, told: set[str]) -> None:
-    """`told`: rules that have been explained further up."""
+def _finding(f: Finding, console: Console, seen: set[str]) -> None:
+    """`seen`: rules that have been explained further up."""
     place = printable(origin(f.where))
     head = f"{f.message}  [{f.code.value}]"
     _hanging(console, f"  {f.level.value}  ", f"{head}  {place}" if place else head, _STYLES[f.level])
     for title, kernels in (("was", f.before), ("now", f.now)):
         for n, line in enumerate(listed(kernels)):
             _hanging(console, f"      {title if n == 0 else '':<5}", printable(line))
-    for h in f.held:
+    for h in f.refused_edges:
         source = printable(origin(h.where))
         line = f"{printable(pair(h))}  {worth(h)}  {source}".rstrip()
         _hanging(console, f"      {h.rule}  ", line)
-        if h.rule not in told:
-            told.add(h.rule)
-            for words, style in ((h.title, None), (h.advice, "dim")):
-                _hanging(console, " " * 13, printable(words), style)
+        if h.rule not in seen:
+            seen.add(h.rule)
+            for text, style in ((h.title, None), (h.advice, "dim")):
+                _hanging(console, " " * 13, printable(text), style)

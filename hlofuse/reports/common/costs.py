@@ -73,8 +73,10 @@ def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
         pays.append((more, f"compute grows by {us_text(more)}{_because(cost, producer_opcode)}"))
     elif more < -_NOTABLE:
         gains.append((-more, f"{us_text(-more)} less compute{_wider(cost)}"))
-    told = [t for _, t in sorted(gains, key=lambda pair: -pair[0])]
-    text = " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told) or "nothing"
+    reported = [t for _, t in sorted(gains, key=lambda pair: -pair[0])]
+    text = (
+        " and ".join([", ".join(reported[:-1]), reported[-1]] if len(reported) > 1 else reported) or "nothing"
+    )
     against = ", ".join(t for _, t in sorted(pays, key=lambda pair: -pair[0]))
     return f"{text}; {against}" if against else text
 
@@ -136,8 +138,8 @@ def number_text(number: str, value: Any) -> str:
 def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
     """Which number of the device would turn the sums round, or that none alone would."""
     if d.flips:
-        turn = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
-        return f"it would {turn} {' or '.join(flip_text(f) for f in d.flips[:3])}"
+        effect = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
+        return f"it would {effect} {' or '.join(flip_text(f) for f in d.flips[:3])}"
     return (
         "no other device would decide otherwise by its bandwidth, L2 size, cores, FPUs or clock alone"
         f" (each tried up to {RANGE} times as large or small)"
@@ -224,7 +226,7 @@ def detail_json(d: PairDetail | None) -> dict[str, Any] | None:
         "consumer_reads": [_read(r) for r in d.consumer_reads],
         "fused_reads": [_read(r) for r in d.fused_reads],
         "flips": [{"number": f.number, "now": f.now, "value": f.value} for f in d.flips],
-        "remarks": list(d.remarks),
+        "remarks": list(d.notes),
     }
 
 

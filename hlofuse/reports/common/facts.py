@@ -62,7 +62,7 @@ class Facts:
             return Totals(len(launched), cost)
         return Totals(len(launched), cost, *self.costs.total(launched.values()))
 
-    def home(self, fusion: str) -> str:
+    def final_kernel(self, fusion: str) -> str:
         """The kernel of the final module that holds what this fusion held; the last, if there are several."""
         final = self.lineage.final(fusion)
         seen = {final}
@@ -74,7 +74,7 @@ class Facts:
             final = into
         return final
 
-    def standing(self, name: str) -> str:
+    def final_name(self, name: str) -> str:
         """What yields this value in the end: it under its final name, or the kernel it is a result of."""
         final, seen = self.lineage.final(name), set()
         while final not in self.after and final in self._result_of and final not in seen:
@@ -83,7 +83,7 @@ class Facts:
         return final
 
     @cached_property
-    def asked_of(self) -> dict[str, dict[str, None]]:
+    def refused_consumers(self) -> dict[str, dict[str, None]]:
         """Of each producer the consumers it was refused for, all under their names of that moment."""
         found: dict[str, dict[str, None]] = {}
         for e in self.replay.events:
@@ -140,19 +140,19 @@ def _outer(module: Module) -> Iterable[Iterable[Instruction]]:
 
 def edges_inside(facts: Facts) -> set[EdgeNames]:
     """Edges between operations of the input, bitcasts passed over, that one kernel holds both ends of."""
-    held = homes(facts)
+    refused = kernels_of(facts)
     edges = set()
     for consumer in facts.before.values():
-        mine = held.get(consumer.name)
-        if mine is None or consumer.opcode in _FREE:
+        own = refused.get(consumer.name)
+        if own is None or consumer.opcode in _FREE:
             continue
         for operand in map(without_bitcasts, consumer.operands):
-            if operand.opcode not in _FREE and mine & held.get(operand.name, set()):
+            if operand.opcode not in _FREE and own & refused.get(operand.name, set()):
                 edges.add((operand.name, consumer.name))
     return edges
 
 
-def homes(facts: Facts) -> dict[str, set[str]]:
+def kernels_of(facts: Facts) -> dict[str, set[str]]:
     """Of each operation of the input: the kernels that hold it in the end."""
     out: dict[str, set[str]] = {}
     for kernel in facts.launched_after:

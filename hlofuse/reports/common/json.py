@@ -24,7 +24,7 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
         "producer": place_json(r.producer),
         "consumer": r.consumer,
         "consumer_then": r.consumer_then,
-        "said_of": r.said_of,
+        "said_of": r.refused_user,
         "rule": r.rule,
         "reason": r.reason,
         "figures": r.figures,

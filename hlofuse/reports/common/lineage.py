@@ -81,7 +81,7 @@ class Lineage:
         found = dict.fromkeys(self.final(h) for h in self.holders.get(name, ()))
         return list(found) or [self.final(name)]
 
-    def known(self) -> set[str]:
+    def names(self) -> set[str]:
         """Every name met on the way."""
         return {*self._became, *self._became.values(), *self._members, *self.holders}
 

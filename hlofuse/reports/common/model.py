@@ -69,7 +69,7 @@ class Refusal:
     """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
     bytes_between: int
     """Size of the value that passes between the two, in bytes."""
-    said_of: str | None = None
+    refused_user: str | None = None
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
     kernel: str | None = None
     """What computes the producer's value in the end, views passed over; None where nothing does."""
@@ -83,9 +83,9 @@ def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
     XLA would take in what pays and leave the rest apart. Where nothing pays it is what all would cost,
     less than 0.
     """
-    known = {r.producer.name: r.us_at_stake for r in refusals if r.us_at_stake is not None}
-    pays = [us for us in known.values() if us > 0]
-    return sum(pays or known.values()) if known else None
+    names = {r.producer.name: r.us_at_stake for r in refusals if r.us_at_stake is not None}
+    pays = [us for us in names.values() if us > 0]
+    return sum(pays or names.values()) if names else None
 
 
 class Replayed(Protocol):

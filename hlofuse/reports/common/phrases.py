@@ -24,14 +24,14 @@ def advice_line(rule: RuleText) -> str:
     return f"What to do: {rule.advice}" if can_be_acted_on(rule) else rule.advice
 
 
-def origin(place: Place, alike: int = 0) -> str:
+def origin(place: Place, count: int = 0) -> str:
     """`LM/layer_0/Dense_1: flax/linen/linear.py:273 __call__, from model.py:12 apply`.
 
-    Empty where the dump says nothing. Of as many `alike` in other layers the count is told.
+    Empty where the dump says nothing. Of as many `count` in other layers the count is told.
     """
     layer = layer_of(place.op_name)
-    if layer and alike:
-        layer += f", and {alike} like it"
+    if layer and count:
+        layer += f", and {count} like it"
     line = ", from ".join(filter(None, (place.source, place.called_from)))
     return ": ".join(filter(None, (layer, line)))
 
@@ -61,7 +61,7 @@ def times_text(often: int) -> str:
 
 def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
     """`8 kernels are in a loop and counted once: while.3 runs 100 times`."""
-    turns = [
+    iterations = [
         f"{printable(p.name)} runs {f'{p.trips:,} times' if p.trips is not None else 'as often as it takes'}"
         for p in loops[:most]
     ]
@@ -69,7 +69,7 @@ def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
     count = sum(p.kernels for p in loops)
     where = "a loop" if len(loops) == 1 else "loops"
     are = "is" if count == 1 else "are"
-    return f"{plural(count, 'kernel')} {are} in {where} and counted once: {', '.join(turns)}{more}"
+    return f"{plural(count, 'kernel')} {are} in {where} and counted once: {', '.join(iterations)}{more}"
 
 
 def headline(e: Replayed) -> str:

@@ -34,18 +34,18 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     for e in events:
         if e.producer is None or e.event == "rewrite":
             continue
-        producer = facts.standing(e.producer)
+        producer = facts.final_name(e.producer)
         if e.pass_name == PRIORITY_FUSION:
             whole.pop(here.final(e.producer), None)
             if e.event == "ineligible":
                 whole[here.final(e.producer)] = e
         if e.event == "priority":
             for name in e.consumers:
-                key = (producer, facts.standing(name))
+                key = (producer, facts.final_name(name))
                 last[key] = e, name
                 steps[key] = [e.step]
             continue
-        key = (producer, facts.standing(e.consumer) if e.consumer is not None else None)
+        key = (producer, facts.final_name(e.consumer) if e.consumer is not None else None)
         if e.event == "fuse":
             last.pop(key, None)
         else:
@@ -56,11 +56,11 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     for r in found:
         by_pair.setdefault((r.kernel, r.consumer), []).append(r)
     for e in whole.values():
-        for r in _of_other_users(facts.standing(e.producer or ""), e, facts):
+        for r in _of_other_users(facts.final_name(e.producer or ""), e, facts):
             own = by_pair.get((r.kernel, r.consumer), [])
             if all(o.steps[-1] < e.step for o in own):  # the last word on the producer is about all its users
                 by_pair[r.kernel, r.consumer] = [r]
-    found = [r for held in by_pair.values() for r in held]
+    found = [r for refused in by_pair.values() for r in refused]
     found.sort(key=lambda r: (not r.between_kernels, -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]))
     return tuple(found)
 
@@ -73,31 +73,33 @@ def _of_other_users(producer: str, e: Event, facts: Facts) -> Iterator[Refusal]:
         # It is one of several results now: those who read the others were not asked about.
         alone = facts.before.get(e.producer)
         names = (
-            [u.name for u in alone.users] if alone is not None else list(facts.asked_of.get(e.producer, ()))
+            [u.name for u in alone.users]
+            if alone is not None
+            else list(facts.refused_consumers.get(e.producer, ()))
         )
-        users = [facts.after[n] for n in map(facts.standing, names) if n in facts.after]
+        users = [facts.after[n] for n in map(facts.final_name, names) if n in facts.after]
     for user in dict.fromkeys(users):
         for refusal in _refusals((producer, user.name), e, user.name, [e.step], facts):
             if refusal.between_kernels:
-                yield replace(refusal, said_of=e.consumer)
+                yield replace(refusal, refused_user=e.consumer)
 
 
 def _refusals(
-    key: tuple[str, str | None], event: Event, asked_about: str | None, steps: list[int], facts: Facts
+    key: tuple[str, str | None], event: Event, considered: str | None, steps: list[int], facts: Facts
 ) -> Iterator[Refusal]:
     """The refusal; where a view was asked about, that of each kernel which reads the value through it."""
     consumer = facts.after.get(key[1]) if key[1] is not None else None
-    asked: list[str | None] = [key[1]]
+    consumers: list[str | None] = [key[1]]
     if consumer is not None and is_view(consumer):
-        asked = [r.name for r in readers(consumer) if r.name in facts.launched_after] or asked
-    for name in asked:
-        refusal = _refusal((key[0], name), event, asked_about, steps, facts)
+        consumers = [r.name for r in readers(consumer) if r.name in facts.launched_after] or consumers
+    for name in consumers:
+        refusal = _refusal((key[0], name), event, considered, steps, facts)
         if refusal is not None:
             yield refusal
 
 
 def _refusal(
-    key: tuple[str, str | None], event: Event, asked_about: str | None, steps: list[int], facts: Facts
+    key: tuple[str, str | None], event: Event, considered: str | None, steps: list[int], facts: Facts
 ) -> Refusal | None:
     producer = facts.after.get(key[0])
     consumer = facts.after.get(key[1]) if key[1] is not None else None
@@ -125,7 +127,7 @@ def _refusal(
     return Refusal(
         facts.place(event.producer or ""),
         key[1],
-        asked_about,
+        considered,
         rule,
         reason,
         figures,
@@ -137,10 +139,10 @@ def _refusal(
     )
 
 
-def told_of_kernels(made: Replay, facts: Facts) -> dict[KernelNames, Refusal]:
+def refusals_between_kernels(created: Replay, facts: Facts) -> dict[KernelNames, Refusal]:
     """The verdict on each pair of kernels; of several passes that of the first."""
     out: dict[KernelNames, Refusal] = {}
-    for p in made.passes:
+    for p in created.passes:
         for r in refusals(p.events, facts):
             if r.between_kernels:
                 out.setdefault((r.kernel or r.producer.name, r.consumer), r)

@@ -32,13 +32,13 @@ _BASIC = (
     " XLA runs ahead of fusion were not repeated."
 )
 
-_REPEATED = (
+_REPLAYED_NOTE = (
     "XLA's passes ahead of fusion were repeated first: nearly all programs measured come out as XLA has them,"
     " kernel for kernel. Not repeated are passes that simplify sorts and those for random bits, linear"
     " algebra, batch normalization, dynamic shapes and shardings{more}."
 )
 
-_EXACT_WAY = ' For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
+_EXACT_HINT = ' For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Beginning:
     """A module before optimizations, brought to where fusion begins."""
 
     module: Module
-    remark: str
+    note: str
     """What that is worth, in words, and how XLA's own decisions are had."""
 
 
@@ -59,11 +59,11 @@ def beginning_of_fusion(module: Module, target: str, device: DeviceDescription |
         prepared = lower_to_fusion_input(module, target, device)
         beyond = dict.fromkeys(s.pass_name for s in prepared.left_alone)
         more = f", nor here all that {', '.join(beyond)} would rewrite" if beyond else ""
-        out, worth = prepared.module, _REPEATED.format(more=more)
+        out, worth = prepared.module, _REPLAYED_NOTE.format(more=more)
     else:
         out, worth = _basically_simplified(module), _BASIC
-    way = _EXACT_WAY.format(flags=FUSION_STAGES[target].flags) if target in FUSION_STAGES else ""
-    return Beginning(out, _BEFORE + worth + way)
+    path = _EXACT_HINT.format(flags=FUSION_STAGES[target].flags) if target in FUSION_STAGES else ""
+    return Beginning(out, _BEFORE + worth + path)
 
 
 def simplified(module: Module, target: str, device: DeviceDescription | None = None) -> Module:

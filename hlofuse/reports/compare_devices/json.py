@@ -33,7 +33,7 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
                 "producer": place_json(e.producer),
                 "consumer": place_json(e.consumer),
                 "fused_on": e.fused_on,
-                "apart_on": e.apart_on,
+                "apart_on": e.unfused_on,
                 "kernels": list(e.kernels) if e.kernels is not None else None,
                 "rule": e.answer.settled_by.rule.code
                 if e.answer is not None and e.answer.settled_by is not None

@@ -43,7 +43,7 @@ class FlippedEdge:
     producer: Place
     consumer: Place
     fused_on: str
-    apart_on: str
+    unfused_on: str
     kernels: tuple[str, str] | None
     """Where they stay apart: the kernel with the producer and that with the consumer, which reads it; None
     where no kernel with the one is read by one with the other."""
@@ -74,7 +74,7 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
         edges = sorted(inside[here] - inside[there])
         between = {edge: next(_between(*edge, facts[there]), None) for edge in edges}
         detailed = edges[: max(0, _DETAILED - len(flipped))]
-        known = _details(detailed, between, facts[there], facts[here].costs)
+        details = _details(detailed, between, facts[there], facts[here].costs)
         flipped += [
             FlippedEdge(
                 facts[0].place(edge[0]),
@@ -82,7 +82,7 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
                 facts[here].replay.device or "",
                 facts[there].replay.device or "",
                 between[edge],
-                *known.get(between[edge] or edge, (None, ())),
+                *details.get(between[edge] or edge, (None, ())),
             )
             for edge in edges
         ]
@@ -104,9 +104,9 @@ def _details(
     early = [edge for edge in edges if (kernels := between[edge]) is not None and answers[kernels] is None]
     between |= dict.fromkeys(early)
     answers |= _answers(early, facts)
-    asked = [between[edge] or edge for edge in edges]
-    terms = _terms(asked, facts, facts.costs, other.device)
-    return {pair: (answers[pair], terms.get(pair, ())) for pair in asked}
+    names = [between[edge] or edge for edge in edges]
+    terms = _terms(names, facts, facts.costs, other.device)
+    return {pair: (answers[pair], terms.get(pair, ())) for pair in names}
 
 
 def _answers(pairs: Iterable[_Edge], facts: Facts) -> dict[_Edge, PairAnswer | None]:
@@ -114,7 +114,8 @@ def _answers(pairs: Iterable[_Edge], facts: Facts) -> dict[_Edge, PairAnswer | N
     pairs = list(dict.fromkeys(pairs))
     found = zip(pairs, why_each(pairs, facts), strict=True)
     return {
-        two: told if told.settled_by is not None or told.cost is not None else None for two, told in found
+        two: detail if detail.settled_by is not None or detail.cost is not None else None
+        for two, detail in found
     }
 
 
@@ -140,15 +141,15 @@ def _terms(
     def look(pair: _Edge, model: KernelModel, producer: Instruction, _: Sequence[Instruction]) -> None:
         found[pair] = _turning(producer, model, other)
 
-    asked = []
+    names = []
     for pair in dict.fromkeys(pairs):
         then = last_priority(*pair, facts)
         producer = facts.after.get(facts.lineage.final(pair[0]))
         if then is not None:
-            asked.append((then[0], partial(look, pair)))
+            names.append((then[0], partial(look, pair)))
         elif producer is not None and producer.users:
             found[pair] = _turning(producer, costs.model, other)
-    costs.look_at(asked)
+    costs.look_at(names)
     return found
 
 
@@ -158,12 +159,12 @@ def _turning(producer: Instruction, model: KernelModel, other: DeviceDescription
         now = pays(model, producer, device)
         found = []
         for field in fields(DeviceDescription):
-            mine, theirs = getattr(device, field.name), getattr(other, field.name)
-            if field.name in _NAMES_ONLY or mine == theirs:
+            own, other_value = getattr(device, field.name), getattr(other, field.name)
+            if field.name in _NAMES_ONLY or own == other_value:
                 continue
-            changes: dict[str, Any] = {field.name: theirs}
+            changes: dict[str, Any] = {field.name: other_value}
             if pays(model, producer, replace(device, **changes)) is not now:
-                found.append((field.name, mine, theirs))
+                found.append((field.name, own, other_value))
     except (KeyError, ValueError, IndexError):  # a kernel the model has no figures for
         return ()
     return tuple(found)

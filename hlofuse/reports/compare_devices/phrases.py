@@ -14,7 +14,7 @@ def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
     """Edges that come apart because of the same two kernels, together."""
     found: dict[object, list[FlippedEdge]] = {}
     for e in flipped:
-        key = (e.apart_on, *(e.kernels or (e.producer.name, e.consumer.name)))
+        key = (e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name)))
         found.setdefault(key, []).append(e)
     return list(found.values())
 
@@ -26,7 +26,7 @@ def side_figures(s: DeviceSide) -> tuple[str, str, str]:
     return f"{s.before.kernels:,} → {s.after.kernels:,}", moved, time
 
 
-def edge_words(e: FlippedEdge) -> list[str]:
+def edge_phrases(e: FlippedEdge) -> list[str]:
     """Why the two stay apart where they do, and which number of the device makes the difference."""
     out = []
     between = ""
@@ -36,15 +36,15 @@ def edge_words(e: FlippedEdge) -> list[str]:
         settled = e.answer.settled_by
         if settled is not None and settled.event == "ineligible":
             out.append(
-                f"on {printable(e.apart_on)}:{between} {settled.rule.code},"
+                f"on {printable(e.unfused_on)}:{between} {settled.rule.code},"
                 f" {printable(settled.reason or settled.rule.title)}"
             )
         elif e.answer.cost is not None:
-            out.append(f"on {printable(e.apart_on)}:{between} {worth_text(e.answer.cost)}")
-    for name, mine, theirs in e.terms[:3]:
+            out.append(f"on {printable(e.unfused_on)}:{between} {worth_text(e.answer.cost)}")
+    for name, own, other_value in e.terms[:3]:
         out.append(
-            f"{name} alone would turn that: {number_text(name, mine)} on {printable(e.apart_on)},"
-            f" {number_text(name, theirs)} on {printable(e.fused_on)}"
+            f"{name} alone would turn that: {number_text(name, own)} on {printable(e.unfused_on)},"
+            f" {number_text(name, other_value)} on {printable(e.fused_on)}"
         )
     if not out:
         out.append("what was decided before about their neighbours leads there")

@@ -12,7 +12,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import plural
 from hlofuse.reports.compare_devices.model import Comparison, FlippedEdge
-from hlofuse.reports.compare_devices.phrases import by_kernels, edge_words, side_figures
+from hlofuse.reports.compare_devices.phrases import by_kernels, edge_phrases, side_figures
 from hlofuse.reports.difference.phrases import warning_line
 
 _EDGES = 4  # named of those between the same two kernels
@@ -45,7 +45,7 @@ def _print_edges(edges: Sequence[FlippedEdge], console: Console) -> None:
     for e in edges[:_EDGES]:
         line = Text(f"{printable(e.producer.name)} → {printable(e.consumer.name)}", style="bold")
         if e is first:
-            where = f"  fused on {printable(e.fused_on)}, apart on {printable(e.apart_on)}"
+            where = f"  fused on {printable(e.fused_on)}, apart on {printable(e.unfused_on)}"
             line.append(where, style="not bold")
         if e.producer.source:
             line.append(f"  {printable(e.producer.source)}", style="not bold dim")
@@ -53,5 +53,5 @@ def _print_edges(edges: Sequence[FlippedEdge], console: Console) -> None:
     if len(edges) > _EDGES:
         more = Text(f"and {len(edges) - _EDGES:,} more between the same two", style="dim")
         console.print(Padding(more, (0, 0, 0, 2)))
-    for text in edge_words(first):
+    for text in edge_phrases(first):
         console.print(Padding(Text(text), (0, 0, 0, 6)))

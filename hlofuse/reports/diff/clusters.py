@@ -58,10 +58,10 @@ def clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
 
     def cluster(head: Instruction) -> tuple[Instruction, ...]:
         out = [head]
-        walked = set()  # what two fusions of one computation hold serves itself
+        covered = set()  # what two fusions of one computation hold serves itself
         for i in out:  # grows while it is walked
-            if i not in walked:
-                walked.add(i)
+            if i not in covered:
+                covered.add(i)
                 out += served.get(i, ())
         return tuple(out)
 

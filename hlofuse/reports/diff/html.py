@@ -25,13 +25,13 @@ def to_html(
     summary: Summary, *, limit: int = 20, only: Collection[str] = ALL, picture: str | None = None
 ) -> str:
     """The whole page; `limit` bounds each table, 0 is no bound. `picture` is an SVG of our own."""
-    said = verdict(summary.diff)
-    return page(said, _body(summary, said, limit, only, picture))
+    text = verdict(summary.diff)
+    return page(text, _body(summary, text, limit, only, picture))
 
 
-def _body(s: Summary, said: str, limit: int, only: Collection[str], picture: str | None) -> Iterator[str]:
+def _body(s: Summary, text: str, limit: int, only: Collection[str], picture: str | None) -> Iterator[str]:
     diff = s.diff
-    yield f"<h1>{esc(said)}</h1>"
+    yield f"<h1>{esc(text)}</h1>"
     files = [side.module.filename or side.module.name for side in (diff.before, diff.after)]
     yield f"<p class=faint>{esc(files[0])} {ARROW} {esc(files[1])}</p>"
     yield figures(figure_pairs(s))

@@ -30,13 +30,13 @@ def verdict(found: BatchDiff) -> str:
     same = sum(m.same for m in modules)
     if found.same:
         return f"{plural(same, 'module')}, all the same, fusions included"
-    alike = sum(m.same_program and not (m.same or m.fusions) for m in modules)
-    differently = sum(m.same_program and not m.same for m in modules) - alike
+    count = sum(m.same_program and not (m.same or m.fusions) for m in modules)
+    differently = sum(m.same_program and not m.same for m in modules) - count
     parts = [
         f"{same} the same" if same else "",
-        f"{alike} the same but for annotations" if alike else "",
+        f"{count} the same but for annotations" if count else "",
         f"{differently} fused differently" if differently else "",
-        f"{n} another program" if (n := len(modules) - same - alike - differently) else "",
+        f"{n} another program" if (n := len(modules) - same - count - differently) else "",
         f"{n} could not be compared" if (n := len(found.modules) - len(modules)) else "",
         f"{len(found.only_before)} only in BEFORE" if found.only_before else "",
         f"{len(found.only_after)} only in AFTER" if found.only_after else "",
@@ -108,8 +108,8 @@ def to_markdown(found: BatchDiff, *, limit: int = 20) -> str:
         timed = any(m.us is not None for m in shown)
         rows = []
         for m in shown:
-            name, *ours = cells_of(m, timed)
-            rows.append([markdown(name), *(cell.replace("*", "\\*") for cell in ours)])
+            name, *actual = cells_of(m, timed)
+            rows.append([markdown(name), *(cell.replace("*", "\\*") for cell in actual)])
         parts.append(table(heads(timed), rows))
     if rest:
         parts.append(f"… and {rest:,} more.\n")
@@ -183,9 +183,9 @@ def _sum(pairs: Iterable[Sequence[int]]) -> tuple[int, int]:
 
 def to_html(found: BatchDiff, titles: tuple[str, str]) -> str:
     """All rows: what changed most comes first."""
-    said = verdict(found)
+    text = verdict(found)
     body = [
-        f"<h1>{esc(said)}</h1>",
+        f"<h1>{esc(text)}</h1>",
         f"<p class=faint>{esc(titles[0])} {ARROW} {esc(titles[1])}</p>",
         figures(totals(found)),
     ]
@@ -200,4 +200,4 @@ def to_html(found: BatchDiff, titles: tuple[str, str]) -> str:
     if same:
         body.append(f"<h2>The same</h2><p>{esc(', '.join(same))}</p>")
     body += [f"<p class=note>{esc(note)}</p>" for note in notes(found)]
-    return page(said, body)
+    return page(text, body)

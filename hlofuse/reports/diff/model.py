@@ -69,13 +69,13 @@ class SourceLine:
 
 def by_source(diff: ModuleDiff, times: Times | None) -> Iterator[SourceLine]:
     """What kernels each line of the program has on either side; nothing where one side names no line."""
-    ours = _kernels_by_source(diff.before.module, times.before if times is not None else None)
-    theirs = _kernels_by_source(diff.after.module, times.after if times is not None else None)
-    if set(ours) <= {""} or set(theirs) <= {""}:
+    actual = _kernels_by_source(diff.before.module, times.before if times is not None else None)
+    expected = _kernels_by_source(diff.after.module, times.after if times is not None else None)
+    if set(actual) <= {""} or set(expected) <= {""}:
         return
     rows = []
-    for source in dict.fromkeys([*ours, *theirs]):
-        one, other = ours.get(source, _Costs()), theirs.get(source, _Costs())
+    for source in dict.fromkeys([*actual, *expected]):
+        one, other = actual.get(source, _Costs()), expected.get(source, _Costs())
         timed = times is not None and one.us is not None and other.us is not None
         rows.append(
             SourceLine(
@@ -211,10 +211,10 @@ def moved_groups(edits: Iterable[Moved]) -> Iterator[MovedGroup]:
     """Instructions that went from one computation to the same other one."""
     groups: dict[tuple[str, str], list[Instruction]] = {}
     for edit in edits:
-        ours, theirs = edit.before[0], edit.after[0]
+        actual, expected = edit.before[0], edit.after[0]
         # The computation a fusion is in says where, not the fusion's own.
-        places = [(p.fusion or p.instruction).computation for p in (ours, theirs)]
+        places = [(p.fusion or p.instruction).computation for p in (actual, expected)]
         names = [c.name if c is not None else "?" for c in places]
-        groups.setdefault((names[0], names[1]), []).append(ours.instruction)
+        groups.setdefault((names[0], names[1]), []).append(actual.instruction)
     for (source, destination), members in groups.items():
         yield MovedGroup(source, destination, tuple(members))

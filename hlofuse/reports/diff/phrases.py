@@ -53,8 +53,8 @@ def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3)
             lines.setdefault(place.file, set()).add(place.line)
     parts = []
     for file, found in lines.items():
-        known = sorted(n for n in found if n)
-        parts.append(f"{file}:{ranges(known)}" if known else file)
+        names = sorted(n for n in found if n)
+        parts.append(f"{file}:{ranges(names)}" if names else file)
     if len(parts) > limit:
         parts[limit:] = [f"and {plural(len(parts) - limit, 'more file')}"]
     return ": ".join(filter(None, (_layers(members), "; ".join(parts))))
@@ -131,16 +131,16 @@ def detail(d: Detail) -> str:
     if d.kind is Kind.ANNOTATION and d.name == "backend_config":
         return "backend_config: " + config_changes(d.before, d.after)
     if d.kind is Kind.OPERAND:
-        subject = f"operand {d.name}"
+        title = f"operand {d.name}"
     elif d.kind is Kind.ROOT and d.name != "results":
-        subject = f"root of {d.name}"
+        title = f"root of {d.name}"
     elif d.kind is Kind.ORDER:
-        subject = "operands in another order"
+        title = "operands in another order"
     elif d.name:
-        subject = d.name
+        title = d.name
     else:
-        subject = str(d.kind)
-    return f"{subject}: {value(d.before)} {ARROW} {value(d.after)}"
+        title = str(d.kind)
+    return f"{title}: {value(d.before)} {ARROW} {value(d.after)}"
 
 
 def value(text: str | None) -> str:
@@ -150,11 +150,11 @@ def value(text: str | None) -> str:
 
 def config_changes(before: str | None, after: str | None, limit: int = 4) -> str:
     """Which fields of a JSON config differ: `num_warps 2 → 4`."""
-    ours, theirs = dict(_fields(_json(before))), dict(_fields(_json(after)))
-    if not ours and not theirs:
+    actual, expected = dict(_fields(_json(before))), dict(_fields(_json(after)))
+    if not actual and not expected:
         return f"{value(before)} {ARROW} {value(after)}"
-    paths = [p for p in dict.fromkeys([*ours, *theirs]) if ours.get(p) != theirs.get(p)]
-    parts = [f"{p} {value(ours.get(p))} {ARROW} {value(theirs.get(p))}" for p in paths[:limit]]
+    paths = [p for p in dict.fromkeys([*actual, *expected]) if actual.get(p) != expected.get(p)]
+    parts = [f"{p} {value(actual.get(p))} {ARROW} {value(expected.get(p))}" for p in paths[:limit]]
     if len(paths) > limit:
         parts.append(f"and {len(paths) - limit} more fields")
     return ", ".join(parts)
@@ -242,8 +242,8 @@ def limited(rows: Sequence[T], limit: int) -> tuple[Sequence[T], int]:
 
 def verdict(diff: ModuleDiff) -> str:
     """The first line: the same or not, and in what."""
-    ours, theirs = diff.before.module.name, diff.after.module.name
-    name = ours if ours == theirs else f"{ours} and {theirs}"
+    actual, expected = diff.before.module.name, diff.after.module.name
+    name = actual if actual == expected else f"{actual} and {expected}"
     if diff.same:
         return f"{name}: the same, {'fusions included' if is_fused(diff) else 'ahead of fusion'}"
     fusions = fusions_text(diff.fusions)
@@ -256,8 +256,8 @@ def verdict(diff: ModuleDiff) -> str:
         count = plural(len(diff.edits), "instruction")
         return f"{name}: the same program, annotations differ on {count}; {fusions}"
     counts = Counter(_word(e) for e in diff.edits)
-    told = ", ".join(f"{counts[w]} {w}" for w in ("removed", "added", "changed", "moved") if counts[w])
-    return f"{name}: the program differs ({told}); {fusions}"
+    reported = ", ".join(f"{counts[w]} {w}" for w in ("removed", "added", "changed", "moved") if counts[w])
+    return f"{name}: the program differs ({reported}); {fusions}"
 
 
 def is_fused(diff: ModuleDiff) -> bool:

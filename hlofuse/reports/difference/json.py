@@ -14,7 +14,7 @@ def difference_json(d: Difference) -> dict[str, Any]:
         "changes": list(d.changes),
         "other_model": d.other_model,
         "xla": totals_json(d.xla),
-        "ours": totals_json(d.ours),
+        "ours": totals_json(d.replayed),
         "fused": [edge_json(e) for e in d.fused],
         "parted": [edge_json(e) for e in d.parted],
     }

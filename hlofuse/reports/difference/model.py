@@ -25,7 +25,7 @@ class Difference:
     """What was changed, in words."""
     xla: Totals
     """What XLA's own passes leave."""
-    ours: Totals
+    replayed: Totals
     """What the changed ones leave."""
     fused: tuple[ChangedEdge, ...]
     """Edges inside a kernel here and between kernels in XLA's."""
@@ -37,7 +37,7 @@ class Difference:
     @property
     def same_decisions(self) -> bool:
         """The change makes no difference to this module's kernels."""
-        return not self.fused and not self.parted and self.xla.kernels == self.ours.kernels
+        return not self.fused and not self.parted and self.xla.kernels == self.replayed.kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def result_of(observed: Observed) -> Result:
     return Result(facts, edges_inside(facts))
 
 
-def compare_results(xla: Result, ours: Result, changes: tuple[str, ...]) -> Difference:
+def compare_results(xla: Result, replayed: Result, changes: tuple[str, ...]) -> Difference:
     """The difference between XLA's replay of a module and another one."""
     order = {name: k for k, name in enumerate(xla.facts.before)}
 
@@ -67,13 +67,13 @@ def compare_results(xla: Result, ours: Result, changes: tuple[str, ...]) -> Diff
         ranked = sorted(names, key=lambda e: (order[e[1]], order[e[0]]))
         return tuple(ChangedEdge(xla.facts.place(a), xla.facts.place(b)) for a, b in ranked)
 
-    costs = xla.facts.costs, ours.facts.costs
+    costs = xla.facts.costs, replayed.facts.costs
     return Difference(
         changes,
         xla.totals,
-        ours.totals,
-        edges(ours.inside - xla.inside),
-        edges(xla.inside - ours.inside),
+        replayed.totals,
+        edges(replayed.inside - xla.inside),
+        edges(xla.inside - replayed.inside),
         costs[0] is not None and costs[1] is not None and costs[0].device != costs[1].device,
     )
 

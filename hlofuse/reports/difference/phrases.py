@@ -19,20 +19,20 @@ def warning_line(changes: Sequence[str]) -> str:
 
 def difference_lines(d: Difference) -> list[str]:
     """What everyone who reads such a report has to know first."""
-    told = [decisions_line(d)]
+    parts = [decisions_line(d)]
     if d.other_model:
-        told.append("Numbers of the device are changed, so the two times are by different models.")
-    if d.xla.untimed != d.ours.untimed:
-        told.append(
+        parts.append("Numbers of the device are changed, so the two times are by different models.")
+    if d.xla.untimed != d.replayed.untimed:
+        parts.append(
             f"The times leave out kernels that XLA's model does not cover: {d.xla.untimed:,} of XLA's,"
-            f" {d.ours.untimed:,} of these."
+            f" {d.replayed.untimed:,} of these."
         )
-    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", " ".join(told)]
+    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", " ".join(parts)]
 
 
 def figures_line(d: Difference) -> str:
     """`6 → 4 kernels (−33 %)    29.4 MB → 21.0 MB moved (−29 %)`."""
-    x, o = d.xla, d.ours
+    x, o = d.xla, d.replayed
     moved = x.cost.bytes_accessed, o.cost.bytes_accessed
     parts = [
         f"{x.kernels:,} → {plural(o.kernels, 'kernel')}{share(x.kernels, o.kernels)}",

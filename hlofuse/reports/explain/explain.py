@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Costs, Observed
-from hlofuse.analysis.loops import outermost_loops, turns
+from hlofuse.analysis.loops import iterations, outermost_loops
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.model import Refusal, RuleText, us_at_stake
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.explain.model import (
-    DearKernel,
+    BlockingRule,
     Explanation,
     FusedGroup,
     FusedStep,
-    Obstacle,
+    HotKernel,
     PassStory,
     RecordCheck,
     Rewrite,
@@ -57,10 +57,10 @@ def explain(
         facts.totals_before,
         facts.totals_after,
         tuple(stories),
-        obstacles(stories, facts.rule),
+        blocking_rules(stories, facts.rule),
         _rules(stories, facts),
         record,
-        dearest(facts),
+        hot_kernels(facts),
         outermost_loops(facts.replay.after),
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
     )
@@ -111,13 +111,13 @@ def _counted_once(stories: Sequence[PassStory]) -> Iterable[PassStory]:
 
 def _fused_groups(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ...]:
     steps: dict[str, list[FusedStep]] = {}
-    homes: dict[str, str] = {}
+    kernel_of: dict[str, str] = {}
     consumers = Counter(e.producer for e in events if e.event == "fuse")
     for e in events:
         if e.event != "fuse" or e.fusion is None:
             continue
-        final = facts.home(e.fusion)
-        homes.setdefault(final, e.computation)
+        final = facts.final_kernel(e.fusion)
+        kernel_of.setdefault(final, e.computation)
         steps.setdefault(final, []).append(
             FusedStep(
                 e.step,
@@ -135,12 +135,12 @@ def _fused_groups(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ..
                 consumers[e.producer],
             )
         )
-    groups = [_group(final, taken, homes[final], facts) for final, taken in steps.items()]
+    groups = [_group(final, taken, kernel_of[final], facts) for final, taken in steps.items()]
     groups.sort(key=lambda g: (-(g.us_saved or 0.0), -g.bytes_saved, g.steps[0].step))
     return tuple(groups)
 
 
-def _group(final: str, steps: list[FusedStep], home: str, facts: Facts) -> FusedGroup:
+def _group(final: str, steps: list[FusedStep], final_kernel: str, facts: Facts) -> FusedGroup:
     saved = -facts.costs_after.instruction(facts.after[final]).bytes_accessed if final in facts.after else 0
     inside = [name for name in facts.lineage.members(final) if name in facts.before]
     for name in inside:
@@ -149,15 +149,17 @@ def _group(final: str, steps: list[FusedStep], home: str, facts: Facts) -> Fused
             saved += facts.costs_before.instruction(facts.before[name]).bytes_accessed // copies
     kernel, us_saved = None, None
     if facts.costs is not None:
-        told = [s.us_saved for s in steps if s.us_saved is not None]
-        us_saved = sum(told) if told else None
+        savings = [s.us_saved for s in steps if s.us_saved is not None]
+        us_saved = sum(savings) if savings else None
         kernel = facts.costs.kernel(facts.after[final]) if final in facts.after else None
     return FusedGroup(
-        facts.place(final), home, tuple(steps), saved, tuple(inside), kernel=kernel, us_saved=us_saved
+        facts.place(final), final_kernel, tuple(steps), saved, tuple(inside), kernel=kernel, us_saved=us_saved
     )
 
 
-def obstacles(stories: Iterable[PassStory], rule: Callable[[str | None], RuleText]) -> tuple[Obstacle, ...]:
+def blocking_rules(
+    stories: Iterable[PassStory], rule: Callable[[str | None], RuleText]
+) -> tuple[BlockingRule, ...]:
     """Refusals between kernels by rule: most time at stake first, then most bytes kept in memory.
 
     A pair refused by several passes counts once, for the last of them; those that only give a kernel further
@@ -171,7 +173,10 @@ def obstacles(stories: Iterable[PassStory], rule: Callable[[str | None], RuleTex
     by_rule: dict[str | None, list[Refusal]] = {}
     for r in pairs.values():
         by_rule.setdefault(r.rule, []).append(r)
-    found = [Obstacle(rule(code), tuple(sorted(held, key=_greatest_first))) for code, held in by_rule.items()]
+    found = [
+        BlockingRule(rule(code), tuple(sorted(refused, key=_greatest_first)))
+        for code, refused in by_rule.items()
+    ]
     found.sort(key=lambda o: (-(o.us_at_stake or 0.0), -o.bytes_between, -o.edges, o.rule.code))
     return tuple(found)
 
@@ -180,7 +185,7 @@ def _greatest_first(r: Refusal) -> tuple[float, int, int]:
     return -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]
 
 
-def dearest(facts: Facts) -> tuple[DearKernel, ...]:
+def hot_kernels(facts: Facts) -> tuple[HotKernel, ...]:
     """Kernels with an estimate, those of the same line and shape together, longest first.
 
     Those in a loop count as often as it runs, where that is known.
@@ -188,24 +193,24 @@ def dearest(facts: Facts) -> tuple[DearKernel, ...]:
     if facts.costs is None:
         return ()
     launch = facts.costs.device.launch_overhead_us
-    often_run = turns(facts.replay.after)
-    alike: dict[object, list[DearKernel]] = {}
+    often_run = iterations(facts.replay.after)
+    count: dict[object, list[HotKernel]] = {}
     for instruction in facts.launched_after.values():
         kernel = facts.costs.kernel(instruction)
         if kernel is not None:
             place = facts.place(instruction.name)
             often = often_run[instruction.computation] if instruction.computation is not None else 1
-            one = DearKernel(place, kernel, (kernel.us + launch) * often, turns=often)
-            alike.setdefault((place.source or place.name, place.shape, often), []).append(one)
+            one = HotKernel(place, kernel, (kernel.us + launch) * often, iterations=often)
+            count.setdefault((place.source or place.name, place.shape, often), []).append(one)
     found = []
-    for held in alike.values():
-        first = max(held, key=lambda k: k.us)
-        found.append(replace(first, us=sum(k.us for k in held), count=len(held)))
+    for refused in count.values():
+        first = max(refused, key=lambda k: k.us)
+        found.append(replace(first, us=sum(k.us for k in refused), count=len(refused)))
     return tuple(sorted(found, key=lambda k: (-k.us, k.place.name)))
 
 
 def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
-    """One group for all that took in the same operations by the same rules; `alike` names the others.
+    """One group for all that took in the same operations by the same rules; `equivalents` names the others.
 
     Their savings are about the same; that of the greatest stands for each.
     """
@@ -222,13 +227,13 @@ def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
         else:
             first[key] = g
             others[key] = []
-    found = [replace(g, alike=tuple(others[key])) if others[key] else g for key, g in first.items()]
+    found = [replace(g, equivalents=tuple(others[key])) if others[key] else g for key, g in first.items()]
     found.sort(key=_greatest_refusal_first)
     return found
 
 
 def _greatest_refusal_first(g: FusedGroup) -> tuple[float, int, int]:
-    copies = 1 + len(g.alike)
+    copies = 1 + len(g.equivalents)
     return -(g.us_saved or 0.0) * copies, -g.bytes_saved * copies, g.steps[0].step
 
 
@@ -240,7 +245,7 @@ def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
         found.setdefault(key, []).append(r)
     return sorted(
         found.values(),
-        key=lambda held: (-(us_at_stake(held) or 0.0), -sum(r.bytes_between for r in held)),
+        key=lambda refused: (-(us_at_stake(refused) or 0.0), -sum(r.bytes_between for r in refused)),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hlofuse.format.layers import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
 from hlofuse.reports.common.json import place_json, refusal_json, totals_json, us_json
-from hlofuse.reports.explain.model import DearKernel, Explanation, FusedGroup, Obstacle, PassStory
+from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, HotKernel, PassStory
 
 SCHEMA = "hlofuse.explain/1"
 
@@ -28,22 +28,22 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "before": totals_json(e.before),
         "after": totals_json(e.after),
         "passes": [_pass(p, only_refused) for p in e.passes],
-        "dearest": [_dear(k) for k in e.dearest],
+        "dearest": [_hot_kernel(k) for k in e.hot_kernels],
         "loops": [asdict(loop) for loop in e.loops],
-        "obstacles": [_obstacle(o) for o in e.obstacles],
+        "obstacles": [_blocking_rule(o) for o in e.blocking_rules],
         "rules": {
             code: {"title": r.title, "message": r.message, "advice": r.advice} for code, r in e.rules.items()
         },
     }
 
 
-def _dear(k: DearKernel) -> dict[str, Any]:
+def _hot_kernel(k: HotKernel) -> dict[str, Any]:
     return {
         "first": place_json(k.place),
         "layer": layer_of(k.place.op_name),
         "us": us_json(k.us),
         "count": k.count,
-        "turns": k.turns,
+        "turns": k.iterations,
         "kernel": kernel_json(k.kernel),
     }
 
@@ -96,7 +96,7 @@ def _group(g: FusedGroup) -> dict[str, Any]:
     }
 
 
-def _obstacle(o: Obstacle) -> dict[str, Any]:
+def _blocking_rule(o: BlockingRule) -> dict[str, Any]:
     return {
         "rule": o.rule.code,
         "title": o.rule.title,

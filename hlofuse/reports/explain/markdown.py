@@ -11,14 +11,14 @@ from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, headline, origin
 from hlofuse.reports.explain.explain import group_fused, group_refusals
-from hlofuse.reports.explain.model import Explanation, FusedGroup, Obstacle, PassStory, Rewrite
+from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
     at_stake_text,
+    blocking_line,
     bound_text,
-    dear_name,
-    dear_origin,
-    has_something_to_tell,
-    held_back_line,
+    has_content,
+    hot_kernel_name,
+    hot_kernel_origin,
     if_allowed,
     notes,
     pass_summary,
@@ -33,30 +33,30 @@ _NAMES = 12
 
 
 def explanation_markdown(
-    e: Explanation, *, input_words: Sequence[str] = (), limit: int = 10, only_refused: bool = False
+    e: Explanation, *, input_arguments: Sequence[str] = (), limit: int = 10, only_refused: bool = False
 ) -> str:
     """The explanation as a markdown document."""
     out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
-    out += [f"{markdown(line)}\n" for line in (*notes(e), held_back_line(e)) if line]
-    out += _dearest(e) if not only_refused else []
-    for story in (p for p in e.passes if has_something_to_tell(p)):
+    out += [f"{markdown(line)}\n" for line in (*notes(e), blocking_line(e)) if line]
+    out += _hot_kernels(e) if not only_refused else []
+    for story in (p for p in e.passes if has_content(p)):
         out += _pass(story, e, limit, only_refused)
-    out += _obstacles(e, input_words, limit)
+    out += _blocking_rules(e, input_arguments, limit)
     return "\n".join(out)
 
 
-def _dearest(e: Explanation) -> list[str]:
-    if len(e.dearest) < 3:
+def _hot_kernels(e: Explanation) -> list[str]:
+    if len(e.hot_kernels) < 3:
         return []
     rows = [
         (
             us_text(k.us),
             share_of(k, e),
-            markdown(dear_name(k)),
+            markdown(hot_kernel_name(k)),
             bound_text(k),
-            markdown(dear_origin(k)),
+            markdown(hot_kernel_origin(k)),
         )
-        for k in e.dearest[:5]
+        for k in e.hot_kernels[:5]
     ]
     return [
         "### where the time goes in the end, launches included\n",
@@ -70,9 +70,9 @@ def _pass(story: PassStory, e: Explanation, limit: int, only_refused: bool) -> l
         out.append(_fused(group_fused(story.fused), limit))
     if story.rewrites and not only_refused:
         out.append(_rewrites(story.rewrites, e))
-    held = [r for r in story.refused if r.between_kernels]
-    if held:
-        out.append(_refused(group_refusals(held), e, limit))
+    refused = [r for r in story.refused if r.between_kernels]
+    if refused:
+        out.append(_refused(group_refusals(refused), e, limit))
     return out
 
 
@@ -85,8 +85,8 @@ def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
         rows.append(
             (
                 ranges([s.step for s in g.steps]),
-                markdown_code(g.fusion.name) + (f" ×{len(g.alike) + 1}" if g.alike else ""),
-                bytes_text(g.bytes_saved * (len(g.alike) + 1)),
+                markdown_code(g.fusion.name) + (f" ×{len(g.equivalents) + 1}" if g.equivalents else ""),
+                bytes_text(g.bytes_saved * (len(g.equivalents) + 1)),
                 took,
                 ", ".join(dict.fromkeys(s.rule or "" for s in g.steps)),
                 markdown(sources(g)),
@@ -99,9 +99,9 @@ def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
 def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
     rows = [
         (
-            markdown_code(g.fusion.name) + (f" ×{len(g.alike) + 1}" if g.alike else ""),
+            markdown_code(g.fusion.name) + (f" ×{len(g.equivalents) + 1}" if g.equivalents else ""),
             _time_saved(g),
-            bytes_text(g.bytes_saved * (len(g.alike) + 1)),
+            bytes_text(g.bytes_saved * (len(g.equivalents) + 1)),
             f"{len(g.steps):,}",
             markdown(roofline(g.kernel)) if g.kernel is not None else "",
             markdown(sources(g)),
@@ -114,7 +114,7 @@ def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
 
 def _time_saved(g: FusedGroup) -> str:
     """Launches where the steps rested on no estimate."""
-    copies = len(g.alike) + 1
+    copies = len(g.equivalents) + 1
     if g.us_saved is None:
         return plural(len(g.steps) * copies, "launch", "launches")
     return us_text(g.us_saved * copies)
@@ -122,48 +122,50 @@ def _time_saved(g: FusedGroup) -> str:
 
 def _rewrites(rewrites: Sequence[Rewrite], e: Explanation) -> str:
     rows = []
-    for code, held in rewrites_by_rule(rewrites).items():
-        names = listing([markdown_code(rewrite_text(r)) for r in held], _NAMES)
-        rows.append((code, markdown(e.rules[code].title) if code in e.rules else "", f"{len(held):,}", names))
+    for code, refused in rewrites_by_rule(rewrites).items():
+        names = listing([markdown_code(rewrite_text(r)) for r in refused], _NAMES)
+        rows.append(
+            (code, markdown(e.rules[code].title) if code in e.rules else "", f"{len(refused):,}", names)
+        )
     return table(("rule", "", "", "rewritten"), rows, right=(2,))
 
 
 def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str:
     rows: list[tuple[str, ...]] = []
-    for held in groups[: limit or None]:
-        r = held[0]
+    for refused in groups[: limit or None]:
+        r = refused[0]
         rows.append(
             (
-                markdown_code(r.producer.name) + (f" ×{len(held)}" if len(held) > 1 else ""),
+                markdown_code(r.producer.name) + (f" ×{len(refused)}" if len(refused) > 1 else ""),
                 markdown_code(r.consumer or "")
-                + (f" (said of {markdown_code(r.said_of)})" if r.said_of else ""),
-                at_stake_text(held),
-                bytes_text(sum(x.bytes_between for x in held)),
+                + (f" (said of {markdown_code(r.refused_user)})" if r.refused_user else ""),
+                at_stake_text(refused),
+                bytes_text(sum(x.bytes_between for x in refused)),
                 r.rule or "",
                 markdown(r.reason or e.rules[r.rule].title if r.rule in e.rules else ""),
                 markdown(origin(r.producer)),
             )
         )
     heading: tuple[str, ...] = ("refused", "into", "if fused", "bytes", "rule", "XLA says", "source")
-    if not any(r.us_at_stake is not None for held in groups for r in held):
+    if not any(r.us_at_stake is not None for refused in groups for r in refused):
         heading = (*heading[:2], *heading[3:])
         rows = [(*row[:2], *row[3:]) for row in rows]
     return table(heading, rows, right=tuple(range(2, len(heading) - 3))) + cut(len(groups), limit)
 
 
-def _obstacles(e: Explanation, input_words: Sequence[str], limit: int) -> list[str]:
-    if not e.obstacles:
+def _blocking_rules(e: Explanation, input_arguments: Sequence[str], limit: int) -> list[str]:
+    if not e.blocking_rules:
         return ["Nothing stands between two kernels that a rule of these passes could allow.\n"]
     out = ["### What holds back most\n"]
-    for o in e.obstacles[: limit or None]:
-        out.append(_obstacle(o, input_words))
-    out.append(cut(len(e.obstacles), limit))
+    for o in e.blocking_rules[: limit or None]:
+        out.append(_blocking_rule(o, input_arguments))
+    out.append(cut(len(e.blocking_rules), limit))
     return out
 
 
-def _obstacle(o: Obstacle, input_words: Sequence[str]) -> str:
+def _blocking_rule(o: BlockingRule, input_arguments: Sequence[str]) -> str:
     first = o.refusals[0]
-    why = command_line("why", *input_words, first.producer.name, first.consumer)
+    why = command_line("why", *input_arguments, first.producer.name, first.consumer)
     figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
     lines = [f"- **{markdown(o.rule.code)}** {markdown(o.rule.title)} ({figures})"]
     if can_be_acted_on(o.rule):

@@ -61,7 +61,7 @@ class FusedGroup:
     """
     holds: tuple[str, ...]
     """The instructions of the input that are inside, in the order they came."""
-    alike: tuple[str, ...] = ()
+    equivalents: tuple[str, ...] = ()
     """Other fusions that take in the same operations in the same way (layers of a model)."""
     kernel: KernelTime | None = None
     """What the kernel takes in the end."""
@@ -98,11 +98,11 @@ class PassStory:
     @property
     def fuse_count(self) -> int:
         """Fuse decisions."""
-        return sum(len(g.steps) * (1 + len(g.alike)) for g in self.fused)
+        return sum(len(g.steps) * (1 + len(g.equivalents)) for g in self.fused)
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class BlockingRule:
     """A rule and the pairs of kernels it keeps apart."""
 
     rule: RuleText
@@ -136,7 +136,7 @@ class RecordCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class DearKernel:
+class HotKernel:
     """A kernel of the result, or several of the same line and shape, by what they take."""
 
     place: Place
@@ -145,7 +145,7 @@ class DearKernel:
     us: float
     """Of all, launches included, as often as their loop runs."""
     count: int = 1
-    turns: int = 1
+    iterations: int = 1
     """How often its loops run it, as far as the dump says."""
 
 
@@ -165,13 +165,13 @@ class Explanation:
     before: Totals
     after: Totals
     passes: tuple[PassStory, ...]
-    obstacles: tuple[Obstacle, ...]
+    blocking_rules: tuple[BlockingRule, ...]
     """Greatest first."""
     rules: dict[str, RuleText]
     """Every rule quoted, by code."""
     record: RecordCheck | None = None
     """XLA's own record of priority fusion against ours, where there was one to follow."""
-    dearest: tuple[DearKernel, ...] = ()
+    hot_kernels: tuple[HotKernel, ...] = ()
     """What takes longest in the end, first; empty where no time is estimated."""
     loops: tuple[Loop, ...] = ()
     """Outermost loops that launch kernels."""

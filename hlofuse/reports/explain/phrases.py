@@ -11,11 +11,11 @@ from hlofuse.reports.common.costs import why_saves
 from hlofuse.reports.common.model import Refusal, us_at_stake
 from hlofuse.reports.common.phrases import loops_line, origin, times_text
 from hlofuse.reports.explain.model import (
-    DearKernel,
+    BlockingRule,
     Explanation,
     FusedGroup,
     FusedStep,
-    Obstacle,
+    HotKernel,
     PassStory,
     RecordCheck,
     Rewrite,
@@ -65,25 +65,25 @@ def notes(e: Explanation) -> list[str]:
     return found
 
 
-def bound_text(k: DearKernel) -> str:
+def bound_text(k: HotKernel) -> str:
     """What bounds it, and what is amiss with how it reads."""
-    if k.kernel.us < k.us / k.count / k.turns / 2:
+    if k.kernel.us < k.us / k.count / k.iterations / 2:
         return "mostly its launch"
     astray = "" if k.kernel.coalesced or k.kernel.tile_sizes else ", reads not coalesced"
     return f"{k.kernel.bound_by}-bound{astray}"
 
 
-def share_of(k: DearKernel, e: Explanation) -> str:
+def share_of(k: HotKernel, e: Explanation) -> str:
     """Its part of all that is estimated, loops as often as they run."""
-    return f"{100 * k.us / sum(other.us for other in e.dearest):.0f} %"
+    return f"{100 * k.us / sum(other.us for other in e.hot_kernels):.0f} %"
 
 
-def dear_name(k: DearKernel) -> str:
+def hot_kernel_name(k: HotKernel) -> str:
     """`fusion.3`, of several alike ` ×3`, in a loop `, 100 times`."""
-    return printable(k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.turns)
+    return printable(k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.iterations)
 
 
-def dear_origin(k: DearKernel) -> str:
+def hot_kernel_origin(k: HotKernel) -> str:
     """The layer and the line, without the function: a table has little room."""
     line = (k.place.source or "").split(" ")[0]
     return printable(": ".join(filter(None, (layer_of(k.place.op_name), line))))
@@ -95,16 +95,17 @@ def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
     if r.agreed == r.records and not r.disagreements:
         of = f"{r.records:,} of {r.records:,} entries"
         return [f"XLA's own record ({name}), followed among equals, says the same: {of}"]
-    told = f"differs: {r.agreed:,} of {r.records:,} entries agree"
+    parts = f"differs: {r.agreed:,} of {r.records:,} entries agree"
     if not r.agreed:
-        told += ": it may be of another module or device"
+        parts += ": it may be of another module or device"
     elif r.agreed == r.records:
-        told = f"says less than the replay, as if cut short: all {r.records:,} entries agree"
-    lines = [f"XLA's own record ({name}) {told}"]
+        parts = f"says less than the replay, as if cut short: all {r.records:,} entries agree"
+    lines = [f"XLA's own record ({name}) {parts}"]
     for d in r.disagreements[:most]:
-        xla, ours = printable(d.xla or "nothing"), printable(d.ours or "nothing")
+        xla, actual = printable(d.xla or "nothing"), printable(d.ours or "nothing")
         lines.append(
-            f"  {d.kind} of {printable(d.producer)}, after {plural(d.step, 'fusion')}: XLA {xla}; here {ours}"
+            f"  {d.kind} of {printable(d.producer)}, after {plural(d.step, 'fusion')}: XLA {xla}; here "
+            f"{actual}"
         )
     if len(r.disagreements) > most:
         lines.append(f"  and {len(r.disagreements) - most:,} more")
@@ -115,28 +116,28 @@ def _fused_count(e: Explanation) -> int:
     return sum(len(g.steps) for p in e.passes for g in p.fused)
 
 
-def held_back_line(e: Explanation) -> str:
+def blocking_line(e: Explanation) -> str:
     """The rules that hold back most, in one line; empty where none does."""
-    if not e.obstacles:
+    if not e.blocking_rules:
         return ""
-    first, *others = e.obstacles
+    first, *others = e.blocking_rules
     title = first.rule.title or first.refusals[0].reason or ""
     text = f"held back most by {first.rule.code}, {title[:1].lower()}{printable(title[1:])}: {_weight(first)}"
     parts = [f"{o.rule.code} {_weight(o)}" for o in others[:3]]
     more = f" and {len(others) - 3} more" if len(others) > 3 else ""
     text += f"; then {', '.join(parts)}{more}" if parts else ""
-    timed = [o.us_at_stake for o in e.obstacles if o.us_at_stake is not None]
+    timed = [o.us_at_stake for o in e.blocking_rules if o.us_at_stake is not None]
     if timed and max(timed) <= 0:
         text += "; no pair that the model can time would be faster as one"
     return f"{text} (at the end)"
 
 
-def _weight(o: Obstacle) -> str:
+def _weight(o: BlockingRule) -> str:
     at_stake = o.us_at_stake
     return us_text(at_stake) if at_stake is not None and at_stake > 0 else bytes_text(o.bytes_between)
 
 
-def has_something_to_tell(story: PassStory) -> bool:
+def has_content(story: PassStory) -> bool:
     """It fused, rewrote or kept kernels apart."""
     return bool(story.fused or story.rewrites or any(r.between_kernels for r in story.refused))
 
@@ -145,13 +146,13 @@ def pass_summary(story: PassStory) -> str:
     """`80 fused into 16 kernels, 35 edges refused`."""
     parts = []
     if story.fused:
-        into = plural(sum(1 + len(g.alike) for g in story.fused), "kernel")
+        into = plural(sum(1 + len(g.equivalents) for g in story.fused), "kernel")
         parts.append(f"{story.fuse_count:,} fused into {into}")
     if story.rewrites:
         parts.append(f"{len(story.rewrites):,} rewritten")
-    held = sum(r.between_kernels for r in story.refused)
-    if held:
-        parts.append(f"{plural(held, 'edge')} refused")
+    refused = sum(r.between_kernels for r in story.refused)
+    if refused:
+        parts.append(f"{plural(refused, 'edge')} refused")
     return ", ".join(parts) or ("changed nothing" if not story.changed else "nothing of its own to tell")
 
 
@@ -174,16 +175,16 @@ def sources(g: FusedGroup) -> str:
     """Where a fusion comes from: as it says, else as the first operation in it does that says so."""
     places = (g.fusion, *(s.producer for s in g.steps))
     first = next((p for p in places if p.source), None) or next((p for p in places if origin(p)), None)
-    return origin(first, len(g.alike)) if first is not None else ""
+    return origin(first, len(g.equivalents)) if first is not None else ""
 
 
-def at_stake_text(held: Sequence[Refusal]) -> str:
+def at_stake_text(refused: Sequence[Refusal]) -> str:
     """What fusing a row of refusals would save or cost."""
-    saved = us_at_stake(held)
+    saved = us_at_stake(refused)
     return "–" if saved is None else f"{'saves' if saved >= 0 else 'costs'} {us_text(abs(saved))}"
 
 
-def if_allowed(o: Obstacle) -> str:
+def if_allowed(o: BlockingRule) -> str:
     """`, −9.3 µs if allowed`; empty where nothing is estimated."""
     at_stake = o.us_at_stake
     if at_stake is None:

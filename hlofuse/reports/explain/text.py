@@ -16,15 +16,15 @@ from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text, headline, origin
 from hlofuse.reports.explain.explain import group_fused, group_refusals
-from hlofuse.reports.explain.model import Explanation, FusedGroup, FusedStep, Obstacle, PassStory, Rewrite
+from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, FusedStep, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
     SIBLINGS_UNTIMED,
     at_stake_text,
+    blocking_line,
     bound_text,
-    dear_name,
-    dear_origin,
-    has_something_to_tell,
-    held_back_line,
+    has_content,
+    hot_kernel_name,
+    hot_kernel_origin,
     if_allowed,
     notes,
     pass_summary,
@@ -41,7 +41,7 @@ from hlofuse.reports.explain.phrases import (
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion
 _REWRITES = 3  # named of one rule
-_DEAREST = 5  # kernels, or kinds of them
+_HOT_KERNEL_LIMIT = 5  # kernels, or kinds of them
 _STEPS = 6  # of one kernel; the first kernel shows more
 _FREE = 8  # operations named that no estimate was made for
 _NAME = 44  # columns of a wide terminal for producer and consumer
@@ -51,33 +51,34 @@ def print_explanation(
     explanation: Explanation,
     console: Console,
     *,
-    input_words: Sequence[str] = (),
+    input_arguments: Sequence[str] = (),
     limit: int = 10,
     only_refused: bool = False,
 ) -> None:
     """The result in two lines, then pass by pass, then what holds back most.
 
-    `limit` bounds the rows of each list (0: none); `input_words` name the input in commands to go on with.
+    `limit` bounds the rows of each list (0: none); `input_arguments` name the input in commands to go on
+    with.
     """
     e = explanation
     console.print(Text(headline(e), style="bold"))
     console.print(Text(result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"))
     for note in notes(e):
         console.print(Text(note, style="dim"))
-    held = held_back_line(e)
-    if held:
-        console.print(Text(held))
+    refused = blocking_line(e)
+    if refused:
+        console.print(Text(refused))
     if not only_refused:
-        print_dearest(e, console)
+        print_hot_kernels(e, console)
     for story in e.passes:
-        if has_something_to_tell(story):
+        if has_content(story):
             console.print()
             _print_pass(story, e.rules, console, limit, only_refused)
-    idle = [printable(s.name) for s in e.passes if not has_something_to_tell(s)]
+    idle = [printable(s.name) for s in e.passes if not has_content(s)]
     if idle:
         console.print()
         console.print(Text(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim"))
-    _print_obstacles(e, console, input_words, limit)
+    _print_blocking_rules(e, console, input_arguments, limit)
 
 
 def _print_pass(
@@ -90,9 +91,9 @@ def _print_pass(
         _print_fused(group_fused(story.fused), rules, console, limit)
     if story.rewrites and not only_refused:
         _print_rewrites(story.rewrites, rules, console, limit)
-    held = [r for r in story.refused if r.between_kernels]
-    if held:
-        _print_refused(group_refusals(held), console, limit)
+    refused = [r for r in story.refused if r.between_kernels]
+    if refused:
+        _print_refused(group_refusals(refused), console, limit)
 
 
 def _print_fused(
@@ -159,13 +160,13 @@ def _steps(g: FusedGroup) -> str:
 
 def _fusion_name(g: FusedGroup) -> Text:
     name = Text(printable(g.fusion.name))
-    if g.alike:
-        name.append(f" ×{len(g.alike) + 1}", style="bold")
+    if g.equivalents:
+        name.append(f" ×{len(g.equivalents) + 1}", style="bold")
     return name
 
 
 def _saved(g: FusedGroup) -> str:
-    return bytes_text(g.bytes_saved * (len(g.alike) + 1))
+    return bytes_text(g.bytes_saved * (len(g.equivalents) + 1))
 
 
 def _took_in(g: FusedGroup, most: int) -> str:
@@ -180,18 +181,18 @@ def _print_rewrites(
     rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
     """A line for each rule: the single replacements are of interest to few."""
-    for code, held in rewrites_by_rule(rewrites).items():
-        known = rules.get(code)
+    for code, refused in rewrites_by_rule(rewrites).items():
+        rule = rules.get(code)
         text = Text(f"{code}  ", style="yellow")
-        text.append(f"{printable(known.title) if known is not None else ''}: ", style="default")
-        most = _REWRITES if limit else len(held)
-        text.append(listing([rewrite_text(r) for r in held], most), style="dim")
+        text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
+        most = _REWRITES if limit else len(refused)
+        text.append(listing([rewrite_text(r) for r in refused], most), style="dim")
         console.print(Padding(text, (0, 0, 0, 2)))
 
 
 def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
     wide = console.width >= _WIDE
-    timed = any(r.us_at_stake is not None for held in groups for r in held)
+    timed = any(r.us_at_stake is not None for refused in groups for r in refused)
     columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
     if timed:
         columns.insert(1, ("if fused", "right"))
@@ -199,16 +200,16 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     table.columns[0].ratio = 1
     table.expand = not wide
     shown = groups[:limit] if limit else groups
-    for held in shown:
-        r = held[0]
+    for refused in shown:
+        r = refused[0]
         pair = Text(f"{printable(r.producer.name)} → {printable(r.consumer or '')}")
-        if len(held) > 1:
-            pair.append(f" ×{len(held)}", style="bold")
-        if r.said_of is not None:
-            pair.append(f" (said of {printable(r.said_of)})", style="dim")
-        row = [pair, Text(bytes_text(sum(x.bytes_between for x in held))), Text(r.rule or "")]
+        if len(refused) > 1:
+            pair.append(f" ×{len(refused)}", style="bold")
+        if r.refused_user is not None:
+            pair.append(f" (said of {printable(r.refused_user)})", style="dim")
+        row = [pair, Text(bytes_text(sum(x.bytes_between for x in refused))), Text(r.rule or "")]
         if timed:
-            row.insert(1, Text(at_stake_text(held)))
+            row.insert(1, Text(at_stake_text(refused)))
         if wide:
             row += [Text(printable(r.reason or "")), Text(shorten(origin(r.producer), 40), style="dim")]
         table.add_row(*row)
@@ -217,19 +218,21 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     print_more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
 
 
-def _print_obstacles(e: Explanation, console: Console, input_words: Sequence[str], limit: int) -> None:
+def _print_blocking_rules(
+    e: Explanation, console: Console, input_arguments: Sequence[str], limit: int
+) -> None:
     console.print()
-    if not e.obstacles:
+    if not e.blocking_rules:
         console.print(Text("Nothing stands between two kernels that a rule of these passes could allow."))
         return
     console.print(Text("what holds back most", style="bold cyan"))
-    shown = e.obstacles[:limit] if limit else e.obstacles
+    shown = e.blocking_rules[:limit] if limit else e.blocking_rules
     for o in shown:
-        _print_obstacle(o, console, input_words)
-    print_more(console, len(e.obstacles) - len(shown), "rule")
+        _print_blocking_rule(o, console, input_arguments)
+    print_more(console, len(e.blocking_rules) - len(shown), "rule")
 
 
-def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -> None:
+def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Sequence[str]) -> None:
     figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
     line = Table.grid(padding=(0, 2, 0, 0), expand=True)
     line.add_column(no_wrap=True)
@@ -243,37 +246,37 @@ def _print_obstacle(o: Obstacle, console: Console, input_words: Sequence[str]) -
     console.print(Padding(line, (0, 0, 0, 2)))
     first = o.refusals[0]
     pair = Text(f"{printable(first.producer.name)} → {printable(first.consumer or '')}")
-    if said := origin(first.producer):
-        pair.append(f"  {printable(said)}", style="dim")
+    if origin_text := origin(first.producer):
+        pair.append(f"  {printable(origin_text)}", style="dim")
     indent = (0, 0, 0, 10)
     console.print(Padding(pair, indent))
     if first.figures:
         console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
     if can_be_acted_on(o.rule):
         console.print(Padding(Text(advice_line(o.rule)), indent))
-    print_command(console, 10, "why", *input_words, first.producer.name, first.consumer)
+    print_command(console, 10, "why", *input_arguments, first.producer.name, first.consumer)
     print_command(console, 10, "rule", o.rule.code)
 
 
 def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, RuleText]) -> None:
-    known = [rules[c] for c in codes if c and c in rules and rules[c].title]
-    for rule in known:
+    entry = [rules[c] for c in codes if c and c in rules and rules[c].title]
+    for rule in entry:
         text = Text(f"{rule.code}  ", style="dim")
         text.append(printable(rule.title))
         console.print(Padding(text, (0, 0, 0, 2)))
 
 
-def print_dearest(e: Explanation, console: Console) -> None:
+def print_hot_kernels(e: Explanation, console: Console) -> None:
     """Where the time goes in the end; nothing of a module with a kernel or two."""
-    shown = e.dearest[:_DEAREST]
-    if len(e.dearest) < 3:
+    shown = e.hot_kernels[:_HOT_KERNEL_LIMIT]
+    if len(e.hot_kernels) < 3:
         return
     table = plain_table(("", "right"), ("", "right"), ("", "left"), ("", "left"), ("", "left"))
     table.show_header = False
     for k in shown:
-        where = Text(dear_origin(k), style="dim")
+        where = Text(hot_kernel_origin(k), style="dim")
         table.add_row(
-            Text(us_text(k.us)), Text(share_of(k, e)), Text(dear_name(k)), Text(bound_text(k)), where
+            Text(us_text(k.us)), Text(share_of(k, e)), Text(hot_kernel_name(k)), Text(bound_text(k)), where
         )
     console.print()
     console.print(Text("where the time goes in the end, launches included", style="bold cyan"))
@@ -283,19 +286,19 @@ def print_dearest(e: Explanation, console: Console) -> None:
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
     """A kernel: what it saved, what bounds it now, and the steps that made it, dearest first."""
     name = Text(printable(g.fusion.name), style="bold")
-    copies = 1 + len(g.alike)
-    if g.alike:
+    copies = 1 + len(g.equivalents)
+    if g.equivalents:
         name.append(f" ×{copies}")
-    told = []
+    reported = []
     if g.us_saved is not None:
-        told.append(saves_text(g.us_saved * copies))
+        reported.append(saves_text(g.us_saved * copies))
     if g.bytes_saved < 0:
-        told.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
+        reported.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
     elif g.bytes_saved:
-        verb = "" if told and (g.us_saved or 0.0) >= 0 else "saves "
-        told.append(verb + bytes_text(g.bytes_saved * copies))
-    if told:
-        name.append("  " + ", ".join(told), style="not bold")
+        verb = "" if reported and (g.us_saved or 0.0) >= 0 else "saves "
+        reported.append(verb + bytes_text(g.bytes_saved * copies))
+    if reported:
+        name.append("  " + ", ".join(reported), style="not bold")
     where = sources(g)
     if where:
         name.append(f"  {printable(where)}", style="not bold dim")
@@ -306,12 +309,12 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
 
 
 def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
-    told = sorted((s for s in g.steps if s.us_saved is not None), key=_dearest)
+    reported = sorted((s for s in g.steps if s.us_saved is not None), key=_hot_kernels)
     free = [s for s in g.steps if s.us_saved is None]
     table = plain_table(("step", "right"), ("", "left"), ("saves", "right"), ("", "left"))
     table.show_header = False
     table.columns[1].max_width = max(24, min(_NAME, console.width // 3))
-    shown = told[:limit] if limit else told
+    shown = reported[:limit] if limit else reported
     for s in shown:
         why = Text(step_text(s))
         if s.tied_with:
@@ -320,9 +323,9 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     if shown:
         console.print(Padding(table, (0, 0, 0, 4)))
     rest = []
-    if len(told) > len(shown):
-        saved = sum(s.us_saved or 0.0 for s in told[len(shown) :])
-        rest.append(f"{plural(len(told) - len(shown), 'more step', 'more steps')} saved {us_text(saved)}")
+    if len(reported) > len(shown):
+        saved = sum(s.us_saved or 0.0 for s in reported[len(shown) :])
+        rest.append(f"{plural(len(reported) - len(shown), 'more step', 'more steps')} saved {us_text(saved)}")
     if free:
         rest.append(_free(free))
     if rest:
@@ -336,7 +339,7 @@ def _free(steps: Sequence[FusedStep]) -> str:
     return f"took in {listing([printable(s.producer.name) for s in steps], _FREE)}"
 
 
-def _dearest(s: FusedStep) -> tuple[float, int]:
+def _hot_kernels(s: FusedStep) -> tuple[float, int]:
     return -(s.us_saved or 0.0), s.step
 
 

@@ -31,11 +31,11 @@ from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.fusion_merger import FusionMerger
 from hlofuse.passes.fusion.gpu_instruction_fusion import GpuInstructionFusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
-from hlofuse.pipelines import ASKS_FOR_DEVICE, TARGETS
+from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
 from hlofuse.replay import replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import RuleText
-from hlofuse.reports.common.refusals import told_of_kernels
+from hlofuse.reports.common.refusals import refusals_between_kernels
 from hlofuse.reports.fused.model import Boundary, Fused, edges, kernels_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
@@ -54,7 +54,7 @@ def explain_fused(
     HlofuseError for a GPU target without a device.
     """
     if TARGETS[target].needs_device and device is None:
-        raise HlofuseError(f"target {target} {ASKS_FOR_DEVICE}")
+        raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
     if device is None:
         found, how = recreated_boundaries(module, target)
     elif target == "gpu-legacy":
@@ -76,16 +76,16 @@ def explain_fused(
 
 
 def _rules(found: list[Boundary]) -> dict[str, RuleText]:
-    known = catalogue()
+    rule = catalogue()
     codes = sorted({b.rule for b in found if b.rule is not None})
     return {
-        c: RuleText(c, r.title, r.advice, r.message, r.why) for c in codes if (r := known.get(c)) is not None
+        c: RuleText(c, r.title, r.advice, r.message, r.why) for c in codes if (r := rule.get(c)) is not None
     }
 
 
 HOW = "Priority fusion's rules and cost model were asked about each pair of kernels as it stands here."
 
-_ASKED = (FusionMerger.name, GpuInstructionFusion.name)
+_CONSIDERED_PASSES = (FusionMerger.name, GpuInstructionFusion.name)
 """Whose words are taken, the best first."""
 
 _TARGET = "gpu-legacy"
@@ -93,29 +93,29 @@ _TARGET = "gpu-legacy"
 
 def gpu_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary], str]:
     """Every pair of kernels with the rule that keeps it apart."""
-    asked = copy_module(module)  # asking may not leave a trace in the caller's module
-    question = _Question(asked, device)
-    asked_about = {i for c in fusible_computations(asked) for i in c}
+    considered_count = copy_module(module)  # asking may not leave a trace in the caller's module
+    queries = _Queries(considered_count, device)
+    considered = {i for c in fusible_computations(considered_count) for i in c}
     found = []
-    for producer, value, consumer, size in edges(asked):
+    for producer, value, consumer, size in edges(considered_count):
         names = producer.name, consumer.name, size
-        if producer not in asked_about:
+        if producer not in considered:
             found.append(Boundary(*names, None, "the pass does not go through this computation"))
             continue
         # Of what is read as a bitcast only, XLA asks before it looks at who reads that; a kernel of several
         # results was asked about before it had them.
-        unread = question.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
-        result = question.pair(producer, consumer) if value.opcode == "get-tuple-element" else None
-        verdict = unread or result or question.answer(value, consumer)
+        unread = queries.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
+        result = queries.pair(producer, consumer) if value.opcode == "get-tuple-element" else None
+        verdict = unread or result or queries.answer(value, consumer)
         if verdict is None:
-            words = "nothing in priority fusion keeps them apart: a later pass made it so"
-            found.append(Boundary(*names, None, words))
+            reason = "nothing in priority fusion keeps them apart: a later pass made it so"
+            found.append(Boundary(*names, None, reason))
         else:
             found.append(Boundary(*names, verdict.rule.code, verdict.reason, verdict.figures))
     return found, HOW
 
 
-class _Question:
+class _Queries:
     """Asks as priority fusion does when it works out a producer's priority."""
 
     def __init__(self, module: Module, device: DeviceDescription) -> None:
@@ -154,71 +154,80 @@ class _Question:
         if fused <= unfused:
             return None
         us = {"us_unfused": microseconds(unfused), "us_fused": microseconds(fused)}
-        words = f"fused {us_text(us['us_fused'])}, unfused {us_text(us['us_unfused'])}"
-        return Verdict(DOES_NOT_PAY, us, words)
+        reason = f"fused {us_text(us['us_fused'])}, unfused {us_text(us['us_unfused'])}"
+        return Verdict(DOES_NOT_PAY, us, reason)
 
 
 def legacy_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary], str]:
     """Every pair of kernels with the rule that keeps it apart; and how that was found out."""
     found, how = recreated_boundaries(module, _TARGET, device)
-    said = _said_of(module, device)
+    refusals = _refusals(module, device)
     values = {(p.name, c.name): value.name for p, value, c, _ in edges(module)}
     out = []
-    asked = 0
+    considered_count = 0
     for b in found:
-        told = said.get((values[b.producer, b.consumer], b.consumer))
-        if told is not None and (b.rule is None or b.rule == CONNECTED.code):
-            asked += 1
-            b = Boundary(b.producer, b.consumer, b.bytes_between, told.rule, told.reason or "", told.figures)
+        refusal = refusals.get((values[b.producer, b.consumer], b.consumer))
+        if refusal is not None and (b.rule is None or b.rule == CONNECTED.code):
+            considered_count += 1
+            b = Boundary(
+                b.producer, b.consumer, b.bytes_between, refusal.rule, refusal.reason or "", refusal.figures
+            )
         out.append(b)
-    if asked:
-        how += f" For {asked:,} pairs more the passes were asked about the kernels as they stand here."
+    if considered_count:
+        how += (
+            f" For {considered_count:,} pairs more the passes were asked about the kernels as they stand "
+            f"here."
+        )
     return out, how
 
 
-def _said_of(module: Module, device: DeviceDescription) -> dict[tuple[str, str], Event]:
+def _refusals(module: Module, device: DeviceDescription) -> dict[tuple[str, str], Event]:
     """The last refusal of each value and user by the pass that is asked first, in the module as it stands."""
-    refused: dict[str, dict[tuple[str, str | None], Event]] = {name: {} for name in _ASKED}
+    refused: dict[str, dict[tuple[str, str | None], Event]] = {name: {} for name in _CONSIDERED_PASSES}
     for p in replay(module, _TARGET, device=device).passes:
         for e in p.events:
             if e.event == "ineligible" and e.producer is not None and e.pass_name in refused:
                 refused[e.pass_name][e.producer, e.consumer] = e
     out = {}
     for _, value, consumer, _ in edges(module):
-        answers = (refused[name].get((value.name, user)) for name in _ASKED for user in (consumer.name, None))
-        told = next((e for e in answers if e is not None), None)
-        if told is not None:
-            out[value.name, consumer.name] = told
+        answers = (
+            refused[name].get((value.name, user))
+            for name in _CONSIDERED_PASSES
+            for user in (consumer.name, None)
+        )
+        refusal = next((e for e in answers if e is not None), None)
+        if refusal is not None:
+            out[value.name, consumer.name] = refusal
     return out
 
 
-_MADE_BY_FUSION = ("kLoop", "kInput", "kOutput")
+_FUSION_KINDS = ("kLoop", "kInput", "kOutput")
 
 _UNTOLD = frozenset({"constant", "tuple", "bitcast", "get-tuple-element"})
 
 
-def take_apart(module: Module) -> tuple[Module, dict[str, str]]:
+def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
     """A copy without the fusions that fusion passes make, copies of one operation merged again.
 
     Also says which name each merged operation goes by.
     """
-    apart = copy_module(module)
-    apart.attributes = apart.attributes.without("is_scheduled")
-    most = most_instructions(apart)
+    unfused = copy_module(module)
+    unfused.attributes = unfused.attributes.without("is_scheduled")
+    most = most_instructions(unfused)
     pending = True
     while pending:
         pending = False
-        for computation in list(apart.computations):
+        for computation in list(unfused.computations):
             if computation.fusion is not None or computation.module is None:
                 continue
             for i in list(computation):
-                if i.opcode == "fusion" and i.fusion_kind in _MADE_BY_FUSION:
+                if i.opcode == "fusion" and i.fusion_kind in _FUSION_KINDS:
                     unfuse(i)
                     pending = True
-            check_growth(apart, most)
+            check_growth(unfused, most)
     recorder = Recorder()
-    HloCSE(only_fusion_computations=False).run(apart, recorder)
-    HloDCE().run(apart, recorder)
+    HloCSE(only_fusion_computations=False).run(unfused, recorder)
+    HloDCE().run(unfused, recorder)
     merged = {
         old: e.added[0]
         for e in recorder.events
@@ -226,42 +235,44 @@ def take_apart(module: Module) -> tuple[Module, dict[str, str]]:
         for old in e.removed
         if old != e.added[0]
     }
-    return apart, merged
+    return unfused, merged
 
 
 def recreated_boundaries(
     module: Module, target: str, device: DeviceDescription | None = None
 ) -> tuple[list[Boundary], str]:
     """Every pair of kernels, with the reason where one is known; and how that was found out."""
-    apart, merged = take_apart(module)
-    made = replay(apart, target, device=device)
-    facts = Facts(made)
-    again = _made_again(module, facts, merged)
-    told = told_of_kernels(made, facts)
+    unfused, merged = split_fusions(module)
+    replayed = replay(unfused, target, device=device)
+    facts = Facts(replayed)
+    remade = _recreated(module, facts, merged)
+    refusals_ = refusals_between_kernels(replayed, facts)
     found = []
     for producer, _, consumer, size in edges(module):
-        ours = again.get(producer), again.get(consumer)
-        refusal = told.get((ours[0], ours[1])) if ours[0] is not None and ours[1] is not None else None
+        names_ = remade.get(producer), remade.get(consumer)
+        refusal = (
+            refusals_.get((names_[0], names_[1])) if names_[0] is not None and names_[1] is not None else None
+        )
         rule = figures = None
         reason = ""
         if refusal is not None:
             rule, reason, figures = refusal.rule, refusal.reason or "", refusal.figures
         elif not is_fusible(consumer):
             reason = f"{consumer.opcode} takes no producer in: the pass does not ask about it"
-        elif None in ours:
-            other = producer.name if ours[0] is None else consumer.name
+        elif None in names_:
+            other = producer.name if names_[0] is None else consumer.name
             reason = f"{other} comes out differently when it is made again"
         else:
             reason = "no decision was taken about the two"
         found.append(Boundary(producer.name, consumer.name, size, rule, reason, figures))
     how = (
-        f"The fusions were taken apart and made again as XLA would: {len(again):,} of"
+        f"The fusions were taken apart and made again as XLA would: {len(remade):,} of"
         f" {len(kernels(module)):,} kernels come out the same, and of those reasons are told."
     )
     return found, how
 
 
-def _made_again(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Instruction, str]:
+def _recreated(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Instruction, str]:
     """The kernels that were made again with the same content, and their new names."""
 
     def survivor(name: str) -> str:
@@ -269,19 +280,19 @@ def _made_again(module: Module, facts: Facts, merged: dict[str, str]) -> dict[In
             name = merged[name]
         return name
 
-    ours: dict[frozenset[str], str] = {}
+    names_: dict[frozenset[str], str] = {}
     for name in facts.launched_after:
         content = frozenset(m for m in facts.lineage.members(name) if m in facts.before)
-        ours[_telling(content, facts)] = name
+        names_[_telling(content, facts)] = name
     out = {}
     for kernel in kernels(module):
         members = kernel.fused_computation if kernel.opcode == "fusion" and kernel.called else (kernel,)
         if kernel.fusion_kind == "kCustom":
             members = (kernel,)
         content = frozenset(survivor(i.name) for i in members if i.opcode != "parameter")
-        again = ours.get(_telling(content, facts))
-        if again is not None:
-            out[kernel] = again
+        remade = names_.get(_telling(content, facts))
+        if remade is not None:
+            out[kernel] = remade
     return out
 
 

@@ -27,8 +27,8 @@ def fused_markdown(f: Fused, *, limit: int = 10, better: Sequence[str] = ()) -> 
             b.rule or "",
             markdown(f.rules[b.rule].title if b.rule in f.rules else b.reason),
         ]
-        for _, held in by_rule(f)
-        for b in held
+        for _, refused in by_rule(f)
+        for b in refused
     ]
     if pairs:
         heads = ["producer", "consumer", "bytes", "rule", "what stands in the way"]

@@ -40,9 +40,9 @@ def by_rule(f: Fused) -> list[Group]:
     return sorted(found.items(), key=lambda g: (g[1][0].rule is None, -bytes_between(g[1]), g[0]))
 
 
-def bytes_between(held: Sequence[Boundary]) -> int:
+def bytes_between(refused: Sequence[Boundary]) -> int:
     """Bytes that pass between these kernels."""
-    return sum(b.bytes_between for b in held)
+    return sum(b.bytes_between for b in refused)
 
 
 def contents(k: FusedKernel) -> str:

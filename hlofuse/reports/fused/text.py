@@ -39,25 +39,26 @@ def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence
         return
     console.print(Text("why these are still two kernels", style="bold cyan"))
     groups = by_rule(f)
-    for code, held in groups[: limit or None]:
-        _print_group(f, code, held, console, limit)
+    for code, refused in groups[: limit or None]:
+        _print_group(f, code, refused, console, limit)
     print_more(console, len(groups) - (limit or len(groups)), "reason")
 
 
-def _print_group(f: Fused, code: str, held: list[Boundary], console: Console, limit: int) -> None:
-    known = f.rules.get(code)
-    head = Text(f"{code}  {printable(known.title)}" if known else f"not known: {printable(code)}")
-    head.stylize("yellow" if known else "dim")
+def _print_group(f: Fused, code: str, refused: list[Boundary], console: Console, limit: int) -> None:
+    rule = f.rules.get(code)
+    head = Text(f"{code}  {printable(rule.title)}" if rule else f"not known: {printable(code)}")
+    head.stylize("yellow" if rule else "dim")
     head.append(
-        f"   {plural(len(held), 'boundary', 'boundaries')}, {bytes_text(bytes_between(held))}", style="bold"
+        f"   {plural(len(refused), 'boundary', 'boundaries')}, {bytes_text(bytes_between(refused))}",
+        style="bold",
     )
     console.print(Padding(head, (0, 0, 0, 2)))
-    for b in held[: min(3, limit) or None]:
+    for b in refused[: min(3, limit) or None]:
         line = Text(f"{printable(b.producer)} → {printable(b.consumer)}  {bytes_text(b.bytes_between)}")
         if b.figures:
             line.append(f"  {figures_text(b.figures)}", style="dim")
         console.print(Padding(line, (0, 0, 0, 6)))
-    if limit and len(held) > min(3, limit):
-        console.print(Padding(Text(f"and {len(held) - min(3, limit)} more", style="dim"), (0, 0, 0, 6)))
-    if known and can_be_acted_on(known):
-        console.print(Padding(Text(advice_line(known)), (0, 0, 0, 6)))
+    if limit and len(refused) > min(3, limit):
+        console.print(Padding(Text(f"and {len(refused) - min(3, limit)} more", style="dim"), (0, 0, 0, 6)))
+    if rule and can_be_acted_on(rule):
+        console.print(Padding(Text(advice_line(rule)), (0, 0, 0, 6)))

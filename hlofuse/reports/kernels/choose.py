@@ -89,11 +89,11 @@ def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, M
     model = model_of(device, RELEASES[release])
 
     def choose(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
-        question = GpuKernel(kernel, model)
-        verdict = _settled(gpu_emitters.RULES, question)
-        notes = _notes(gpu_emitters.NOTES, question)
+        candidate = GpuKernel(kernel, model)
+        verdict = _settled(gpu_emitters.RULES, candidate)
+        notes = _notes(gpu_emitters.NOTES, candidate)
         time = kernel_time(model.run_time(kernel)) if may_be_fused(kernel) else None
-        heroes = sorted({h.opcode for h in heroes_of(question)}) if question.is_generated else ()
+        heroes = sorted({h.opcode for h in heroes_of(candidate)}) if candidate.is_generated else ()
         return _choice(
             kernel,
             module,
@@ -101,21 +101,21 @@ def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, M
             verdict,
             notes,
             heroes=tuple(heroes),
-            launch=question.derived_launch(verdict.rule),
+            launch=candidate.derived_launch(verdict.rule),
             us=time.us + device.launch_overhead_us if time is not None else None,
         )
 
     return choose
 
 
-def _settled(rules: Iterable[Callable[[Q], Verdict | None]], question: Q) -> Verdict:
-    verdict = first_verdict(rules, question, AS_XLA)
+def _settled(rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q) -> Verdict:
+    verdict = first_verdict(rules, candidate, AS_XLA)
     assert verdict is not None  # the last rule speaks about everything
     return verdict
 
 
-def _notes(rules: Iterable[Callable[[Q], Verdict | None]], question: Q) -> tuple[Note, ...]:
-    return tuple(Note(v.rule, v.figures) for ask in rules if (v := ask(question)) is not None)
+def _notes(rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q) -> tuple[Note, ...]:
+    return tuple(Note(v.rule, v.figures) for rule in rules if (v := rule(candidate)) is not None)
 
 
 def _choice(

@@ -27,7 +27,7 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
         ],
         "kernels": [_kernel(k) for k in s.kernels],
         "rules": {
-            code: {"title": r.title, "asks": r.asks, "why": r.why, "advice": r.advice, "run_by": r.runs}
+            code: {"title": r.title, "asks": r.condition, "why": r.why, "advice": r.advice, "run_by": r.runs}
             for code, r in sorted(rules.items())
         },
     }

@@ -82,11 +82,11 @@ class KernelSelection:
         runners = [
             Runner(
                 name,
-                len(mine),
-                sum(times) if (times := [k.us for k in mine if k.us is not None]) else None,
-                sum(k.bytes_accessed or 0 for k in mine),
+                len(own),
+                sum(times) if (times := [k.us for k in own if k.us is not None]) else None,
+                sum(k.bytes_accessed or 0 for k in own),
             )
-            for name, mine in found.items()
+            for name, own in found.items()
         ]
         return sorted(runners, key=lambda r: (-r.kernels, r.name))
 

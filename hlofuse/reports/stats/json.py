@@ -30,7 +30,7 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
             {
                 "name": c.name,
                 "role": c.role,
-                "turns": c.turns,
+                "turns": c.iterations,
                 "instructions": c.instructions,
                 "kernels": c.kernels,
                 "opcodes": c.opcodes,
@@ -48,7 +48,7 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
                 "computation": k.computation,
                 "holds": k.holds,
                 "cost": cost_json(k.cost),
-                "turns": k.turns,
+                "turns": k.iterations,
                 "source": k.source,
                 "layer": k.layer,
             }

@@ -6,7 +6,14 @@ from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, quantity
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.stats.model import ModuleStatistics
-from hlofuse.reports.stats.phrases import ONE_TURN, counts, headline, kernel_figures, uncounted_line, where
+from hlofuse.reports.stats.phrases import (
+    ONE_ITERATION,
+    counts,
+    headline,
+    kernel_figures,
+    uncounted_line,
+    where,
+)
 
 
 def statistics_markdown(modules: list[ModuleStatistics]) -> str:
@@ -27,7 +34,7 @@ def _module(m: ModuleStatistics) -> str:
             (
                 (
                     markdown_code(c.name),
-                    c.role + times_text(c.turns),
+                    c.role + times_text(c.iterations),
                     f"{c.instructions:,}",
                     f"{c.kernels:,}",
                     bytes_text(c.cost.bytes_accessed),
@@ -38,8 +45,8 @@ def _module(m: ModuleStatistics) -> str:
             right=(2, 3, 4, 5),
         )
     )
-    if any(c.turns > 1 for c in m.computations):
-        out.append(f"{ONE_TURN}.\n")
+    if any(c.iterations > 1 for c in m.computations):
+        out.append(f"{ONE_ITERATION}.\n")
     out += [f"{title}{_counts(by_name)}\n" for title, by_name in counts(m)]
     if m.heaviest:
         out.append(
@@ -47,7 +54,7 @@ def _module(m: ModuleStatistics) -> str:
                 ("heaviest kernels", "kind", "operations", "bytes", "flops", "source"),
                 (
                     (
-                        markdown_code(k.name) + times_text(k.turns),
+                        markdown_code(k.name) + times_text(k.iterations),
                         k.kind or markdown(k.opcode),
                         str(k.holds),
                         *kernel_figures(k),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.kernels import iter_kernels, launched_computations
-from hlofuse.analysis.loops import turns
+from hlofuse.analysis.loops import iterations
 from hlofuse.format.layers import layer_of
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -27,7 +27,7 @@ class KernelStatistics:
     """Operations inside, parameters and constants not counted; 1 for what is no fusion."""
     cost: Cost
     """Of one turn."""
-    turns: int
+    iterations: int
     """How often its loops run it, as far as the dump says."""
     source: str | None
     """The line of the user's program, where the dump has it."""
@@ -42,7 +42,7 @@ class ComputationStatistics:
     name: str
     role: str
     """`entry`, or how it is called: `while body`, `while condition`, `branch`, `call`…"""
-    turns: int
+    iterations: int
     """How often its loops run it, as far as the dump says."""
     instructions: int
     kernels: int
@@ -80,10 +80,10 @@ def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu"
     """The figures of `module`, with that many of its heaviest kernels; None for all."""
     costs = CostAnalysis()
     total = costs.computation(module.entry)
-    running = launched_computations(module)
+    executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
-    often = turns(module)
-    kernels = [(k, often[c]) for c in running for k in iter_kernels(c)]
+    often = iterations(module)
+    kernels = [(k, often[c]) for c in executed for k in iter_kernels(c)]
 
     def weight(kernel: tuple[Instruction, int]) -> tuple[float, float]:
         cost = costs.instruction(kernel[0])
@@ -111,10 +111,10 @@ def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu"
                 _by_count(i.opcode for i in c),
                 costs.computation(c),
             )
-            for c in running
+            for c in executed
         ),
         bodies,
-        len(module.computations) - bodies - len(running),
+        len(module.computations) - bodies - len(executed),
         tuple(_kernel(k, costs.instruction(k), n, module) for k, n in ranked[:heaviest]),
     )
 
@@ -129,12 +129,12 @@ def operations_inside(instruction: Instruction) -> int:
 
 def _kernel(k: Instruction, cost: Cost, often: int, module: Module) -> KernelStatistics:
     source = module.source_of(k)
-    home = k.computation.name if k.computation is not None else ""
+    computation_name = k.computation.name if k.computation is not None else ""
     return KernelStatistics(
         k.name,
         k.opcode,
         k.fusion_kind,
-        home,
+        computation_name,
         operations_inside(k),
         cost,
         often,

@@ -11,7 +11,7 @@ STAGES = {
     "fused": "fused",
     "scheduled": "fused and scheduled",
 }
-ONE_TURN = "Kernels, bytes and flops are those of one turn of each loop"
+ONE_ITERATION = "Kernels, bytes and flops are those of one turn of each loop"
 
 
 def headline(m: ModuleStatistics) -> tuple[str, str, str, str]:

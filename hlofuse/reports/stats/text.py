@@ -12,7 +12,7 @@ from hlofuse.format.units import bytes_text, plural, quantity
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.stats.model import ModuleStatistics
 from hlofuse.reports.stats.phrases import (
-    ONE_TURN,
+    ONE_ITERATION,
     STAGES,
     counts,
     headline,
@@ -41,7 +41,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         console.print(Text(uncounted))
 
     console.print()
-    loops = any(c.turns > 1 for c in m.computations)
+    loops = any(c.iterations > 1 for c in m.computations)
     columns = [
         ("computation", "left"),
         ("", "left"),
@@ -55,7 +55,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         [
             Text(printable(c.name)),
             Text(c.role, style="dim"),
-            *([f"{c.turns:,}"] if loops else []),
+            *([f"{c.iterations:,}"] if loops else []),
             f"{c.instructions:,}",
             f"{c.kernels:,}",
             bytes_text(c.cost.bytes_accessed),
@@ -65,7 +65,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     ]
     print_rows(console, columns, rows)
     if loops:
-        console.print(Text(ONE_TURN, style="dim"))
+        console.print(Text(ONE_ITERATION, style="dim"))
     inside = []
     if m.fusion_bodies:
         inside.append(plural(m.fusion_bodies, "fusion body", "fusion bodies"))
@@ -89,7 +89,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ]
         rows = [
             [
-                Text(printable(k.name) + times_text(k.turns)),
+                Text(printable(k.name) + times_text(k.iterations)),
                 str(k.holds) if k.opcode == "fusion" else "",
                 *kernel_figures(k),
                 Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),

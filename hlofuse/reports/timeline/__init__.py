@@ -1,7 +1,7 @@
 """A dump directory pass by pass: what each one did to a module."""
 
-from hlofuse.reports.timeline.dumps import Reel, reels
-from hlofuse.reports.timeline.model import Film, Replacement, Step
-from hlofuse.reports.timeline.timeline import film
+from hlofuse.reports.timeline.dumps import DumpSequence, dump_sequences
+from hlofuse.reports.timeline.model import PassTimeline, Replacement, Step
+from hlofuse.reports.timeline.timeline import timeline
 
-__all__ = ["Film", "Reel", "Replacement", "Step", "film", "reels"]
+__all__ = ["DumpSequence", "PassTimeline", "Replacement", "Step", "dump_sequences", "timeline"]

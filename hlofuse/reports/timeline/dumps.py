@@ -19,32 +19,32 @@ from hlofuse.inputs.dump_directory import (
     require_case,
 )
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.reports.timeline.model import Frame
+from hlofuse.reports.timeline.model import PassDump
 
 _CORPUS_STEP = re.compile(r"(\d+)-(?:(.+)\.)?([^.]+)\.hlo(?:\.gz)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Reel:
+class DumpSequence:
     """All dumps of one module."""
 
     label: str
-    frames: tuple[Frame, ...]
+    dumps: tuple[PassDump, ...]
     notes: tuple[str, ...] = field(default=())
     """Gaps and doubles in the numbers."""
-    twin: Path | None = None
+    final_copy: Path | None = None
     """Of a corpus folder, another copy of the last dump: of the same time, where files have kept theirs."""
 
     @property
     def size(self) -> int:
         """Bytes of the first dump, 0 where it is gone."""
         try:
-            return os.path.getsize(self.frames[0].path)
+            return os.path.getsize(self.dumps[0].path)
         except OSError:
             return 0
 
 
-def reels(path: str | os.PathLike[str], module: str | None = None) -> list[Reel]:
+def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> list[DumpSequence]:
     """The modules of a dump directory, or of a corpus folder; only the one called `module` if given.
 
     HlofuseError where there are none.
@@ -83,20 +83,20 @@ def _folders_with_dumps(folder: Path) -> list[Path]:
     return found
 
 
-def _of_module(module: DumpedModule) -> Reel:
+def _of_module(module: DumpedModule) -> DumpSequence:
     whole = sorted(module.whole.items())
-    first = [Frame(p, after=name) for name, p in whole if name == "before_optimizations"]
-    last = [Frame(p, after=name) for name, p in whole if name != "before_optimizations"]
-    between = [Frame(f.path, f.number, f.pipeline or "", f.after or "") for f in module.between]
+    first = [PassDump(p, after=name) for name, p in whole if name == "before_optimizations"]
+    last = [PassDump(p, after=name) for name, p in whole if name != "before_optimizations"]
+    between = [PassDump(f.path, f.number, f.pipeline or "", f.after or "") for f in module.between]
     notes = list(_odd_numbers([f.number for f in module.between if f.number is not None]))
     if not between:
         notes.append(
             "there are no dumps between passes; to see each pass, add --xla_dump_hlo_pass_re=.* to XLA_FLAGS"
         )
-    return Reel(module.label, (*first, *between, *last), tuple(notes))
+    return DumpSequence(module.label, (*first, *between, *last), tuple(notes))
 
 
-def _of_case(folder: Path) -> Reel:
+def _of_case(folder: Path) -> DumpSequence:
     """`before.hlo`, `NN-PIPELINE.PASS.hlo`…, `after.hlo` of a corpus, which is the last of those again."""
     before = corpus_file(folder, "before")
     assert before is not None
@@ -104,11 +104,11 @@ def _of_case(folder: Path) -> Reel:
     for path in sorted(folder.iterdir()):
         m = _CORPUS_STEP.fullmatch(path.name)
         if m is not None:
-            steps.append(Frame(path, int(m[1]), m[2] or "", m[3]))
+            steps.append(PassDump(path, int(m[1]), m[2] or "", m[3]))
     after = corpus_file(folder, "after")
-    last = [Frame(after, after="after")] if after is not None and not steps else []
-    frames = (Frame(before, after="before"), *steps, *last)
-    return Reel(folder.resolve().name, frames, twin=after or before)
+    last = [PassDump(after, after="after")] if after is not None and not steps else []
+    frames = (PassDump(before, after="before"), *steps, *last)
+    return DumpSequence(folder.resolve().name, frames, final_copy=after or before)
 
 
 def _odd_numbers(numbers: Sequence[int]) -> list[str]:
@@ -135,14 +135,14 @@ def _listed(numbers: list[int]) -> str:
     return text if len(text) < 80 else f"{ranges(numbers[:8])}, …"
 
 
-def written_at(reel: Reel) -> tuple[list[int], str]:
+def written_at(sequence: DumpSequence) -> tuple[list[int], str]:
     """When each dump was written, in ns; none, and why, where file times are not those of XLA's writing."""
     try:
-        times = [os.stat(f.path).st_mtime_ns for f in reel.frames]
-        kept = reel.twin is None or os.stat(reel.twin).st_mtime_ns == times[-1]
+        times = [os.stat(f.path).st_mtime_ns for f in sequence.dumps]
+        is_unchanged = sequence.final_copy is None or os.stat(sequence.final_copy).st_mtime_ns == times[-1]
     except OSError:
         return [], "a dump went away while it was looked at"
-    if not kept or reel.twin == reel.frames[-1].path:
+    if not is_unchanged or sequence.final_copy == sequence.dumps[-1].path:
         return [], "the files' times are not those of XLA's dumps: they were copied"
     if any(a > b for a, b in pairwise(times)):
         return [], "the files' times are not in the order of the passes: they were copied or unpacked"

@@ -6,31 +6,35 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.reports.timeline import phrases
-from hlofuse.reports.timeline.dumps import Reel
-from hlofuse.reports.timeline.model import Film, Size, Step
+from hlofuse.reports.timeline.dumps import DumpSequence
+from hlofuse.reports.timeline.model import PassTimeline, Size, Step
 
 SCHEMA = "hlofuse.timeline/1"
 
 
-def timeline_json(reels: Sequence[Reel], films: Sequence[Film]) -> dict[str, Any]:
+def timeline_json(
+    dump_sequences: Sequence[DumpSequence], timelines: Sequence[PassTimeline]
+) -> dict[str, Any]:
     """All modules, and the films of those that were asked for."""
     return {
         "schema": SCHEMA,
-        "modules": [{"module": r.label, "dumps": len(r.frames), "first_dump_bytes": r.size} for r in reels],
-        "films": [_film(f) for f in films],
+        "modules": [
+            {"module": r.label, "dumps": len(r.dumps), "first_dump_bytes": r.size} for r in dump_sequences
+        ],
+        "films": [_timeline_json(f) for f in timelines],
     }
 
 
-def _film(film: Film) -> dict[str, Any]:
+def _timeline_json(timeline: PassTimeline) -> dict[str, Any]:
     return {
-        "module": film.label,
-        "notes": list(film.notes),
-        "no_times_because": film.times or None,
-        "seconds": film.seconds,
-        "first": _size(film.first),
-        "last": _size(film.last),
-        "largest": [s.frame.path.name for s in film.largest],
-        "steps": [_step(s) for s in film.steps],
+        "module": timeline.label,
+        "notes": list(timeline.notes),
+        "no_times_because": timeline.times or None,
+        "seconds": timeline.seconds,
+        "first": _size(timeline.first),
+        "last": _size(timeline.last),
+        "largest": [s.dump.path.name for s in timeline.largest],
+        "steps": [_step(s) for s in timeline.steps],
     }
 
 
@@ -42,10 +46,10 @@ def _size(size: Size | None) -> dict[str, int] | None:
 
 def _step(step: Step) -> dict[str, Any]:
     return {
-        "file": step.frame.path.name,
-        "number": step.frame.number,
-        "pipeline": step.frame.pipeline or None,
-        "pass": step.frame.after,
+        "file": step.dump.path.name,
+        "number": step.dump.number,
+        "pipeline": step.dump.pipeline or None,
+        "pass": step.dump.after,
         "compared_with": step.since.path.name if step.since else None,
         "problem": step.problem,
         "changed": step.changed,

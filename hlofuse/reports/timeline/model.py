@@ -10,7 +10,7 @@ from hlofuse.analysis.loops import Loop
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PassDump:
     """One dump of a module and where in the compilation it was written."""
 
     path: Path
@@ -57,8 +57,8 @@ class Size:
 class Step:
     """From one dump to the next that could be read."""
 
-    frame: Frame
-    since: Frame | None
+    dump: PassDump
+    since: PassDump | None
     """The dump it is compared with; None for the first."""
     problem: str | None = None
     """Why the dump could not be read; then nothing else is known of it."""
@@ -81,7 +81,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Film:
+class PassTimeline:
     """One module's way through a compilation."""
 
     label: str
@@ -112,5 +112,5 @@ class Film:
     @cached_property
     def seconds(self) -> float | None:
         """All the times together; None where there are none."""
-        known = [s.seconds for s in self.steps if s.seconds is not None]
-        return sum(known) if known else None
+        seconds = [s.seconds for s in self.steps if s.seconds is not None]
+        return sum(seconds) if seconds else None

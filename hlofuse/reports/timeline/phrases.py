@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.format.units import plural
-from hlofuse.reports.timeline.model import Film, Frame, Replacement, Size, Step
+from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
 
 _SHOWN = 3
 _FOLLOWING = frozenset({"operand", "order", "root", "callee", "control"})
 """Changes that mostly follow from others: told where there is nothing else."""
 
 
-def pass_name(frame: Frame) -> str:
+def pass_name(dump: PassDump) -> str:
     """The pass; for a dump that follows none, the moment it shows."""
-    if frame.number is not None and frame.after == "pipeline-start":
-        return f"ahead of {frame.pipeline}"
-    return frame.after
+    if dump.number is not None and dump.after == "pipeline-start":
+        return f"ahead of {dump.pipeline}"
+    return dump.after
 
 
 def what(step: Step) -> str:
@@ -33,31 +33,31 @@ def what(step: Step) -> str:
 
 def _skipped(step: Step) -> str:
     """The dump it is compared with, where that is not the one right ahead of it."""
-    ahead, here = step.since, step.frame
-    if ahead is None or ahead.number is None or here.number is None or here.number - ahead.number < 2:
+    since, here = step.since, step.dump
+    if since is None or since.number is None or here.number is None or here.number - since.number < 2:
         return ""
-    return f"{ahead.number:04d}"
+    return f"{since.number:04d}"
 
 
 def _parts(step: Step) -> Iterator[str]:
     if step.fusions:
         yield "fusions: " + ", ".join(f"{n} {kind}" for kind, n in step.fusions)
     replaced = _replaced(step.rewrites)
-    for (ours, theirs), n in replaced.most_common(_SHOWN):
-        yield (f"{n} × " if n > 1 else "") + f"{ours} → {theirs}"
+    for (old, new), n in replaced.most_common(_SHOWN):
+        yield (f"{n} × " if n > 1 else "") + f"{old} → {new}"
     if len(replaced) > _SHOWN:
         yield plural(len(replaced) - _SHOWN, "other rewrite")
-    told = bool(step.fusions or replaced)
+    has_details = bool(step.fusions or replaced)
     for kind in ("removed", "added"):
         text = _all_of(step.rewrites, kind)
         if text:
-            told = True
+            has_details = True
             yield f"{kind} {text}"
-    if not told and step.opcodes:
-        told = True
+    if not has_details and step.opcodes:
+        has_details = True
         yield ", ".join(f"{delta(a - b)} {op}" for op, b, a in step.opcodes[:4])
     telling = [(kind, n) for kind, n in step.changes if kind not in _FOLLOWING] or (
-        [] if told else list(step.changes)
+        [] if has_details else list(step.changes)
     )
     for kind, n in telling[:_SHOWN]:
         yield f"{kind} of {plural(n, 'instruction')}"
@@ -117,11 +117,14 @@ def sizes_text(first: Size, last: Size) -> str:
     return "    ".join(f"{name} {count_text(b, a)}" for name, b, a in rows)
 
 
-def headline(film: Film) -> str:
+def headline(timeline: PassTimeline) -> str:
     """The first line of a film."""
-    out = f"{film.label}: {plural(len(film.steps), 'dump')}, {plural(len(film.changed), 'step')} changed it"
-    if film.seconds is not None:
-        out += f", {seconds_text(film.seconds)} from the first to the last"
+    out = (
+        f"{timeline.label}: {plural(len(timeline.steps), 'dump')}, {plural(len(timeline.changed), 'step')} "
+        f"changed it"
+    )
+    if timeline.seconds is not None:
+        out += f", {seconds_text(timeline.seconds)} from the first to the last"
     return out
 
 
@@ -129,4 +132,4 @@ TIMES_NOTE = (
     "A time is that between two dumps being written; passes that changed nothing and left no dump count with"
     " the next that did."
 )
-AHEAD_NOTE = "“ahead of P”: by passes that left no dump of their own before pipeline P began."
+BEFORE_NOTE = "“ahead of P”: by passes that left no dump of their own before pipeline P began."

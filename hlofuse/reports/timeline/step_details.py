@@ -33,7 +33,7 @@ class Group:
 
     kind: str
     """`replaced`, `removed`, `added`, `changed`, `moved`, or what became of fusions: `new`, `merged`…"""
-    words: str
+    text: str
     count: int
     notes: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Closeup:
+class StepDetails:
     """What a step changed."""
 
     groups: tuple[Group, ...] = ()
@@ -53,23 +53,23 @@ class Closeup:
     """Groups left out."""
 
 
-def closeup(found: ModuleDiff) -> Closeup:
+def step_details(found: ModuleDiff) -> StepDetails:
     """The groups of a difference: fusions first, then what was rewritten, then what changed in place."""
     groups = list(_groups(found))
-    return Closeup(tuple(groups[:MOST_GROUPS]), max(0, len(groups) - MOST_GROUPS))
+    return StepDetails(tuple(groups[:MOST_GROUPS]), max(0, len(groups) - MOST_GROUPS))
 
 
 def _groups(found: ModuleDiff) -> Iterator[Group]:
-    told = summarize(found)
+    summary = summarize(found)
     for detail in found.header:
         yield Group("header", phrases.detail(detail), 1)
-    yield from (_fusion(group, found) for group in told.fusions)
-    yield from (_cluster(group, found) for group in told.clusters)
-    yield from (_changed(group, found) for group in told.changes)
-    for moved in told.moved:
-        words = f"from {moved.source} to {moved.destination}: {phrases.opcodes(moved.members)}"
+    yield from (_fusion(group, found) for group in summary.fusions)
+    yield from (_cluster(group, found) for group in summary.clusters)
+    yield from (_changed(group, found) for group in summary.changes)
+    for moved in summary.moved:
+        text = f"from {moved.source} to {moved.destination}: {phrases.opcodes(moved.members)}"
         before, hidden = _lines(moved.members)
-        yield Group("moved", words, len(moved.members), before=before, hidden=hidden)
+        yield Group("moved", text, len(moved.members), before=before, hidden=hidden)
 
 
 def _fusion(group: FusionGroup, found: ModuleDiff) -> Group:
@@ -90,13 +90,13 @@ def _fusion(group: FusionGroup, found: ModuleDiff) -> Group:
 
 def _cluster(group: tuple[Cluster, ...], found: ModuleDiff) -> Group:
     head = group[0]
-    words = f" {phrases.ARROW} ".join(phrases.opcodes(side) for side in (head.removed, head.added) if side)
+    text = f" {phrases.ARROW} ".join(phrases.opcodes(side) for side in (head.removed, head.added) if side)
     module = (found.before if head.removed else found.after).module
     place = phrases.sources(module, head.removed or head.added)
     before, fewer = _lines(head.removed)
     after, less = _lines(head.added)
     return Group(
-        head.kind, words, len(group), tuple(filter(None, (head.note, place))), before, after, fewer + less
+        head.kind, text, len(group), tuple(filter(None, (head.note, place))), before, after, fewer + less
     )
 
 

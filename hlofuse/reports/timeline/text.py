@@ -13,17 +13,17 @@ from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.timeline import phrases
-from hlofuse.reports.timeline.dumps import Reel
-from hlofuse.reports.timeline.model import Film, Step
+from hlofuse.reports.timeline.dumps import DumpSequence
+from hlofuse.reports.timeline.model import PassTimeline, Step
 
 
-def print_reels(found: Sequence[Reel], console: Console, *, path: str, limit: int = 20) -> None:
+def print_sequences(found: Sequence[DumpSequence], console: Console, *, path: str, limit: int = 20) -> None:
     """The modules of a directory, the largest first, and how to ask for one."""
     console.print(Text(f"{printable(path)}: {plural(len(found), 'module')}", style="bold"))
     table = plain_table(("module", "left"), ("dumps", "right"), ("first dump", "right"))
     ranked = sorted(found, key=lambda r: -r.size)
-    for reel in ranked[: limit or None]:
-        table.add_row(Text(printable(reel.label)), f"{len(reel.frames):,}", bytes_text(reel.size))
+    for sequence in ranked[: limit or None]:
+        table.add_row(Text(printable(sequence.label)), f"{len(sequence.dumps):,}", bytes_text(sequence.size))
     console.print(Padding(table, (0, 0, 0, 2)))
     print_more(console, len(ranked) - (limit or len(ranked)), "smaller module")
     console.print()
@@ -32,45 +32,45 @@ def print_reels(found: Sequence[Reel], console: Console, *, path: str, limit: in
     console.print(Text("  --all shows every module's film.", style="dim"))
 
 
-def print_film(film: Film, console: Console, *, limit: int = 5, every: bool = False) -> None:
+def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, every: bool = False) -> None:
     """What is the result, the largest changes, then every pass in order."""
-    console.print(Text(printable(phrases.headline(film)), style="bold"))
-    if film.first is not None and film.last is not None:
-        console.print(Text(phrases.sizes_text(film.first, film.last)))
-        if film.last.loops:
-            console.print(Text(loops_line(film.last.loops), style="dim"))
-    for note in film.notes:
+    console.print(Text(printable(phrases.headline(timeline)), style="bold"))
+    if timeline.first is not None and timeline.last is not None:
+        console.print(Text(phrases.sizes_text(timeline.first, timeline.last)))
+        if timeline.last.loops:
+            console.print(Text(loops_line(timeline.last.loops), style="dim"))
+    for note in timeline.notes:
         console.print(Text(printable(note), style="yellow"))
-    if film.times:
-        console.print(Text(f"No times: {film.times}.", style="dim"))
-    if film.changed and limit and len(film.changed) > limit:
+    if timeline.times:
+        console.print(Text(f"No times: {timeline.times}.", style="dim"))
+    if timeline.changed and limit and len(timeline.changed) > limit:
         console.print()
         console.print(Text("largest changes", style="bold"))
-        _print_steps(film, film.largest[:limit], console)
-    shown = film.steps if every else [s for s in film.steps if s.changed or s.problem]
+        _print_steps(timeline, timeline.largest[:limit], console)
+    shown = timeline.steps if every else [s for s in timeline.steps if s.changed or s.problem]
     if not shown:
         return
     console.print()
-    quiet = len(film.steps) - len(shown)
+    quiet = len(timeline.steps) - len(shown)
     rest = f"   ({plural(quiet, 'dump')} without a change left out)" if quiet and not every else ""
     console.print(Text.assemble(("in order", "bold"), (rest, "dim")))
-    _print_steps(film, shown, console)
+    _print_steps(timeline, shown, console)
     console.print()
-    if any(s.changed and s.frame.after == "pipeline-start" for s in shown):
-        console.print(Text(phrases.AHEAD_NOTE, style="dim"))
-    if film.seconds is not None:
+    if any(s.changed and s.dump.after == "pipeline-start" for s in shown):
+        console.print(Text(phrases.BEFORE_NOTE, style="dim"))
+    if timeline.seconds is not None:
         console.print(Text(phrases.TIMES_NOTE, style="dim"))
 
 
-def _print_steps(film: Film, steps: Sequence[Step], console: Console) -> None:
-    timed = film.seconds is not None
+def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console) -> None:
+    timed = timeline.seconds is not None
     width = max(22, min(40, console.width // 4))
     columns = [("dump", "right"), ("pass", "left"), ("instructions", "right"), ("kernels", "right")]
     table = plain_table(*columns, *([("time", "right")] if timed else []), ("what it did", "left"))
     table.columns[1].no_wrap = True
     pipeline = None
     for step in steps:
-        f = step.frame
+        f = step.dump
         name = Text(shorten(phrases.pass_name(f), width))
         if f.pipeline and f.pipeline != pipeline and f.after != "pipeline-start":
             name.append(f"\nin {shorten(f.pipeline, width - 3)}", style="dim")

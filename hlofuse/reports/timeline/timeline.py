@@ -1,4 +1,4 @@
-"""`film`: every dump of a module compared with the one ahead of it."""
+"""`timeline`: every dump of a module compared with the one ahead of it."""
 
 from __future__ import annotations
 
@@ -16,49 +16,51 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
-from hlofuse.reports.timeline.dumps import Reel, written_at
-from hlofuse.reports.timeline.model import Film, Frame, Replacement, Size, Step
+from hlofuse.reports.timeline.dumps import DumpSequence, written_at
+from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
 
 Watch = Callable[[int, Module, ModuleDiff | None], None]
 """Told of every dump that says something new: its number, its module, how it differs (None: the first)."""
 
 
-def film(reel: Reel, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None) -> Film:
+def timeline(
+    sequence: DumpSequence, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None
+) -> PassTimeline:
     """What each pass did. A dump that cannot be read is a step with a problem, and the next one is compared
     with the last that could be.
     """
-    times, why_none = written_at(reel)
+    times, why_none = written_at(sequence)
     steps: list[Step] = []
-    last: tuple[Frame, str, Module] | None = None
-    for k, frame in enumerate(reel.frames):
+    last: tuple[PassDump, str, Module] | None = None
+    for k, dump in enumerate(sequence.dumps):
         seconds = (times[k] - times[k - 1]) / 1e9 if times and k else None
         try:
-            text = read_text(frame.path)
+            text = read_text(dump.path)
             same = last is not None and text == last[1]
-            module = last[2] if last is not None and same else read(frame, text)
+            module = last[2] if last is not None and same else read(dump, text)
         except HlofuseError as e:
             since = last[0] if last is not None else None
-            steps.append(Step(frame, since, problem=_problem(e, frame), seconds=seconds))
+            steps.append(Step(dump, since, problem=_problem(e, dump), seconds=seconds))
         else:
             try:
                 found = diff(last[2], module) if last is not None and not same else None
-                steps.append(_step(frame, module, last, found, seconds))
+                steps.append(_step(dump, module, last, found, seconds))
                 if watch is not None and not same:
                     watch(k, module, found)
             except HlofuseError as e:  # a text that reads well and makes no sense
                 since = last[0] if last is not None else None
                 problem = f"it cannot be compared: {e!s}"
-                steps.append(Step(frame, since, problem=problem, after=_size(module), seconds=seconds))
-            last = (frame, text, module)
+                steps.append(Step(dump, since, problem=problem, after=_size(module), seconds=seconds))
+            last = (dump, text, module)
         if progress is not None:
-            progress(k + 1, len(reel.frames))
-    return Film(reel.label, tuple(steps), (*reel.notes, *_damage(steps)), why_none)
+            progress(k + 1, len(sequence.dumps))
+    return PassTimeline(sequence.label, tuple(steps), (*sequence.notes, *_damage(steps)), why_none)
 
 
-def read(frame: Frame, text: str | None = None) -> Module:
+def read(dump: PassDump, text: str | None = None) -> Module:
     """The module of a dump. HlofuseError, or its HloParseError, for what is damaged."""
-    module = parse_module(read_text(frame.path) if text is None else text, str(frame.path))
-    module.filename = str(frame.path)
+    module = parse_module(read_text(dump.path) if text is None else text, str(dump.path))
+    module.filename = str(dump.path)
     return module
 
 
@@ -66,31 +68,31 @@ def _damage(steps: Iterable[Step]) -> Iterable[str]:
     damaged = [s for s in steps if s.problem is not None]
     if damaged:
         count = plural(len(damaged), "dump")
-        yield f"{count} cannot be read, cut short or still being written: {damaged[0].frame.path.name}" + (
+        yield f"{count} cannot be read, cut short or still being written: {damaged[0].dump.path.name}" + (
             " and others" if len(damaged) > 1 else ""
         )
 
 
-def _problem(error: HlofuseError, frame: Frame) -> str:
+def _problem(error: HlofuseError, dump: PassDump) -> str:
     """The first line of a message, without the file's name: the step has it."""
-    rest = str(error).split("\n")[0].removeprefix(str(frame.path))
+    rest = str(error).split("\n")[0].removeprefix(str(dump.path))
     return f"line {rest[1:]}" if rest.startswith(":") else f"it {rest.strip()}"
 
 
 def _step(
-    frame: Frame,
+    dump: PassDump,
     module: Module,
-    last: tuple[Frame, str, Module] | None,
+    last: tuple[PassDump, str, Module] | None,
     found: ModuleDiff | None,
     seconds: float | None,
 ) -> Step:
     if last is None or found is None:
         size = _size(module)
         before = size if last is not None else None
-        return Step(frame, last[0] if last else None, before=before, after=size, seconds=seconds)
+        return Step(dump, last[0] if last else None, before=before, after=size, seconds=seconds)
     opcodes = _opcodes(last[2], module)
     return Step(
-        frame,
+        dump,
         last[0],
         before=_size(last[2]),
         after=_size(module),
@@ -113,8 +115,12 @@ def _size(module: Module) -> Size:
 
 
 def _opcodes(before: Module, after: Module) -> tuple[tuple[str, int, int], ...]:
-    ours, theirs = (Counter(i.opcode for i in m.instructions()) for m in (before, after))
-    changed = [(op, ours[op], theirs[op]) for op in sorted(ours | theirs) if ours[op] != theirs[op]]
+    before_opcodes, after_opcodes = (Counter(i.opcode for i in m.instructions()) for m in (before, after))
+    changed = [
+        (op, before_opcodes[op], after_opcodes[op])
+        for op in sorted(before_opcodes | after_opcodes)
+        if before_opcodes[op] != after_opcodes[op]
+    ]
     return tuple(sorted(changed, key=lambda row: (row[0] in TRIVIAL, -abs(row[2] - row[1]))))
 
 
@@ -129,14 +135,14 @@ def _rewrites(found: ModuleDiff) -> Iterable[Replacement]:
                 len(group),
                 _example(head).name,
             )
-    turned: dict[Detail, list[str]] = {}
+    by_detail: dict[Detail, list[str]] = {}
     for edit in found.causes:
         if not isinstance(edit, Changed):
             continue
         for d in edit.details:
             if d.kind is Kind.OPCODE:
-                turned.setdefault(d, []).append(edit.before[0].instruction.name)
-    for d, names in turned.items():
+                by_detail.setdefault(d, []).append(edit.before[0].instruction.name)
+    for d, names in by_detail.items():
         yield Replacement("replaced", (str(d.before),), (str(d.after),), len(names), names[0])
 
 
@@ -156,8 +162,8 @@ def _kinds(found: ModuleDiff) -> Iterable[str]:
             yield "computation"
 
 
-def _ranked(words: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    return tuple(Counter(words).most_common())
+def _ranked(text: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(Counter(text).most_common())
 
 
 def _weight(found: ModuleDiff, opcodes: Iterable[tuple[str, int, int]]) -> int:

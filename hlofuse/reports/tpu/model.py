@@ -18,10 +18,10 @@ from hlofuse.inputs.dump_names import TPU_PIPELINES, read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import replay
-from hlofuse.reports.common.facts import Facts, homes
+from hlofuse.reports.common.facts import Facts, kernels_of
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.model import RuleText
-from hlofuse.reports.common.refusals import told_of_kernels
+from hlofuse.reports.common.refusals import refusals_between_kernels
 
 DEVICE = "h100_sxm"
 """The GPU that is asked where none is named."""
@@ -86,8 +86,8 @@ def _of_corpus(folder: Path) -> tuple[Path, Path] | None:
 
 
 def _of_dumps(module: DumpedModule) -> tuple[Path, Path] | None:
-    mine = [f.path for f in module.between if f.pipeline in TPU_PIPELINES]
-    return (mine[0], mine[-1]) if len(mine) > 1 else None
+    tpu_dumps = [f.path for f in module.between if f.pipeline in TPU_PIPELINES]
+    return (tpu_dumps[0], tpu_dumps[-1]) if len(tpu_dumps) > 1 else None
 
 
 def compare_tpu(before: Module, after: Module, device: str = DEVICE) -> TpuPair:
@@ -95,9 +95,9 @@ def compare_tpu(before: Module, after: Module, device: str = DEVICE) -> TpuPair:
     found = diff(before, after)
     others = {}
     for target, on in (("cpu", None), ("gpu", device)):
-        made = replay(before, target, device=on)
-        facts = Facts(made)
-        others[target] = facts, homes(facts), told_of_kernels(made, facts)
+        replayed = replay(before, target, device=on)
+        facts = Facts(replayed)
+        others[target] = facts, kernels_of(facts), refusals_between_kernels(replayed, facts)
     edges, changed, rules = [], 0, {}
     for producer, consumer, size in _pairs(before):
         on_tpu = _together(found, producer, consumer)
@@ -105,11 +105,17 @@ def compare_tpu(before: Module, after: Module, device: str = DEVICE) -> TpuPair:
             changed += 1
             continue
         fused, codes = {}, {}
-        for target, (facts, where, told) in others.items():
-            ours, theirs = where.get(producer.name, set()), where.get(consumer.name, set())
-            fused[target] = bool(ours & theirs)
+        for target, (facts, where, refusals_) in others.items():
+            producer_kernels, consumer_kernels = (
+                where.get(producer.name, set()),
+                where.get(consumer.name, set()),
+            )
+            fused[target] = bool(producer_kernels & consumer_kernels)
             if not fused[target]:
-                refusal = next((r for a in ours for b in theirs if (r := told.get((a, b)))), None)
+                refusal = next(
+                    (r for a in producer_kernels for b in consumer_kernels if (r := refusals_.get((a, b)))),
+                    None,
+                )
                 codes[target] = refusal.rule if refusal is not None else None
                 if refusal is not None and refusal.rule is not None:
                     rules[refusal.rule] = facts.rule(refusal.rule)
@@ -140,7 +146,9 @@ def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
 
 def _together(found: ModuleDiff, producer: Instruction, consumer: Instruction) -> bool | None:
     """One fusion holds both; None where one of the two is no longer there."""
-    ours, theirs = found.after_of(producer), found.after_of(consumer)
-    if not ours or not theirs:
+    producer_kernels, consumer_kernels = found.after_of(producer), found.after_of(consumer)
+    if not producer_kernels or not consumer_kernels:
         return None
-    return bool({p.fusion for p in ours if p.fusion} & {p.fusion for p in theirs if p.fusion})
+    return bool(
+        {p.fusion for p in producer_kernels if p.fusion} & {p.fusion for p in consumer_kernels if p.fusion}
+    )

@@ -57,8 +57,8 @@ def differences(p: TpuPair) -> list[tuple[str, list[TpuEdge]]]:
                 title = f"fused on {name}, kept apart on TPU, why is not known"
             else:
                 code = e.rules.get(target)
-                known = p.rules.get(code or "")
-                why = f"{code}, {known.title}" if known is not None else "no rule settled it by itself"
+                rule = p.rules.get(code or "")
+                why = f"{code}, {rule.title}" if rule is not None else "no rule settled it by itself"
                 title = f"fused on TPU, kept apart on {name}: {why}"
             groups.setdefault(title, []).append(e)
     counts = Counter({title: len(edges) for title, edges in groups.items()})

@@ -1,6 +1,6 @@
 """One instruction through every pass of a dump directory."""
 
 from hlofuse.reports.trace_op.follow import follow
-from hlofuse.reports.trace_op.model import Journey
+from hlofuse.reports.trace_op.model import Provenance
 
-__all__ = ["Journey", "follow"]
+__all__ = ["Provenance", "follow"]

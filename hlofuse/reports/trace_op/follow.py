@@ -14,10 +14,10 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
-from hlofuse.reports.timeline.dumps import Reel
-from hlofuse.reports.timeline.model import Frame
+from hlofuse.reports.timeline.dumps import DumpSequence
+from hlofuse.reports.timeline.model import PassDump
 from hlofuse.reports.timeline.timeline import read
-from hlofuse.reports.trace_op.model import FinalKernel, How, Journey, Spot, Stop, Trail
+from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MOVES_ONLY = frozenset(
     "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()
@@ -25,25 +25,25 @@ _MOVES_ONLY = frozenset(
 """These say less of a line than what it computes: they are told last."""
 
 
-def follow(reel: Reel, asked: str) -> Journey:
+def follow(sequence: DumpSequence, text: str) -> Provenance:
     """Follow NAME, or FILE:LINE, through all dumps: back to where it was made, and on to where it ends.
 
     HlofuseError where no dump has it. Dumps that cannot be read are passed over and listed.
     """
-    subject = Subject(asked)
-    unreadable: list[Frame] = []
-    dumps = _distinct(reel, unreadable)
-    modules: list[tuple[Frame, Module]] = []
+    query = Query(text)
+    unreadable: list[PassDump] = []
+    dumps = _distinct(sequence, unreadable)
+    modules: list[tuple[PassDump, Module]] = []
     found: Sequence[Instruction] = ()
-    for frame, module in dumps:
-        modules.append((frame, module))
-        found = subject.find(module)
+    for dump, module in dumps:
+        modules.append((dump, module))
+        found = query.find(module)
         if found:
             break
     if not modules:
-        raise HlofuseError(f"no dump of {printable(reel.label)} can be read")
+        raise HlofuseError(f"no dump of {printable(sequence.label)} can be read")
     if not found:
-        raise HlofuseError(subject.not_found(reel.label, [m for _, m in modules]))
+        raise HlofuseError(query.not_found(sequence.label, [m for _, m in modules]))
     steps = cache(lambda k: diff(modules[k - 1][1], modules[k][1]))
     trails = [_begin(modules, i, steps) for i in found]
     steps.cache_clear()
@@ -59,27 +59,27 @@ def follow(reel: Reel, asked: str) -> Journey:
         previous = module
     for n, trail in enumerate(trails):
         trail.ends = tuple(dict.fromkeys(_kernel(i) for i in _sorted(current[n])))
-    last = next((f for f in reversed(reel.frames) if f not in unreadable), last)
-    return Journey(reel.label, asked, tuple(trails), first, last, tuple(unreadable))
+    last = next((f for f in reversed(sequence.dumps) if f not in unreadable), last)
+    return Provenance(sequence.label, text, tuple(trails), first, last, tuple(unreadable))
 
 
-def _distinct(reel: Reel, unreadable: list[Frame]) -> Iterator[tuple[Frame, Module]]:
+def _distinct(sequence: DumpSequence, unreadable: list[PassDump]) -> Iterator[tuple[PassDump, Module]]:
     """The dumps that say something else than the one ahead of them; `unreadable` takes the damaged ones."""
     text = ""
-    for frame in reel.frames:
+    for dump in sequence.dumps:
         try:
-            now = read_text(frame.path)
-            module = read(frame, now) if now != text else None
+            now = read_text(dump.path)
+            module = read(dump, now) if now != text else None
         except HlofuseError:
-            unreadable.append(frame)
+            unreadable.append(dump)
             continue
         if module is not None:
             text = now
-            yield frame, module
+            yield dump, module
 
 
 def _begin(
-    modules: Sequence[tuple[Frame, Module]], found: Instruction, steps: Callable[[int], ModuleDiff]
+    modules: Sequence[tuple[PassDump, Module]], found: Instruction, steps: Callable[[int], ModuleDiff]
 ) -> Trail:
     """A trail up to the last of `modules`, where it was found; its way there is looked up backwards.
 
@@ -87,30 +87,30 @@ def _begin(
     """
     place = modules[-1][1].source_of(found)
     trail = Trail(found.name, found.opcode, str(place) if place else "", found.op_name or "")
-    stops: list[Stop] = []
+    events: list[Event] = []
     current = {found}
     k = len(modules) - 1
     while k:
         step = steps(k)
         earlier = {p.instruction for i in current for p in step.before_of(i)}
         if not earlier:
-            stops.append(Stop(modules[k][0], How.MADE, _spots(current), _replaced_by(step, current)))
+            events.append(Event(modules[k][0], How.CREATED, _locations(current), _replaced_by(step, current)))
             break
-        now, before = _spots(current), _spots(earlier)
+        now, before = _locations(current), _locations(earlier)
         if now != before:
-            stops.append(Stop(modules[k][0], how_changed(before, now), now))
+            events.append(Event(modules[k][0], how_changed(before, now), now))
         current = earlier
         k -= 1
     else:
-        stops.append(Stop(modules[0][0], How.FOUND, _spots(current)))
-    trail.stops = stops[::-1]
+        events.append(Event(modules[0][0], How.FOUND, _locations(current)))
+    trail.events = events[::-1]
     return trail
 
 
-def _replaced_by(step: ModuleDiff, made: set[Instruction]) -> tuple[str, ...]:
+def _replaced_by(step: ModuleDiff, created: set[Instruction]) -> tuple[str, ...]:
     for group in summarize(step).clusters:
         for cluster in group:
-            if made & set(cluster.added):
+            if created & set(cluster.added):
                 return tuple(i.opcode for i in cluster.removed)
     return ()
 
@@ -120,27 +120,29 @@ def _advance(
     current: set[Instruction],
     step: ModuleDiff,
     clusters: Iterable[Cluster],
-    frame: Frame,
+    dump: PassDump,
 ) -> set[Instruction]:
     """Where the operation is after one step; a stop where anything about it is new."""
-    before = _spots(current)
+    before = _locations(current)
     later = {p.instruction for i in current for p in step.after_of(i)}
     if later:
-        now = _spots(later)
+        now = _locations(later)
         if now != before:
-            trail.stops.append(Stop(frame, how_changed(before, now), now))
+            trail.events.append(Event(dump, how_changed(before, now), now))
         return later
     for cluster in clusters:
         if cluster.added and current & set(cluster.removed):
-            alike = {i for i in cluster.added if i.opcode == trail.opcode}
-            later = alike or {cluster.added[0]}
-            trail.stops.append(Stop(frame, How.REWRITTEN if alike else How.REPLACED, _spots(later)))
+            same_opcode = {i for i in cluster.added if i.opcode == trail.opcode}
+            later = same_opcode or {cluster.added[0]}
+            trail.events.append(
+                Event(dump, How.REWRITTEN if same_opcode else How.REPLACED, _locations(later))
+            )
             return later
     namesakes = set(_namesakes(step, trail.op_name))
     if namesakes:
-        trail.stops.append(Stop(frame, How.NAMESAKE, _spots(namesakes)))
+        trail.events.append(Event(dump, How.NAMESAKE, _locations(namesakes)))
     else:
-        trail.stops.append(Stop(frame, How.GONE, ()))
+        trail.events.append(Event(dump, How.REMOVED, ()))
     return namesakes
 
 
@@ -150,12 +152,12 @@ def _namesakes(step: ModuleDiff, op_name: str) -> Iterator[Instruction]:
             yield from (p.instruction for p in edit.after if p.instruction.op_name == op_name)
 
 
-def how_changed(before: tuple[Spot, ...], now: tuple[Spot, ...]) -> How:
+def how_changed(before: tuple[Location, ...], now: tuple[Location, ...]) -> How:
     """Into a fusion, out of one, or otherwise another."""
-    ours, theirs = {s.fusion for s in before}, {s.fusion for s in now}
-    if theirs != {None} and ours == {None}:
+    old_fusions, new_fusions = {s.fusion for s in before}, {s.fusion for s in now}
+    if new_fusions != {None} and old_fusions == {None}:
         return How.FUSED
-    if theirs == {None} and ours != {None}:
+    if new_fusions == {None} and old_fusions != {None}:
         return How.UNFUSED
     return How.CHANGED
 
@@ -164,16 +166,16 @@ def _sorted(instructions: Iterable[Instruction]) -> list[Instruction]:
     return sorted(instructions, key=lambda i: (_outermost(i).name, i.name))
 
 
-def _spots(instructions: Iterable[Instruction]) -> tuple[Spot, ...]:
-    return tuple(spot_of(i) for i in _sorted(instructions))
+def _locations(instructions: Iterable[Instruction]) -> tuple[Location, ...]:
+    return tuple(location_of(i) for i in _sorted(instructions))
 
 
-def spot_of(i: Instruction) -> Spot:
+def location_of(i: Instruction) -> Location:
     """Where an operation is in its dump."""
     outer = _outermost(i)
     if outer is i:
-        return Spot(i.name, i.opcode, str(i.shape))
-    return Spot(i.name, i.opcode, str(i.shape), outer.name, outer.fusion_kind)
+        return Location(i.name, i.opcode, str(i.shape))
+    return Location(i.name, i.opcode, str(i.shape), outer.name, outer.fusion_kind)
 
 
 def _outermost(i: Instruction) -> Instruction:
@@ -190,12 +192,12 @@ def _kernel(i: Instruction) -> FinalKernel:
     return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), where)
 
 
-class Subject:
+class Query:
     """What was asked for: the name of an instruction, or a line of the user's program."""
 
-    def __init__(self, asked: str) -> None:
-        self.asked = asked
-        self.line = source_line(asked)
+    def __init__(self, text: str) -> None:
+        self.query = text
+        self.line = source_line(text)
 
     def find(self, module: Module) -> Sequence[Instruction]:
         """The instructions meant; of a line those that compute, or all where none does.
@@ -204,22 +206,22 @@ class Subject:
         """
         line = self.line
         if line is None:
-            found = module.find(self.asked)
+            found = module.find(self.query)
             return () if found is None else _values(found)
-        here = [i for i in module.instructions() if i.opcode != "parameter" and line.made(i, module)]
+        here = [i for i in module.instructions() if i.opcode != "parameter" and line.is_of(i, module)]
         operations = [i for i in here if i.opcode != "fusion" or not i.called]
         here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
         # A reduction's own little computation is told with the reduction.
         computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
-        outside = [i for i in computing if not is_applied(i)]
-        return sorted(outside or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
+        not_applied = [i for i in computing if not is_applied(i)]
+        return sorted(not_applied or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
 
     def not_found(self, label: str, modules: Iterable[Module]) -> str:
         """What to tell where no dump has it."""
-        head = f"no dump of {printable(label)} has {printable(self.asked)}"
+        head = f"no dump of {printable(label)} has {printable(self.query)}"
         if self.line is None:
             names = dict.fromkeys(i.name for m in modules for i in m.instructions())
-            return f"{head}{did_you_mean(self.asked.lstrip('%'), names)}"
+            return f"{head}{did_you_mean(self.query.lstrip('%'), names)}"
         lines: dict[str, set[int]] = {}
         for module in modules:
             for i in module.instructions():
@@ -230,8 +232,8 @@ class Subject:
                 break
         if not lines:
             return f"{head}: its dumps do not say where in the program an operation came from"
-        known = [f"{file}:{line}" for file, found in lines.items() for line in sorted(found)]
-        listed = ", ".join(printable(k) for k in known[:12]) + (", …" if len(known) > 12 else "")
+        locations_ = [f"{file}:{line}" for file, found in lines.items() for line in sorted(found)]
+        listed = ", ".join(printable(k) for k in locations_[:12]) + (", …" if len(locations_) > 12 else "")
         return f"{head}\nIt has operations of {listed}"
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.reports.trace_op.model import Journey
+from hlofuse.reports.trace_op.model import Provenance
 
 SCHEMA = "hlofuse.trace-op/1"
 
 
-def journey_json(journey: Journey) -> dict[str, Any]:
+def provenance_json(provenance: Provenance) -> dict[str, Any]:
     """Everything; `docs/timeline.md` says what the fields mean."""
     return {
         "schema": SCHEMA,
-        "module": journey.label,
-        "asked": journey.asked,
-        "first": journey.first.path.name,
-        "last": journey.last.path.name,
-        "unreadable": [f.path.name for f in journey.unreadable],
+        "module": provenance.label,
+        "asked": provenance.query,
+        "first": provenance.first.path.name,
+        "last": provenance.last.path.name,
+        "unreadable": [f.path.name for f in provenance.unreadable],
         "operations": [
             {
                 "name": t.name,
@@ -27,17 +27,17 @@ def journey_json(journey: Journey) -> dict[str, Any]:
                 "op_name": t.op_name or None,
                 "stops": [
                     {
-                        "file": s.frame.path.name,
-                        "pipeline": s.frame.pipeline or None,
-                        "pass": s.frame.after,
+                        "file": s.dump.path.name,
+                        "pipeline": s.dump.pipeline or None,
+                        "pass": s.dump.after,
                         "how": str(s.how),
-                        "places": [asdict(spot) for spot in s.spots],
+                        "places": [asdict(location) for location in s.locations],
                         "instead_of": list(s.instead_of),
                     }
-                    for s in t.stops
+                    for s in t.events
                 ],
                 "ends_in": [asdict(k) for k in t.ends],
             }
-            for t in journey.trails
+            for t in provenance.trails
         ],
     }

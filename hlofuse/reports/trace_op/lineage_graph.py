@@ -13,8 +13,8 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.phrases import opcodes_text
-from hlofuse.reports.trace_op.follow import how_changed, is_applied, spot_of
-from hlofuse.reports.trace_op.model import How, Spot
+from hlofuse.reports.trace_op.follow import how_changed, is_applied, location_of
+from hlofuse.reports.trace_op.model import How, Location
 
 MOST_THREADS = 60_000
 """More would make a page too large; then there are none."""
@@ -24,7 +24,7 @@ MOST_THREADS = 60_000
 class Thread:
     """An operation while nothing about it is new."""
 
-    spot: Spot
+    location: Location
     begins: int
     """The first dump that has it, counted from 0."""
     source: str = ""
@@ -44,7 +44,7 @@ class Link:
 
 
 @dataclass(slots=True)
-class Weave:
+class LineageGraph:
     """Grows dump by dump."""
 
     threads: list[Thread] = field(default_factory=list)
@@ -66,51 +66,65 @@ class Weave:
         before, self._now = self._now, {}
         module = found.after.module
         clusters = [c for group in summarize(found).clusters for c in group] if not found.same else []
-        gone = {i: c for c in clusters for i in c.removed if c.added}
-        made = {i: c for c in clusters for i in c.added if c.removed}
+        removed_in = {i: c for c in clusters for i in c.removed if c.added}
+        created = {i: c for c in clusters for i in c.added if c.removed}
         late = dict(before)
         for match in found.matches:
-            ours = {p.instruction: late.pop(p.instruction) for p in match.before if p.instruction in late}
-            if ours:
-                self._match(step, ours, list(dict.fromkeys(p.instruction for p in match.after)), module, made)
+            old_fusions = {
+                p.instruction: late.pop(p.instruction) for p in match.before if p.instruction in late
+            }
+            if old_fusions:
+                self._match(
+                    step,
+                    old_fusions,
+                    list(dict.fromkeys(p.instruction for p in match.after)),
+                    module,
+                    created,
+                )
         for i, thread in late.items():
-            self._lost(step, thread, gone.get(i), found, made)
+            self._lost(step, thread, removed_in.get(i), found, created)
         for edit in found.edits:
             if isinstance(edit, Added):
                 for place in edit.after:
                     if place.instruction not in self._now and _is_operation(place.instruction):
-                        self._at(step, place.instruction, module, made)
+                        self._at(step, place.instruction, module, created)
         if len(self.threads) > MOST_THREADS:
             self.threads, self.links, self._now, self.full = [], [], {}, True
 
     def _match(
         self,
         step: int,
-        ours: dict[Instruction, int],
-        theirs: list[Instruction],
+        old_fusions: dict[Instruction, int],
+        new_fusions: list[Instruction],
         module: Module,
-        made: dict[Instruction, Cluster],
+        created: dict[Instruction, Cluster],
     ) -> None:
         """One value, computed in some places before and in some after; what stands as it stood goes on."""
-        spots = {spot_of(j): j for j in theirs if j not in self._now}
-        stays = {i: j for i, thread in ours.items() if (j := spots.pop(self.threads[thread].spot, None))}
+        locations = {location_of(j): j for j in new_fusions if j not in self._now}
+        stays = {
+            i: j
+            for i, thread in old_fusions.items()
+            if (j := locations.pop(self.threads[thread].location, None))
+        }
         for i, j in stays.items():
-            self._now[j] = ours[i]
-        others = [j for j in spots.values() if _is_operation(j)]
-        leaves = {i: thread for i, thread in ours.items() if i not in stays}
+            self._now[j] = old_fusions[i]
+        others = [j for j in locations.values() if _is_operation(j)]
+        leaves = {i: thread for i, thread in old_fusions.items() if i not in stays}
         if not leaves:
-            first = next(iter(ours.values()))
+            first = next(iter(old_fusions.values()))
             for j in others:
-                self.links.append(Link(first, step, How.COPIED, self._at(step, j, module, made)))
+                self.links.append(Link(first, step, How.COPIED, self._at(step, j, module, created)))
             return
-        how = how_changed(tuple(self.threads[t].spot for t in leaves.values()), tuple(map(spot_of, theirs)))
+        how = how_changed(
+            tuple(self.threads[t].location for t in leaves.values()), tuple(map(location_of, new_fusions))
+        )
         if len(leaves) == len(others):  # in the order of the text, as near as can be said
             for thread, j in zip(leaves.values(), others, strict=True):
-                self.links.append(Link(thread, step, how, self._at(step, j, module, made)))
+                self.links.append(Link(thread, step, how, self._at(step, j, module, created)))
             return
         for thread in leaves.values():
-            for j in others or [j for j in theirs if _is_operation(j)][:1]:
-                self.links.append(Link(thread, step, how, self._at(step, j, module, made)))
+            for j in others or [j for j in new_fusions if _is_operation(j)][:1]:
+                self.links.append(Link(thread, step, how, self._at(step, j, module, created)))
 
     def _lost(
         self,
@@ -118,26 +132,26 @@ class Weave:
         thread: int,
         cluster: Cluster | None,
         found: ModuleDiff,
-        made: dict[Instruction, Cluster],
+        created: dict[Instruction, Cluster],
     ) -> None:
         if cluster is None:
-            self.links.append(Link(thread, step, How.GONE, -1))
+            self.links.append(Link(thread, step, How.REMOVED, -1))
             return
-        alike = [j for j in cluster.added if j.opcode == self.threads[thread].spot.opcode]
-        how = How.REWRITTEN if alike else How.REPLACED
-        for j in alike or cluster.added[:1]:
-            self.links.append(Link(thread, step, how, self._at(step, j, found.after.module, made)))
+        same_opcode = [j for j in cluster.added if j.opcode == self.threads[thread].location.opcode]
+        how = How.REWRITTEN if same_opcode else How.REPLACED
+        for j in same_opcode or cluster.added[:1]:
+            self.links.append(Link(thread, step, how, self._at(step, j, found.after.module, created)))
 
-    def _at(self, step: int, i: Instruction, module: Module, made: dict[Instruction, Cluster]) -> int:
+    def _at(self, step: int, i: Instruction, module: Module, created: dict[Instruction, Cluster]) -> int:
         if i in self._now:
             return self._now[i]
-        cluster = made.get(i)
+        cluster = created.get(i)
         instead = opcodes_text(tuple(x.opcode for x in cluster.removed)) if cluster is not None else ""
         return self._thread(step, i, module, instead)
 
     def _thread(self, step: int, i: Instruction, module: Module, instead: str = "") -> int:
         place = module.source_of(i)
-        self.threads.append(Thread(spot_of(i), step, str(place) if place else "", instead))
+        self.threads.append(Thread(location_of(i), step, str(place) if place else "", instead))
         self._now[i] = len(self.threads) - 1
         return self._now[i]
 
@@ -146,9 +160,11 @@ def _is_operation(i: Instruction) -> bool:
     """Not a fusion (what is in it is), nor what passes a value into one, nor what a reduction does with two
     elements.
     """
-    home = i.computation
-    if home is None or is_applied(i) or (i.opcode == "fusion" and i.called):
+    computation = i.computation
+    if computation is None or is_applied(i) or (i.opcode == "fusion" and i.called):
         return False
-    if home.fusion is not None:
+    if computation.fusion is not None:
         return i.opcode != "parameter"
-    return bool(home.callers) or (home.module is not None and home is home.module.entry)
+    return bool(computation.callers) or (
+        computation.module is not None and computation is computation.module.entry
+    )

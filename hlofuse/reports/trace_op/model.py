@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hlofuse.reports.timeline.model import Frame
+from hlofuse.reports.timeline.model import PassDump
 
 
 class How(StrEnum):
     """How an operation came to be what it is after a step."""
 
     FOUND = "found"
-    MADE = "made"
+    CREATED = "made"
     """No earlier dump has it."""
     CHANGED = "changed"
     """Another name, opcode, shape or place, the same value."""
     COPIED = "copied"
-    """It stays, and the same is computed once more (told in `Weave` only; `follow` says `CHANGED`)."""
+    """It stays, and the same is computed once more (told in `LineageGraph` only; `follow` says `CHANGED`)."""
     FUSED = "fused"
     UNFUSED = "unfused"
     REPLACED = "replaced"
@@ -26,11 +26,11 @@ class How(StrEnum):
     """It is gone with others around it; what is in their place has one with its opcode."""
     NAMESAKE = "namesake"
     """It is gone; new instructions carry its op_name. Likely, not certain."""
-    GONE = "gone"
+    REMOVED = "gone"
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class Location:
     """Where an operation is in one dump."""
 
     name: str
@@ -41,12 +41,12 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Event:
     """A dump in which something about the operation is new."""
 
-    frame: Frame
+    dump: PassDump
     how: How
-    spots: tuple[Spot, ...]
+    locations: tuple[Location, ...]
     """Several where it is computed more than once; empty where it is gone."""
     instead_of: tuple[str, ...] = ()
     """Opcodes that were replaced, where it was made."""
@@ -72,19 +72,19 @@ class Trail:
     opcode: str
     source: str
     op_name: str
-    stops: list[Stop] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     ends: tuple[FinalKernel, ...] = ()
     """The kernels of the last dump it is part of; empty where it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Journey:
+class Provenance:
     """All that was asked for, followed."""
 
     label: str
-    asked: str
+    query: str
     trails: tuple[Trail, ...]
-    first: Frame
+    first: PassDump
     """The dump in which it was found."""
-    last: Frame
-    unreadable: tuple[Frame, ...] = ()
+    last: PassDump
+    unreadable: tuple[PassDump, ...] = ()

@@ -7,54 +7,59 @@ from collections.abc import Iterator
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing, plural
 from hlofuse.reports.timeline.phrases import opcodes_text
-from hlofuse.reports.trace_op.model import FinalKernel, How, Journey, Spot, Stop, Trail
+from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
 
-_SPOTS = 4
+_MAX_LOCATIONS = 4
 
 
-def headline(journey: Journey) -> str:
+def headline(provenance: Provenance) -> str:
     """`jit_f: model.py:42, 3 operations, from before_optimizations to …`."""
-    count = f", {plural(len(journey.trails), 'operation')}" if len(journey.trails) != 1 else ""
-    return f"{journey.label}: {journey.asked}{count}, from {journey.first.name} to {journey.last.name}"
+    count = f", {plural(len(provenance.trails), 'operation')}" if len(provenance.trails) != 1 else ""
+    return (
+        f"{provenance.label}: {provenance.query}{count}, from {provenance.first.name} to "
+        f"{provenance.last.name}"
+    )
 
 
-def subject(trail: Trail) -> str:
+def trail_title(trail: Trail) -> str:
     """`divide.5  divide  model.py:89  jit(f)/div`."""
     return "  ".join(part for part in (trail.name, trail.opcode, trail.source, trail.op_name) if part)
 
 
-def stop_text(stop: Stop, before: Stop | None) -> str:
+def event_text(event: Event, before: Event | None) -> str:
     """What is new of the operation in this dump."""
-    shown = spots_text(stop.spots)
-    if stop.how is How.FOUND:
+    shown = locations_text(event.locations)
+    if event.how is How.FOUND:
         return f"is {shown}"
-    if stop.how is How.MADE:
-        instead = f", in place of {opcodes_text(stop.instead_of)}" if stop.instead_of else ""
+    if event.how is How.CREATED:
+        instead = f", in place of {opcodes_text(event.instead_of)}" if event.instead_of else ""
         return f"made here: {shown}{instead}"
-    if stop.how is How.REPLACED:
+    if event.how is How.REPLACED:
         return f"replaced by {shown}"
-    if stop.how is How.REWRITTEN:
+    if event.how is How.REWRITTEN:
         return f"rewritten, now {shown}"
-    if stop.how is How.NAMESAKE:
+    if event.how is How.NAMESAKE:
         return f"gone; new with its op_name, so likely it: {shown}"
-    if stop.how is How.GONE:
+    if event.how is How.REMOVED:
         return "gone, nothing put in its place"
-    if stop.how is How.FUSED:
-        return f"into {fusions_text(stop.spots)}"
-    if stop.how is How.UNFUSED:
+    if event.how is How.FUSED:
+        return f"into {fusions_text(event.locations)}"
+    if event.how is How.UNFUSED:
         return f"out of its fusion: {shown}"
-    return ", ".join(_changes(before.spots if before is not None else (), stop.spots)) or f"is {shown}"
+    return (
+        ", ".join(_changes(before.locations if before is not None else (), event.locations)) or f"is {shown}"
+    )
 
 
-def _changes(before: tuple[Spot, ...], now: tuple[Spot, ...]) -> Iterator[str]:
+def _changes(before: tuple[Location, ...], now: tuple[Location, ...]) -> Iterator[str]:
     if len(before) != 1 or len(now) != 1:
-        ours, theirs = {s.fusion for s in before}, {s.fusion for s in now}
+        old_fusions, new_fusions = {s.fusion for s in before}, {s.fusion for s in now}
         if len(before) != len(now):
             yield f"computed {_times(len(now))} instead of {_times(len(before))}"
-        if ours != theirs:
+        if old_fusions != new_fusions:
             yield f"now in {fusions_text(now)}"
         elif len(before) == len(now):
-            yield f"renamed {spots_text(now)}"
+            yield f"renamed {locations_text(now)}"
         return
     old, new = before[0], now[0]
     if old.opcode != new.opcode:
@@ -73,17 +78,19 @@ def _times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def spots_text(spots: tuple[Spot, ...]) -> str:
+def locations_text(locations: tuple[Location, ...]) -> str:
     """`dot.5 = f32[8,16]{1,0} dot in loop_fusion`."""
-    parts = [f"{s.name} = {s.shape} {s.opcode}" + (f" in {s.fusion}" if s.fusion else "") for s in spots]
-    return listing(parts, _SPOTS)
+    parts = [f"{s.name} = {s.shape} {s.opcode}" + (f" in {s.fusion}" if s.fusion else "") for s in locations]
+    return listing(parts, _MAX_LOCATIONS)
 
 
-def fusions_text(spots: tuple[Spot, ...]) -> str:
+def fusions_text(locations: tuple[Location, ...]) -> str:
     """`fusion loop_add_fusion (kLoop)`; several where it is computed in several."""
-    inside = dict.fromkeys(f"{s.fusion} ({s.fusion_kind})" for s in spots if s.fusion)
-    names = ([*inside, "no fusion"] if any(s.fusion is None for s in spots) else [*inside]) or ["no fusion"]
-    shown = listing(names, _SPOTS)
+    inside = dict.fromkeys(f"{s.fusion} ({s.fusion_kind})" for s in locations if s.fusion)
+    names = ([*inside, "no fusion"] if any(s.fusion is None for s in locations) else [*inside]) or [
+        "no fusion"
+    ]
+    shown = listing(names, _MAX_LOCATIONS)
     return shown if not inside else f"{'fusions' if len(inside) > 1 else 'fusion'} {shown}"
 
 
@@ -95,10 +102,10 @@ def end_text(kernel: FinalKernel) -> str:
     return f"{kernel.name}, a {kernel.kind} fusion of {inside}; in {kernel.computation}"
 
 
-def stops_with_text(trail: Trail) -> list[tuple[Stop, str]]:
+def events_with_text(trail: Trail) -> list[tuple[Event, str]]:
     """Each stop with what happened there."""
-    before = [None, *trail.stops]
-    return [(s, stop_text(s, before[n])) for n, s in enumerate(trail.stops)]
+    before = [None, *trail.events]
+    return [(s, event_text(s, before[n])) for n, s in enumerate(trail.events)]
 
 
 def end_lines(trail: Trail) -> list[str]:
@@ -110,13 +117,13 @@ def end_lines(trail: Trail) -> list[str]:
     return [head + "; ".join(end_text(k) for k in trail.ends[:4]) + more]
 
 
-def dump_number(stop: Stop) -> str:
+def dump_number(event: Event) -> str:
     """`0058`; empty for a dump without a number."""
-    return "" if stop.frame.number is None else f"{stop.frame.number:04d}"
+    return "" if event.dump.number is None else f"{event.dump.number:04d}"
 
 
-def unreadable_line(journey: Journey) -> str:
+def unreadable_line(provenance: Provenance) -> str:
     """The dumps that were left out."""
-    names = ", ".join(f.path.name for f in journey.unreadable[:3])
-    count = plural(len(journey.unreadable), "dump")
+    names = ", ".join(f.path.name for f in provenance.unreadable[:3])
+    count = plural(len(provenance.unreadable), "dump")
     return printable(f"{count} cannot be read and left out: {names}")

@@ -10,27 +10,27 @@ from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.reports.timeline.phrases import pass_name
 from hlofuse.reports.trace_op import phrases
-from hlofuse.reports.trace_op.model import Journey
-from hlofuse.reports.trace_op.phrases import dump_number, end_lines, stops_with_text, unreadable_line
+from hlofuse.reports.trace_op.model import Provenance
+from hlofuse.reports.trace_op.phrases import dump_number, end_lines, events_with_text, unreadable_line
 
 
-def print_journey(journey: Journey, console: Console, *, limit: int = 5) -> None:
+def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5) -> None:
     """Each operation: its stops, then the kernel it ends in."""
-    console.print(Text(printable(phrases.headline(journey)), style="bold"))
-    if journey.unreadable:
-        console.print(Text(unreadable_line(journey), style="yellow"))
-    for trail in journey.trails[: limit or None]:
+    console.print(Text(printable(phrases.headline(provenance)), style="bold"))
+    if provenance.unreadable:
+        console.print(Text(unreadable_line(provenance), style="yellow"))
+    for trail in provenance.trails[: limit or None]:
         console.print()
-        console.print(Text(printable(phrases.subject(trail)), style="bold"))
+        console.print(Text(printable(phrases.trail_title(trail)), style="bold"))
         rows = plain_table(("dump", "right"), ("pass", "left"), ("", "left"))
         rows.show_header = False
-        for stop, text in stops_with_text(trail):
-            name = Text(shorten(pass_name(stop.frame), 36))
-            rows.add_row(Text(dump_number(stop), style="dim"), name, Text(printable(text)))
+        for event, text in events_with_text(trail):
+            name = Text(shorten(pass_name(event.dump), 36))
+            rows.add_row(Text(dump_number(event), style="dim"), name, Text(printable(text)))
         console.print(Padding(rows, (0, 0, 0, 2)))
         for end in end_lines(trail):
             console.print(Padding(Text(printable(end), style="green" if trail.ends else "dim"), (0, 0, 0, 2)))
-    hidden = len(journey.trails) - limit
+    hidden = len(provenance.trails) - limit
     if limit and hidden > 0:
         console.print()
         print_more(console, hidden, "operation", indent=0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.beside import priority_record_beside
+from hlofuse.inputs.companions import priority_record_of
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
     DumpedModule,
@@ -97,7 +97,7 @@ def _corpus_case(path: Path, target: str) -> Case:
 
 
 def _record_of(before: Path) -> Path | None:
-    return priority_record_beside(str(before))
+    return priority_record_of(str(before))
 
 
 def name_of_run(name: str, target: str) -> str:

@@ -55,17 +55,17 @@ def verify_module(
     input = ReplayInput(before, ids, record if ties_from_record else None)
     start = time.perf_counter()
     observers = [ModuleTexts()] if after_passes is not None else []
-    ours = replay(input, target, observers, device=device, option=option)
+    actual = replay(input, target, observers, device=device, option=option)
     seconds = time.perf_counter() - start
     compare = _Comparison()
     not_dumped: tuple[str, ...] = ()
     if complete or after_passes is None:
-        passes, difference, end = _compare_passes(ours, before, after_passes, recorded, compare)
+        passes, difference, end = _compare_passes(actual, before, after_passes, recorded, compare)
     else:
-        passes, difference, end, not_dumped = _compare_dumps(ours, before, after_passes, after, compare)
+        passes, difference, end, not_dumped = _compare_dumps(actual, before, after_passes, after, compare)
     exact, partition = compare.equal(end, after)
     if difference is None and not exact:
-        difference = compare.difference(end, after, None, ours)
+        difference = compare.difference(end, after, None, actual)
     named, total = compare.fusion_names(before, end, after)
     other_device = record is not None and not record.is_of(device_of(target, device)[0])
     return Verdict(
@@ -79,13 +79,13 @@ def verify_module(
         difference,
         None,
         seconds,
-        _record_verdict(record, ours),
-        _remark(before, after, ours, target, other_device) if not exact else None,
+        _record_verdict(record, actual),
+        _note(before, after, actual, target, other_device) if not exact else None,
         not_dumped,
     )
 
 
-def _remark(before: Module, after: Module, ours: Replay, target: str, other_device: bool) -> str | None:
+def _note(before: Module, after: Module, actual: Replay, target: str, other_device: bool) -> str | None:
     """What is odd about the two modules, and may be all the difference; None for nothing."""
     found = [doubt(before, "BEFORE", target)]
     if before.name != after.name:
@@ -94,18 +94,18 @@ def _remark(before: Module, after: Module, ours: Replay, target: str, other_devi
         )
     if after.is_scheduled:
         found.append("AFTER shows the module after all optimizations, to which later passes have added.")
-    elif not stage_of(after, target).is_fused and any(e.event == "fuse" for e in ours.events):
+    elif not stage_of(after, target).is_fused and any(e.event == "fuse" for e in actual.events):
         found.append("AFTER shows no sign of fusion.")
     if other_device:
         found.append("XLA's own record beside it is of another device.")
     return " ".join(filter(None, found)) or None
 
 
-def _record_verdict(record: PriorityRecord | None, ours: Replay) -> RecordVerdict | None:
+def _record_verdict(record: PriorityRecord | None, actual: Replay) -> RecordVerdict | None:
     if record is None:
         return None
-    followed = ours.recorded_order
-    return follow_record(followed, record) if followed is not None else compare_record(record, ours.events)
+    followed = actual.recorded_order
+    return follow_record(followed, record) if followed is not None else compare_record(record, actual.events)
 
 
 class _Comparison:
@@ -114,52 +114,52 @@ class _Comparison:
     def __init__(self) -> None:
         self._strict = Structures()
         self._loose = Structures(output_order=False)
-        self._known: dict[Module, ModuleStructure] = {}
+        self._structures: dict[Module, ModuleStructure] = {}
 
     def strict(self, module: Module) -> ModuleStructure:
-        known = self._known.get(module)
-        if known is None:
-            known = self._known[module] = self._strict.module(module)
-        return known
+        structure = self._structures.get(module)
+        if structure is None:
+            structure = self._structures[module] = self._strict.module(module)
+        return structure
 
-    def equal(self, ours: Module, xla: Module) -> tuple[bool, bool]:
+    def equal(self, actual: Module, xla: Module) -> tuple[bool, bool]:
         """Exactly the same, and the same up to the order of results."""
-        if self.strict(ours).key == self.strict(xla).key:
+        if self.strict(actual).key == self.strict(xla).key:
             return True, True
-        return False, self._loose.module(ours).key == self._loose.module(xla).key
+        return False, self._loose.module(actual).key == self._loose.module(xla).key
 
-    def difference(self, ours: Module, xla: Module, pass_name: str | None, run: Replay) -> FirstDifference:
+    def difference(self, actual: Module, xla: Module, pass_name: str | None, run: Replay) -> FirstDifference:
         """The first kernel of either side that the other lacks."""
-        a, b = self.strict(ours), self.strict(xla)
-        mine = first_unmatched(a, b.counted())
-        theirs = first_unmatched(b, a.counted())
+        a, b = self.strict(actual), self.strict(xla)
+        own = first_unmatched(a, b.counted())
+        expected = first_unmatched(b, a.counted())
         decision = None
         for e in reversed(run.events):
-            if mine is not None and e.event == "fuse" and e.fusion == mine.name:
+            if own is not None and e.event == "fuse" and e.fusion == own.name:
                 decision = f"{e.pass_name} step {e.step}: {e.producer} into {e.consumer}, {e.rule}"
                 break
-        return FirstDifference(pass_name, _side(mine), _side(theirs), decision)
+        return FirstDifference(pass_name, _side(own), _side(expected), decision)
 
-    def fusion_names(self, before: Module, ours: Module, xla: Module) -> tuple[int, int]:
+    def fusion_names(self, before: Module, actual: Module, xla: Module) -> tuple[int, int]:
         """Fusions that the passes made: how many of XLA's have a structural twin of the same name."""
         old = {i.name for i in before.instructions() if i.opcode == "fusion"}
-        mine = self.strict(ours).names()
+        own = self.strict(actual).names()
         named = total = 0
         for key, names in self.strict(xla).names().items():
-            made = {n for n in names if n not in old}
-            total += len(made)
-            named += len(made & set(mine.get(key, ())))
+            created = {n for n in names if n not in old}
+            total += len(created)
+            named += len(created & set(own.get(key, ())))
         return named, total
 
 
-_SAYS_TOO_LITTLE = frozenset({"horizontal_input_fusion"})
+_LACKS_FIGURES = frozenset({"horizontal_input_fusion"})
 """Passes that tell of a change of the last computation only: without a dump nothing is known."""
 _UNREPORTED = "unreported"
 """What a corpus calls the module after such a pass, taken from the start of the next pipeline."""
 
 
 def _compare_passes(
-    ours: Replay,
+    actual: Replay,
     before: Module,
     after_passes: Sequence[tuple[str, Module]] | None,
     recorded: Sequence[str] | None,
@@ -172,36 +172,36 @@ def _compare_passes(
     verdicts: list[PassVerdict] = []
     difference = None
     if after_passes is None:
-        return verdicts, None, ours.after
-    end = ours.after
+        return verdicts, None, actual.after
+    end = actual.after
     left = list(after_passes)
     xla = before
     runs: Counter[str] = Counter()
     unsaid = False
-    for done in ours.passes:
+    for done in actual.passes:
         if recorded is not None and done.name not in recorded:
             continue
         runs[done.name] += 1
         names = (done.name, f"{done.name}-{runs[done.name]}")
         dumped = bool(left) and left[0][0] in names
-        if done.name in _SAYS_TOO_LITTLE:
+        if done.name in _LACKS_FIGURES:
             dumped = dumped or (bool(left) and left[0][0] == _UNREPORTED)
             unsaid = done.changed and not dumped
         if dumped:
             xla, unsaid = left.pop(0)[1], False
         if unsaid:
             continue  # XLA's module is not known before the next dump
-        mine = parse_module(done.module_text or "", f"<our module after {done.name}>")
-        exact, partition = compare.equal(mine, xla)
-        end = mine
+        own = parse_module(done.module_text or "", f"<our module after {done.name}>")
+        exact, partition = compare.equal(own, xla)
+        end = own
         verdicts.append(PassVerdict(done.name, exact, partition, done.changed, dumped))
         if not exact and difference is None:
-            difference = compare.difference(mine, xla, done.name, ours)
-    return verdicts, difference, ours.after if recorded is None else end
+            difference = compare.difference(own, xla, done.name, actual)
+    return verdicts, difference, actual.after if recorded is None else end
 
 
 def _compare_dumps(
-    ours: Replay,
+    actual: Replay,
     before: Module,
     after_passes: Sequence[tuple[str, Module]],
     after: Module,
@@ -213,24 +213,26 @@ def _compare_dumps(
     """
     verdicts: list[PassVerdict] = []
     difference = None
-    end, xla = ours.after, before
+    end, xla = actual.after, before
     left = list(after_passes)
     not_dumped: list[str] = []
     runs: Counter[str] = Counter()
-    for done in ours.passes:
+    for done in actual.passes:
         runs[done.name] += 1
         if not left or left[0][0] not in (done.name, f"{done.name}-{runs[done.name]}"):
             not_dumped += [done.name] if done.changed else []
             continue
-        known, xla = xla, left.pop(0)[1]
-        mine = parse_module(done.module_text or "", f"<our module after {done.name}>")
-        exact, partition = compare.equal(mine, xla)
-        changed = not compare.equal(known, xla)[0]  # a narrow pattern dumps passes that changed nothing, too
+        structure, xla = xla, left.pop(0)[1]
+        own = parse_module(done.module_text or "", f"<our module after {done.name}>")
+        exact, partition = compare.equal(own, xla)
+        changed = not compare.equal(structure, xla)[
+            0
+        ]  # a narrow pattern dumps passes that changed nothing, too
         verdicts.append(PassVerdict(done.name, exact, partition, done.changed, changed))
         if not exact and difference is None:
-            difference = compare.difference(mine, xla, done.name, ours)
+            difference = compare.difference(own, xla, done.name, actual)
         if xla is after:
-            end = mine
+            end = own
     return verdicts, difference, end, tuple(dict.fromkeys(not_dumped))
 
 
@@ -243,7 +245,7 @@ def _side(i: Instruction | None) -> KernelSide | None:
     contents: tuple[str, ...] = ()
     if i.opcode == "fusion":
         contents = tuple(x.opcode for x in i.fused_computation.post_order() if x.opcode not in _QUIET)
-    home = i.computation.name if i.computation is not None else ""
+    side = i.computation.name if i.computation is not None else ""
     return KernelSide(
-        i.name, i.opcode, i.fusion_kind, str(i.shape), home, tuple(o.name for o in i.operands), contents
+        i.name, i.opcode, i.fusion_kind, str(i.shape), side, tuple(o.name for o in i.operands), contents
     )

@@ -20,14 +20,14 @@ def report_markdown(report: Report, *, limit: int = 10) -> str:
     bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
     for v in bad[: limit or None]:
         out.append(f"### {markdown_code(v.name)} {verdict_word(v)}\n")
-        if v.remark:
-            out.append(f"{markdown(v.remark)}\n")
+        if v.note:
+            out.append(f"{markdown(v.note)}\n")
         if v.error is not None:
             out.append(f"{markdown(v.error.replace(chr(10), ' '))}\n")
         elif v.difference is not None:
-            ours, xla = sides(v.difference.ours, v.difference.xla)
+            actual, xla = sides(v.difference.ours, v.difference.xla)
             out.append(f"- XLA: {markdown_code(xla)}")
-            out.append(f"- ours: {markdown_code(ours)}\n")
+            out.append(f"- ours: {markdown_code(actual)}\n")
     if limit and len(bad) > limit:
         out.append(f"and {len(bad) - limit} more\n")
     return "\n".join(out)

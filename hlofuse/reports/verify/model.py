@@ -42,7 +42,7 @@ class PassVerdict:
     """The same kernels, also in the order of multi-output fusions' results (L1x)."""
     partition: bool
     """The same kernels up to that order (L1)."""
-    changed_ours: bool
+    changed_actual: bool
     changed_xla: bool
 
 
@@ -98,7 +98,7 @@ class Verdict:
     """Time the replay took."""
     record: RecordVerdict | None = None
     """None where XLA left no record of its steps."""
-    remark: str | None = None
+    note: str | None = None
     """What may explain a difference: files of other moments than those that can be compared."""
     not_dumped: tuple[str, ...] = ()
     """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""

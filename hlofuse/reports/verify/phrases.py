@@ -76,12 +76,12 @@ def verdict_word(v: Verdict) -> str:
     return f"differs after {printable(where)}" if where else "differs"
 
 
-def sides(ours: KernelSide | None, xla: KernelSide | None) -> tuple[str, str]:
+def sides(actual: KernelSide | None, xla: KernelSide | None) -> tuple[str, str]:
     """Both sides, ours first; with their operands where they read the same without."""
-    a, b = side_text(ours), side_text(xla)
-    if a != b or ours is None or xla is None:
+    a, b = side_text(actual), side_text(xla)
+    if a != b or actual is None or xla is None:
         return a, b
-    return f"{a}, from {_operands(ours)}", f"{b}, from {_operands(xla)}"
+    return f"{a}, from {_operands(actual)}", f"{b}, from {_operands(xla)}"
 
 
 def _operands(side: KernelSide) -> str:
@@ -97,6 +97,6 @@ def side_text(side: KernelSide | None) -> str:
     text = f"{printable(side.name)} = {printable(side.shape)} {printable(side.opcode)}{kind}"
     if side.contents:
         counts = Counter(side.contents)
-        held = ", ".join(f"{printable(op)} ×{n}" if n > 1 else printable(op) for op, n in counts.items())
-        text += f" of {held}"
+        opcodes = ", ".join(f"{printable(op)} ×{n}" if n > 1 else printable(op) for op, n in counts.items())
+        text += f" of {opcodes}"
     return text

@@ -16,40 +16,41 @@ _CLOSE = 1e-3
 
 def compare_record(record: PriorityRecord, events: Iterable[Event]) -> RecordVerdict:
     """A replay that went its own way: counts, and the first fusion that is not XLA's."""
-    mine = [e for e in events if e.pass_name == PASS]
-    fuses = [e for e in mine if e.event == "fuse"]
-    theirs = record.fusions()
-    ordered = [(s.producer, s.consumer) for s in theirs]
-    ours = [(e.producer or "", e.consumer or "") for e in fuses]
+    decisions = [e for e in events if e.pass_name == PASS]
+    fuses = [e for e in decisions if e.event == "fuse"]
+    expected = record.fusions()
+    ordered = [(s.producer, s.consumer) for s in expected]
+    actual = [(e.producer or "", e.consumer or "") for e in fuses]
     priorities = [s for s in record.steps if isinstance(s, PriorityStep)]
-    known: dict[tuple[str, tuple[str, ...]], list[Event]] = {}
-    for e in mine:
+    by_producer: dict[tuple[str, tuple[str, ...]], list[Event]] = {}
+    for e in decisions:
         if e.event == "priority":
-            known.setdefault((e.producer or "", tuple(sorted(e.consumers))), []).append(e)
+            by_producer.setdefault((e.producer or "", tuple(sorted(e.consumers))), []).append(e)
     agreed = sum(
-        any(_near(s, e) for e in known.get((s.producer, tuple(sorted(s.consumers))), ())) for s in priorities
+        any(_near(s, e) for e in by_producer.get((s.producer, tuple(sorted(s.consumers))), ()))
+        for s in priorities
     )
     xla_refusals = Counter((s.producer, s.reason) for s in record.steps if isinstance(s, IneligibleStep))
-    our_refusals = Counter((e.producer or "", e.reason or "") for e in mine if e.event == "ineligible")
+    our_refusals = Counter((e.producer or "", e.reason or "") for e in decisions if e.event == "ineligible")
     return RecordVerdict(
-        in_order=ordered == ours,
-        any_order=Counter(ordered) == Counter(ours),
+        in_order=ordered == actual,
+        any_order=Counter(ordered) == Counter(actual),
         priorities=agreed,
         priorities_total=len(priorities),
         refusals=sum((xla_refusals & our_refusals).values()),
         refusals_total=sum(xla_refusals.values()),
-        difference=_first_fusion(record, fuses, mine),
+        difference=_first_fusion(record, fuses, decisions),
     )
 
 
-def follow_record(follower: RecordedOrder, record: PriorityRecord) -> RecordVerdict:
+def follow_record(recorded_order: RecordedOrder, record: PriorityRecord) -> RecordVerdict:
     """A replay that took XLA's choice among equals: the first entry that differs is a real difference."""
-    follower.finish()
-    wrong = Counter(d.kind for d in follower.disagreements)
+    recorded_order.finish()
+    wrong = Counter(d.kind for d in recorded_order.disagreements)
     priorities = sum(isinstance(s, PriorityStep) for s in record.steps)
     refusals = sum(isinstance(s, IneligibleStep) for s in record.steps)
     order = wrong["choice"] + wrong["fusion"]
-    first = follower.disagreements[0] if follower.disagreements else None
+    first = recorded_order.disagreements[0] if recorded_order.disagreements else None
     difference = None
     if first is not None:
         difference = StepDifference(first.kind, first.step, first.producer, first.xla, first.ours)
@@ -65,10 +66,12 @@ def follow_record(follower: RecordedOrder, record: PriorityRecord) -> RecordVerd
     )
 
 
-def _first_fusion(record: PriorityRecord, fuses: list[Event], mine: list[Event]) -> StepDifference | None:
-    theirs = record.fusions()
-    for number in range(max(len(theirs), len(fuses))):
-        xla = theirs[number] if number < len(theirs) else None
+def _first_fusion(
+    record: PriorityRecord, fuses: list[Event], decisions: list[Event]
+) -> StepDifference | None:
+    expected = record.fusions()
+    for number in range(max(len(expected), len(fuses))):
+        xla = expected[number] if number < len(expected) else None
         our = fuses[number] if number < len(fuses) else None
         if (
             xla is not None
@@ -81,7 +84,7 @@ def _first_fusion(record: PriorityRecord, fuses: list[Event], mine: list[Event])
             left = f"{xla.producer} into {xla.consumer}{_recorded(record, xla)}"
         right = None
         if our is not None:
-            right = f"{our.producer} into {our.consumer}{_worked_out(mine, our)}"
+            right = f"{our.producer} into {our.consumer}{_worked_out(decisions, our)}"
         name = xla.producer if xla is not None else (our.producer or "" if our is not None else "")
         return StepDifference("fusion", number, name, left, right)
     return None
@@ -98,9 +101,9 @@ def _recorded(record: PriorityRecord, fusion: FusionStep) -> str:
     return "" if last is None else f" ({last.us_fused:g} µs fused, {last.us_unfused:g} unfused)"
 
 
-def _worked_out(mine: list[Event], fusion: Event) -> str:
+def _worked_out(decisions: list[Event], fusion: Event) -> str:
     last: Event | None = None
-    for e in mine:
+    for e in decisions:
         if e.step >= fusion.step:
             break
         if e.event == "priority" and e.producer == fusion.producer:

@@ -56,8 +56,8 @@ def _print_bad(v: Verdict, console: Console) -> None:
         for line in v.error.split("\n"):
             console.print(Padding(Text(printable(line)), (0, 0, 0, 2)))
         return
-    if v.remark:
-        console.print(Padding(Text(printable(v.remark)), (0, 0, 0, 2)))
+    if v.note:
+        console.print(Padding(Text(printable(v.note)), (0, 0, 0, 2)))
     if v.partition:
         console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
     for line in step_lines(v):
@@ -65,15 +65,15 @@ def _print_bad(v: Verdict, console: Console) -> None:
     d = v.difference
     if d is None:
         return
-    home = d.xla or d.ours
-    if home is not None:
-        console.print(Text(f"  first difference, in {printable(home.computation)}:"))
+    side = d.xla or d.ours
+    if side is not None:
+        console.print(Text(f"  first difference, in {printable(side.computation)}:"))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    ours, xla = sides(d.ours, d.xla)
+    actual, xla = sides(d.ours, d.xla)
     table.add_row(Text("XLA", style="bold"), Text(xla))
-    table.add_row(Text("ours", style="bold"), Text(ours))
+    table.add_row(Text("ours", style="bold"), Text(actual))
     console.print(Padding(table, (0, 0, 0, 4)))
     if d.decision:
         console.print(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
-from hlofuse.inputs.beside import device_beside
+from hlofuse.inputs.companions import recorded_device
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.errors import HlofuseError
@@ -77,7 +77,7 @@ def verify(
 def _device(job: _Job) -> str | DeviceDescription | None:
     if job.device is not None or not TARGETS[job.target].needs_device:
         return job.device
-    found = device_beside(str(job.case.before))
+    found = recorded_device(str(job.case.before))
     return found.device if found is not None else None
 
 
@@ -112,7 +112,7 @@ def _verify(job: _Job) -> Verdict:
         )
         if job.case.doubt is None or (verdict.exact and all(p.exact for p in verdict.passes)):
             return verdict
-        return replace(verdict, remark=" ".join(filter(None, (job.case.doubt, verdict.remark))))
+        return replace(verdict, note=" ".join(filter(None, (job.case.doubt, verdict.note))))
     except HlofuseError as e:
         error = str(e)
     except Exception as e:  # one module's trouble is not the others'

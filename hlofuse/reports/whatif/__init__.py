@@ -1,4 +1,4 @@
-"""What if XLA decided otherwise? Sweeps over knobs and devices, and which rule costs a module most.
+"""What-if runs: sweeps over knobs and devices, and the rule that costs a module most.
 
 The folder is not called `what_if`, as the function is: importing it would hide the function.
 """

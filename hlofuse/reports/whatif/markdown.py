@@ -11,7 +11,7 @@ from hlofuse.reports.whatif.model import Ranking, Sweep
 
 def ranking_markdown(r: Ranking, *, limit: int = 10) -> str:
     """The ranking as a markdown document."""
-    out = [f"## {markdown(phrases.question(r))}\n"]
+    out = [f"## {markdown(phrases.title(r))}\n"]
     if r.changes:
         out.append(f"> **{markdown(warning_line(r.changes))}**\n")
     out.append(f"{phrases.totals_line(r.after)}\n")
@@ -66,7 +66,7 @@ def sweep_markdown(s: Sweep) -> str:
     shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
     rows = [[markdown(row[k]) for k in shown] for _, row in phrases.sweep_rows(s)]
     out.append(table([columns[k] for k in shown], rows, right=tuple(range(len(shown)))))
-    out.append(f"{phrases.TURNED}\n")
+    out.append(f"{phrases.CHANGED_DECISIONS}\n")
     marks = phrases.marks_line(p.difference for p in s.points)
     if marks:
         out.append(f"{markdown(marks)}\n")

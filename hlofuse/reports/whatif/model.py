@@ -34,7 +34,7 @@ class Point:
     @property
     def totals(self) -> Totals:
         """The module as the passes leave it."""
-        return self.difference.ours
+        return self.difference.replayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +76,17 @@ class RelaxedRule:
     @property
     def kernels_saved(self) -> int:
         """Negative where there are more without the rule."""
-        return self.difference.xla.kernels - self.difference.ours.kernels
+        return self.difference.xla.kernels - self.difference.replayed.kernels
 
     @property
     def bytes_saved(self) -> int:
         """Bytes that need not be moved without the rule."""
-        return self.difference.xla.cost.bytes_accessed - self.difference.ours.cost.bytes_accessed
+        return self.difference.xla.cost.bytes_accessed - self.difference.replayed.cost.bytes_accessed
 
     @property
     def us_saved(self) -> float | None:
         """Estimated microseconds; None for targets without a model of the time."""
-        x, o = self.difference.xla.us, self.difference.ours.us
+        x, o = self.difference.xla.us, self.difference.replayed.us
         return x - o if x is not None and o is not None else None
 
     @property

@@ -13,7 +13,7 @@ from hlofuse.reports.difference.phrases import figures_line, percent, share, wor
 from hlofuse.reports.whatif.model import Point, Ranking, RelaxedRule, Sweep, SweepAxis
 
 
-def subject(what: Ranking | Sweep) -> str:
+def module_title(what: Ranking | Sweep) -> str:
     """`jit_f on gpu (h100_sxm)`."""
     devices = (what.device,) if isinstance(what, Ranking) else what.devices
     named = [printable(d) for d in devices if d]
@@ -47,10 +47,10 @@ def untimed_note(t: Totals) -> str:
 # ------------------------------------------------------------ ranking
 
 
-def question(r: Ranking) -> str:
+def title(r: Ranking) -> str:
     """`jit_f on gpu (h100_sxm), as XLA in jaxlib 0.11.1: which one rule costs most?`."""
     xla = "" if r.changes else f", as XLA in {r.release}"
-    return f"{subject(r)}{xla}: which one rule costs most?"
+    return f"{module_title(r)}{xla}: which one rule costs most?"
 
 
 def lead(r: Ranking) -> list[str]:
@@ -96,8 +96,8 @@ def lead_to_act_on(x: RelaxedRule) -> str:
 
 def _blocks(r: RelaxedRule) -> str:
     if r.blocks:
-        apart = f"It keeps {plural(len(r.blocks), 'edge')} between kernels apart"
-        return f"{apart} ({bytes_text(sum(b.bytes_between for b in r.blocks))})"
+        refused_text = f"It keeps {plural(len(r.blocks), 'edge')} between kernels apart"
+        return f"{refused_text} ({bytes_text(sum(b.bytes_between for b in r.blocks))})"
     return f"It says no {'once' if r.refusals == 1 else f'{r.refusals:,} times'} on the way"
 
 
@@ -118,10 +118,10 @@ def ranking_row(r: RelaxedRule) -> tuple[str, ...]:
     d = r.difference
     return (
         r.rule.code,
-        _signed(d.ours.kernels - d.xla.kernels),
-        _delta(d.xla.cost.bytes_accessed, d.ours.cost.bytes_accessed, bytes_text),
+        _signed(d.replayed.kernels - d.xla.kernels),
+        _delta(d.xla.cost.bytes_accessed, d.replayed.cost.bytes_accessed, bytes_text),
         _time_delta(d),
-        _delta(work(d.xla), work(d.ours), quantity),
+        _delta(work(d.xla), work(d.replayed), quantity),
         f"{len(r.blocks):,}" if r.blocks else "–",
         edges_text(d),
         printable(r.rule.title),
@@ -140,7 +140,7 @@ RANKING_COLUMNS = (
 )
 
 
-TURNED = "Edges turned: + fused here and apart in XLA's, − the other way round."
+CHANGED_DECISIONS = "Edges turned: + fused here and apart in XLA's, − the other way round."
 _MARK = " *"
 
 
@@ -152,7 +152,7 @@ def marks_line(differences: Iterable[Difference]) -> str:
 
 
 def _marked(d: Difference) -> str:
-    return _MARK if d.ours.us is not None and d.xla.untimed != d.ours.untimed else ""
+    return _MARK if d.replayed.us is not None and d.xla.untimed != d.replayed.untimed else ""
 
 
 def edges_text(d: Difference) -> str:
@@ -207,15 +207,15 @@ def sweep_headline(s: Sweep) -> str:
     """What is swept, and that it is not XLA."""
     names = " × ".join(printable(a.name) for a in s.axes)
     fixed = f", besides: {', '.join(map(printable, s.changes))}" if s.changes else ""
-    return f"{subject(s)}: a sweep of {names}{fixed}"
+    return f"{module_title(s)}: a sweep of {names}{fixed}"
 
 
 def axis_line(a: SweepAxis, xla: list[str]) -> str:
     """What a knob is, and XLA's value."""
     unit = f" {a.unit}" if a.unit else ""
     values = ", ".join(dict.fromkeys(x for x in xla if x))
-    known = f"; XLA: {values}{unit}" if values else ""
-    return f"{printable(a.name)}: {printable(a.summary.rstrip('.'))}{known}"
+    xla_text = f"; XLA: {values}{unit}" if values else ""
+    return f"{printable(a.name)}: {printable(a.summary.rstrip('.'))}{xla_text}"
 
 
 # ------------------------------------------------------------ figures
@@ -233,6 +233,6 @@ def _delta(old: float, new: float, text: object) -> str:
 
 
 def _time_delta(d: Difference) -> str:
-    if d.xla.us is None or d.ours.us is None:
+    if d.xla.us is None or d.replayed.us is None:
         return ""
-    return _delta(d.xla.us, d.ours.us, us_text) + _marked(d)
+    return _delta(d.xla.us, d.replayed.us, us_text) + _marked(d)

@@ -101,8 +101,8 @@ def _panel(canvas: Canvas, s: Sweep, series: Sequence[_Series], measure: _Measur
     for one in series:
         for k, p in enumerate(one.points):
             value = measure.value(p.totals)
-            said = f"{one.label} {s.axes[0].name}={p.values[0]}: {measure.text(value)}".strip()
-            canvas.point(place(k, value), one.color, ring=p.is_xla, tooltip=said)
+            tooltip = f"{one.label} {s.axes[0].name}={p.values[0]}: {measure.text(value)}".strip()
+            canvas.point(place(k, value), one.color, ring=p.is_xla, tooltip=tooltip)
 
 
 def _x_labels(canvas: Canvas, s: Sweep, left: float) -> None:

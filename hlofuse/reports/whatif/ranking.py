@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hlofuse.account import PRIORITY_FUSION, SharedStart, observed_replay
-from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.passes.registry import single_passes
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.model import Obstacle
+from hlofuse.reports.explain.model import BlockingRule
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import family_of
@@ -22,7 +22,7 @@ from hlofuse.trace import Event
 
 _JOINS = "multi_output_fusion"
 _OF_JOINS = "GM"
-_ASK_NONE_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
+_NO_RULES_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
 
 Progress = Callable[[int, int], None]
 """Called with how many replays are done, of how many."""
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 def rank(
     input: ReplayInput,
-    variant: ReplayConfig,
+    config: ReplayConfig,
     *,
     progress: Progress | None = None,
 ) -> Ranking:
@@ -38,61 +38,61 @@ def rank(
 
     A rule that says no only where another has, or only because of another, comes out as saving nothing.
     """
-    base = replace(variant, xla=None)
-    structures = KnownStructures()
+    base = replace(config, xla=None)
+    structures = SharedTables()
     # A replay with rules from outside has them from its beginning on.
-    begun = Checkpoint(base.passes[0]) if base.settings.outside is None and base.passes else None
+    begun = Checkpoint(base.passes[0]) if base.settings.plugins is None and base.passes else None
     start = _start_of_joins(base, begun)
     observed = observed_replay(input, base, cache=structures, start=start, begun=begun)
-    known = result_of(observed)
-    told = explain(observed.replay, costs=observed.costs, facts=known.facts)
-    obstacles = {o.rule.code: o for o in told.obstacles}
+    xla_run = result_of(observed)
+    explanation = explain(observed.replay, costs=observed.costs, facts=xla_run.facts)
+    blocking_rules = {o.rule.code: o for o in explanation.blocking_rules}
     counts = _refusals(observed.replay.events)
-    for code, obstacle in obstacles.items():
-        counts.setdefault(code, obstacle.edges)  # the cost model's verdict is no event of its own
+    for code, blocking in blocking_rules.items():
+        counts.setdefault(code, blocking.edges)  # the cost model's verdict is no event of its own
     rules = {**catalogue(), **observed.replay.plugin_rules}
-    codes = [c for c in counts if c in rules and c not in variant.settings.disabled]
+    codes = [c for c in counts if c in rules and c not in config.settings.disabled]
     relaxable = [c for c in codes if not rules[c].fixed]
     relaxed, fixed = [], []
     for done, code in enumerate(relaxable):
         if progress is not None:
             progress(done, len(relaxable))
-        settings = replace(variant.settings, disabled=variant.settings.disabled | {code})
+        settings = replace(config.settings, disabled=config.settings.disabled | {code})
         without = replace(base, settings=settings)
         same = start if family_of(code) == _OF_JOINS else None
         changed = observed_replay(input, without, cache=structures, start=same, begun=begun, totals_only=True)
-        difference = compare_results(known, result_of(changed), (*variant.changes, f"without {code}"))
+        difference = compare_results(xla_run, result_of(changed), (*config.changes, f"without {code}"))
         relaxed.append(
-            RelaxedRule(known.facts.rule(code), difference, _blocked(obstacles, code), counts[code])
+            RelaxedRule(xla_run.facts.rule(code), difference, _blocked(blocking_rules, code), counts[code])
         )
     for code in codes:
         if rules[code].fixed and not rules[code].outcome:
-            blocks = _blocked(obstacles, code)
-            fixed.append(FixedRule(known.facts.rule(code), rules[code].fixed, blocks, counts[code]))
+            blocks = _blocked(blocking_rules, code)
+            fixed.append(FixedRule(xla_run.facts.rule(code), rules[code].fixed, blocks, counts[code]))
     relaxed.sort(key=lambda r: (*(-x for x in r.gain), -len(r.blocks), r.rule.code))
     fixed.sort(key=lambda f: (-sum(r.bytes_between for r in f.blocks), -f.refusals, f.rule.code))
     return Ranking(
         input.module.name,
         input.module.filename,
-        variant.target,
+        config.target,
         observed.replay.device,
-        TARGETS[variant.target].release,
-        variant.changes,
-        known.facts.totals_before,
-        known.totals,
+        TARGETS[config.target].release,
+        config.changes,
+        xla_run.facts.totals_before,
+        xla_run.totals,
         tuple(relaxed),
         tuple(fixed),
     )
 
 
-def _start_of_joins(variant: ReplayConfig, begun: Checkpoint | None) -> SharedStart | None:
+def _start_of_joins(config: ReplayConfig, begun: Checkpoint | None) -> SharedStart | None:
     """Without a rule of MultiOutputFusion on GPU all goes as before until that pass; None where passes ahead
     of it may ask its rules too."""
-    passes = variant.passes
-    if variant.device is None or variant.settings.outside is not None or _JOINS not in passes:
+    passes = config.passes
+    if config.device is None or config.settings.plugins is not None or _JOINS not in passes:
         return None
     place = passes.index(_JOINS)
-    if _names(passes[:place]) <= _ASK_NONE_OF_JOINS and PRIORITY_FUSION not in _names(passes[place:]):
+    if _names(passes[:place]) <= _NO_RULES_OF_JOINS and PRIORITY_FUSION not in _names(passes[place:]):
         return SharedStart(Checkpoint(_JOINS, earlier=begun))
     return None
 
@@ -106,5 +106,5 @@ def _refusals(events: Iterable[Event]) -> Counter[str]:
     return Counter(e.rule for e in events if e.event == "ineligible" and e.rule is not None)
 
 
-def _blocked(obstacles: dict[str, Obstacle], code: str) -> tuple[Refusal, ...]:
-    return obstacles[code].refusals if code in obstacles else ()
+def _blocked(blocking_rules: dict[str, BlockingRule], code: str) -> tuple[Refusal, ...]:
+    return blocking_rules[code].refusals if code in blocking_rules else ()

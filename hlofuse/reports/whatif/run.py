@@ -73,7 +73,7 @@ def what_if(
     devices: list[Device] = list(device) if isinstance(device, (list, tuple)) else [device]  # type: ignore[list-item]
     overrides, disable, enable, rules = tuple(overrides), tuple(disable), tuple(enable), tuple(rules)
 
-    def variant(which: Device, more: Iterable[str] = ()) -> ReplayConfig:
+    def config(which: Device, more: Iterable[str] = ()) -> ReplayConfig:
         return replay_config(
             target,
             which,
@@ -86,10 +86,10 @@ def what_if(
         )
 
     if sweep is None:
-        return rank(ReplayInput(module, ids), variant(devices[0]))
+        return rank(ReplayInput(module, ids), config(devices[0]))
 
     def varied(which: Device) -> Vary:
-        return lambda values: variant(which, [f"{name}={value}" for name, value in values.items()])
+        return lambda values: config(which, [f"{name}={value}" for name, value in values.items()])
 
     axes = {name: [str(v) for v in values] for name, values in sweep.items()}
     return run_sweep(ReplayInput(module, ids), [varied(d) for d in devices], axes)

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from itertools import product
 
 from hlofuse.account import observed_replay
-from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import ReplayConfig, ReplayInput
@@ -37,30 +37,30 @@ def sweep(
     total = len(grid) * len(devices)
     if total > MOST_POINTS:
         raise HlofuseError(f"{total} combinations are too many for a sweep (at most {MOST_POINTS})")
-    variants = [[vary(dict(zip(axes, values, strict=True))) for values in grid] for vary in devices]
+    configs = [[vary(dict(zip(axes, values, strict=True))) for values in grid] for vary in devices]
     points, xla_totals, xla_values = [], [], []
-    structures = KnownStructures()
+    structures = SharedTables()
     done = 0
-    for row in variants:
+    for row in configs:
         base = row[0].xla or row[0]
         observed = observed_replay(input, base, cache=structures)
-        known = result_of(observed)
+        xla_run = result_of(observed)
         default = tuple(_default(name, base) for name in axes)
-        for values, variant in zip(grid, row, strict=True):
+        for values, config in zip(grid, row, strict=True):
             if progress is not None:
                 progress(done, total)
             done += 1
-            same = _equal(values, default) and _fixed_changes(variant, axes) == ()
+            same = _equal(values, default) and _fixed_changes(config, axes) == ()
             if same:
-                ours = known
+                baseline = xla_run
             else:
-                alone = replace(variant, changes=(), xla=None)
-                ours = result_of(observed_replay(input, alone, cache=structures))
-            difference = compare_results(known, ours, variant.changes)
+                alone = replace(config, changes=(), xla=None)
+                baseline = result_of(observed_replay(input, alone, cache=structures))
+            difference = compare_results(xla_run, baseline, config.changes)
             points.append(Point(observed.replay.device, values, same, difference))
-        xla_totals.append(known.totals)
+        xla_totals.append(xla_run.totals)
         xla_values.append(default)
-    first = variants[0][0]
+    first = configs[0][0]
     return Sweep(
         input.module.name,
         input.module.filename,
@@ -68,15 +68,15 @@ def sweep(
         TARGETS[first.target].release,
         _fixed_changes(first, axes),
         tuple(_axis(name, values) for name, values in axes.items()),
-        tuple(row[0].device.name if row[0].device is not None else None for row in variants),
+        tuple(row[0].device.name if row[0].device is not None else None for row in configs),
         tuple(xla_values),
         tuple(xla_totals),
         tuple(points),
     )
 
 
-def _fixed_changes(variant: ReplayConfig, axes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    return tuple(c for c in variant.changes if c.partition("=")[0] not in axes)
+def _fixed_changes(config: ReplayConfig, axes: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(c for c in config.changes if c.partition("=")[0] not in axes)
 
 
 def _axis(name: str, values: Sequence[str]) -> SweepAxis:

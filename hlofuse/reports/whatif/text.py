@@ -21,9 +21,11 @@ from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule, Sweep
 from hlofuse.rules.catalogue import catalogue
 
 
-def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = (), limit: int = 10) -> None:
+def print_ranking(
+    r: Ranking, console: Console, *, input_arguments: Sequence[str] = (), limit: int = 10
+) -> None:
     """The answer first, then every rule that was relaxed, then those that cannot be."""
-    console.print(Text(phrases.question(r), style="bold"))
+    console.print(Text(phrases.title(r), style="bold"))
     if r.changes:
         console.print(Text(warning_line(r.changes), style="bold yellow"))
     console.print(Text(phrases.totals_line(r.after)))
@@ -35,12 +37,12 @@ def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = 
     for line in phrases.lead(r):
         console.print(Text(line, style="bold green" if saves else "bold"))
     if saves:
-        _print_advice(r.relaxed[0], console, input_words, limit)
+        _print_advice(r.relaxed[0], console, input_arguments, limit)
     other = phrases.to_act_on(r) if saves else None
     if other is not None:
         console.print()
         console.print(Text(phrases.lead_to_act_on(other), style="bold"))
-        _print_advice(other, console, input_words, limit)
+        _print_advice(other, console, input_arguments, limit)
     if r.relaxed:
         console.print()
         _print_table(r, console, limit)
@@ -52,11 +54,11 @@ def print_ranking(r: Ranking, console: Console, *, input_words: Sequence[str] = 
         _print_fixed(r.fixed, console, limit)
 
 
-def _print_advice(r: RelaxedRule, console: Console, input_words: Sequence[str], limit: int) -> None:
+def _print_advice(r: RelaxedRule, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     _print_edges(r, console, limit)
     for line in phrases.advice(r):
         console.print(Padding(Text(line), (0, 0, 0, 2)))
-    print_command(console, 2, "explain", *input_words, "--disable", r.rule.code)
+    print_command(console, 2, "explain", *input_arguments, "--disable", r.rule.code)
 
 
 def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
@@ -90,7 +92,7 @@ def _print_table(r: Ranking, console: Console, limit: int) -> None:
         legend.append(printable(x.rule.title), style="not dim")
         console.print(Padding(legend, (0, 0, 0, 2)))
     marks = phrases.marks_line(x.difference for x in rows[: limit or None])
-    for note in (phrases.TURNED if rows else "", marks, phrases.idle_line(r)):
+    for note in (phrases.CHANGED_DECISIONS if rows else "", marks, phrases.idle_line(r)):
         if note:
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
@@ -132,7 +134,7 @@ def print_sweep(s: Sweep, console: Console) -> None:
         console.print(Text(note, style="dim"))
     console.print()
     _print_points(s, console)
-    for note in (phrases.TURNED, phrases.marks_line(p.difference for p in s.points)):
+    for note in (phrases.CHANGED_DECISIONS, phrases.marks_line(p.difference for p in s.points)):
         if note:
             console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
@@ -158,12 +160,12 @@ def _print_points(s: Sweep, console: Console) -> None:
     devices = len(s.devices) > 1
     knobs = devices + len(s.axes)
 
-    def said(row: list[Text]) -> Text:
+    def bold(row: list[Text]) -> Text:
         named = [f"{printable(a.name)}={value}" for a, value in zip(s.axes, row[devices:knobs], strict=True)]
         return Text(", ".join([*map(str, row[:devices]), *named]), style=row[0].style)
 
     figures = [(columns[k], "right") for k in shown[knobs:]]
-    print_rows(console, [("with", "left"), *figures], [[said(row), *row[knobs:]] for row in rows])
+    print_rows(console, [("with", "left"), *figures], [[bold(row), *row[knobs:]] for row in rows])
 
 
 def _folded(heading: str, width: int = 12) -> str:

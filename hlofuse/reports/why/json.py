@@ -17,7 +17,7 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
             "about": "instruction",
-            "instruction": place_json(answer.subject),
+            "instruction": place_json(answer.described),
             "fate": answer.fate,
             "holder": place_json(answer.holder) if answer.holder is not None else None,
             "kernels": [place_json(k) for k in answer.kernels],
@@ -34,7 +34,7 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
         "inside": [{"name": name, "holder": holder} for name, holder in answer.inside],
         "swapped": answer.swapped,
         "outcome": answer.outcome,
-        "said_of": answer.said_of,
+        "said_of": answer.refused_user,
         "settled_by": _decision(answer.settled_by) if answer.settled_by is not None else None,
         "decisions": [_decision(d) for d in answer.decisions],
         "shared_kernels": [place_json(k) for k in answer.shared],

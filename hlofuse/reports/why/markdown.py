@@ -25,7 +25,7 @@ from hlofuse.reports.why.phrases import (
     kernels_line,
     not_considered,
     pair_headline,
-    said_of_line,
+    refused_user_line,
     steps_text,
     story_headline,
     verdict,
@@ -51,12 +51,12 @@ def _pair(p: PairAnswer, limit: int) -> list[str]:
     out += [f"({markdown(line)})\n" for line in inside_lines(p)]
     d = p.settled_by
     if d is not None:
-        words = f": “{markdown(d.reason)}”" if d.reason else ""
-        out.append(f"{markdown(d.rule.code)}, {markdown_code(d.pass_name)} {steps_text(d)}{words}\n")
+        reason = f": “{markdown(d.reason)}”" if d.reason else ""
+        out.append(f"{markdown(d.rule.code)}, {markdown_code(d.pass_name)} {steps_text(d)}{reason}\n")
         if d.rule.title:
             out.append(f"{markdown(d.rule.title)}. {markdown(d.rule.why)}\n")
-        if p.said_of is not None:
-            out.append(f"{markdown(said_of_line(p))}\n")
+        if p.refused_user is not None:
+            out.append(f"{markdown(refused_user_line(p))}\n")
         if d.figures:
             out.append(f"{markdown(figures_text(d.figures))}\n")
     elif p.outcome == "not considered":
@@ -76,8 +76,8 @@ def _pair(p: PairAnswer, limit: int) -> list[str]:
 
 
 def _story(s: Story, limit: int) -> list[str]:
-    held = () if s.holder is None else (s.holder,)
-    out = [f"**{markdown(story_headline(s))}**\n", _places((s.subject, *held, *s.kernels[:4]))]
+    holders = () if s.holder is None else (s.holder,)
+    out = [f"**{markdown(story_headline(s))}**\n", _places((s.described, *holders, *s.kernels[:4]))]
     if s.holder is not None:
         return out
     if s.holds:
@@ -132,7 +132,7 @@ def pair_cost(d: PairDetail, producer: Place, *, forbidden: bool) -> str:
     ]
     if reads:
         out.append(table(("reads", "size", "consumer", "fused", "", ""), reads, right=(1, 2, 3, 4)))
-    out += [f"{markdown(remark)}\n" for remark in d.remarks]
+    out += [f"{markdown(note)}\n" for note in d.notes]
     out.append(f"{markdown(turning_text(d, forbidden=forbidden))}\n")
     attempt = try_text(d, forbidden=forbidden)
     if attempt:

@@ -35,7 +35,7 @@ class Decision:
 class Story:
     """All that happened to one instruction."""
 
-    subject: Place
+    described: Place
     fate: str
     """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`, or
     `inside` (part of `holder` all along)."""
@@ -75,7 +75,7 @@ class PairAnswer:
     """`apart`: how the producer's value reaches the consumer, if it does."""
     cost: PairDetail | None = None
     """The estimates: of a fused pair at that step, of others in the final module."""
-    said_of: str | None = None
+    refused_user: str | None = None
     """The user that the verdict was about, where it is another: priority fusion takes all users or none."""
     inside: tuple[tuple[str, str], ...] = ()
     """A name that was asked about and is only a part of the producer or the consumer, and which of them."""

@@ -16,16 +16,16 @@ from hlofuse.reports.common.model import Place
 from hlofuse.reports.why.model import Decision, PairAnswer
 from hlofuse.trace import Event
 
-Asked: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+Request: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """A producer, a consumer, and the names that stand for parts of them (`Pair.inside`)."""
 
 _Moment: TypeAlias = "tuple[Event, str | None]"
 """The event of which the costs are wanted, and of which consumer."""
 
 
-def pairs_of(asked: Sequence[Asked], facts: Facts) -> list[PairAnswer]:
+def pairs_of(requests: Sequence[Request], facts: Facts) -> list[PairAnswer]:
     """What was decided about each pair; one more replay has the costs of all."""
-    found = [_without_cost(*names, facts) for names in asked]
+    found = [_without_cost(*names, facts) for names in requests]
     moments = [moment for _, moment in found if moment is not None]
     details = iter(facts.costs.details(moments) if facts.costs is not None else [None] * len(moments))
     return [replace(pair, cost=next(details)) if moment is not None else pair for pair, moment in found]
@@ -46,14 +46,14 @@ def _without_cost(
     refused = [e for e in touching if e.event == "ineligible"]
     settled: Event | None = None
     path: tuple[str, ...] = ()
-    said_of: str | None = None
+    refused_user: str | None = None
     before_results = [e for e in refused if e.pass_name not in FURTHER_RESULTS]
     direct = _feeds(producer, consumer, facts) or last_priority(producer, consumer, facts) is not None
     whole = _verdict_on_all_users(producer, facts) if direct else None
     if whole is not None and before_results and before_results[-1].step > whole.step:
         whole = None
     if fused and producer != consumer:  # also where the kernel is not there any more under that name
-        shared = [k for k in shared if k in facts.after] or [facts.home(fused[-1].fusion or "")]
+        shared = [k for k in shared if k in facts.after] or [facts.final_kernel(fused[-1].fusion or "")]
     if shared and producer != consumer:
         outcome, settled = "fused", fused[-1] if fused else None
     elif whole is not None and whole.event == "priority":
@@ -62,11 +62,11 @@ def _without_cost(
         outcome, settled = "refused", whole
         if whole not in touching:
             touching.append(whole)
-            asked = whole.consumer or consumer
-            same = asked in (views := _views(producer, consumer, facts)) or (
-                facts.lineage.final(asked) in (facts.lineage.final(consumer), *views)
+            requests = whole.consumer or consumer
+            same = requests in (views := _views(producer, consumer, facts)) or (
+                facts.lineage.final(requests) in (facts.lineage.final(consumer), *views)
             )
-            said_of = None if same else asked
+            refused_user = None if same else requests
     elif before_results:
         outcome, settled = "refused", before_results[-1]
     elif refused:
@@ -88,12 +88,12 @@ def _without_cost(
         chosen,
         decisions,
         tuple(facts.place(k) for k in shared),
-        _running(producer, facts),
-        _running(consumer, facts),
+        _executed_in(producer, facts),
+        _executed_in(consumer, facts),
         leaves_size(found[0].shape) if found is not None else 0,
         path,
         _final_cost(producer, consumer, facts) if moment is None else None,
-        said_of,
+        refused_user,
         inside,
     )
     return pair, moment
@@ -134,14 +134,14 @@ def _moment(producer: str, consumer: str, settled: Event | None, facts: Facts) -
 
 
 def _final_cost(producer: str, consumer: str, facts: Facts) -> PairDetail | None:
-    first = facts.after.get(facts.standing(producer))
-    second = facts.after.get(facts.standing(consumer))
+    first = facts.after.get(facts.final_name(producer))
+    second = facts.after.get(facts.final_name(consumer))
     if facts.costs is None or first is None or second is None or is_view(second):
         return None  # a view takes no time and is no kernel to compare with
     return facts.costs.pair(first, second)
 
 
-def _running(name: str, facts: Facts) -> tuple[Place, ...]:
+def _executed_in(name: str, facts: Facts) -> tuple[Place, ...]:
     return tuple(facts.place(k) for k in facts.lineage.kernels_of(name) if k in facts.launched_after)
 
 
@@ -158,8 +158,8 @@ def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
             and e.producer in (producer, live.final(producer))
             and e.consumer is not None
         ):
-            asked = e.consumer in (consumer, live.final(consumer), *views)
-            if asked or (direct and consumer in live.members(e.consumer)) or e.fusion == consumer:
+            requests = e.consumer in (consumer, live.final(consumer), *views)
+            if requests or (direct and consumer in live.members(e.consumer)) or e.fusion == consumer:
                 found.append(e)
         live.follow(e)
     return found
@@ -167,17 +167,17 @@ def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
 
 def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
     """It reads the value, in the input or in the end, directly or as a view."""
-    return bool(_ways(producer, consumer, facts))
+    return bool(_used_through(producer, consumer, facts))
 
 
 def _views(producer: str, consumer: str, facts: Facts) -> list[str]:
     """What the passes call the consumer where it reads a view: the view."""
-    return [user.name for user in _ways(producer, consumer, facts) if is_view(user)]
+    return [user.name for user in _used_through(producer, consumer, facts) if is_view(user)]
 
 
-def _ways(producer: str, consumer: str, facts: Facts) -> list[Instruction]:
+def _used_through(producer: str, consumer: str, facts: Facts) -> list[Instruction]:
     """The users of the producer through which the consumer reads it."""
-    ends = facts.standing(producer), facts.standing(consumer)
+    ends = facts.final_name(producer), facts.final_name(consumer)
     found = []
     for module, (first, second) in ((facts.before, (producer, consumer)), (facts.after, ends)):
         p, c = module.get(first), module.get(second)

@@ -10,11 +10,11 @@ from hlofuse.reports.why import Decision, PairAnswer, Story
 
 def story_headline(s: Story) -> str:
     """What became of it, in one sentence."""
-    name = printable(s.subject.name)
+    name = printable(s.described.name)
     if s.fate == "fused":
         if len(s.kernels) == 1:
-            made = " was made on the way and" if not s.subject.opcode else ""
-            return f"{name}{made} ended in {printable(s.kernels[0].name)}."
+            origin_text = " was made on the way and" if not s.described.opcode else ""
+            return f"{name}{origin_text} ended in {printable(s.kernels[0].name)}."
         return f"{name} was copied into {len(s.kernels)} kernels: {names(s.kernels)}."
     if s.fate == "kernel":
         also = f", and is computed in {names(s.kernels)} as well" if s.kernels else ""
@@ -22,7 +22,7 @@ def story_headline(s: Story) -> str:
     if s.holder is not None:
         return f"{name} is a part of {printable(s.holder.name)}, about which the passes decide as a whole."
     if s.fate == "no kernel":
-        return f"{name} is no kernel: {_one(s.subject.opcode or 'value')} costs nothing to run."
+        return f"{name} is no kernel: {_one(s.described.opcode or 'value')} costs nothing to run."
     return f"{name} was there for a while and is gone."
 
 
@@ -51,13 +51,13 @@ def pair_headline(p: PairAnswer) -> str:
     return f"{a} is no operand of {b}, so nothing was decided about the two."
 
 
-def said_of_line(p: PairAnswer) -> str:
+def refused_user_line(p: PairAnswer) -> str:
     """Which user the verdict was about, where it was not this one; else empty."""
-    if p.said_of is None:
+    if p.refused_user is None:
         return ""
     return (
-        f"(Said of {printable(p.said_of)}, another user: this pass takes a producer into all of its users"
-        " or into none.)"
+        f"(Said of {printable(p.refused_user)}, another user: this pass takes a producer into all of its "
+        "users or into none.)"
     )
 
 
@@ -75,12 +75,12 @@ def kernels_line(p: PairAnswer) -> str:
     """Where the two run in the end and what passes between them; empty where there is nothing to say."""
     if p.outcome in ("fused", "apart") or not p.producer_kernels or not p.consumer_kernels:
         return ""
-    producer = _home(p.producer, p.producer_kernels)
-    consumer = _home(p.consumer, p.consumer_kernels)
+    producer = _kernel_note(p.producer, p.producer_kernels)
+    consumer = _kernel_note(p.consumer, p.consumer_kernels)
     return f"In the end {producer} and {consumer}; {bytes_text(p.bytes_between)} pass between them."
 
 
-def _home(place: Place, kernels: tuple[Place, ...]) -> str:
+def _kernel_note(place: Place, kernels: tuple[Place, ...]) -> str:
     name = printable(place.name)
     if [k.name for k in kernels] == [place.name]:
         return f"{name} is a kernel"

@@ -15,7 +15,7 @@ from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, view_read
 from hlofuse.reports.why.model import PairAnswer, Story
-from hlofuse.reports.why.pair import Asked, collapse, pairs_of
+from hlofuse.reports.why.pair import Request, collapse, pairs_of
 from hlofuse.trace import Event
 
 _KERNELS = 8  # named of one line
@@ -31,34 +31,34 @@ def why(
     HlofuseError with suggestions for a name that is none of them.
     """
     facts = Facts(replay, costs)
-    first = _known_name(name, facts)
+    first = _existing_name(name, facts)
     if other is None:
         return story_of(first, facts)
-    return pairs_of([_asked(first, _known_name(other, facts), facts)], facts)[0]
+    return pairs_of([_request(first, _existing_name(other, facts), facts)], facts)[0]
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
     """What was decided about each pair; much faster than asking one after the other."""
-    known = [(_known_name(first, facts), _known_name(second, facts)) for first, second in pairs]
-    return pairs_of([_asked(*pair, facts) for pair in known], facts)
+    names = [(_existing_name(first, facts), _existing_name(second, facts)) for first, second in pairs]
+    return pairs_of([_request(*pair, facts) for pair in names], facts)
 
 
-def _asked(first: str, second: str, facts: Facts) -> Asked:
+def _request(first: str, second: str, facts: Facts) -> Request:
     """The two, or what holds them."""
     outer = [
         (name, holder.name) for name in (first, second) if (holder := holder_of(name, facts)) is not None
     ]
-    standing = dict(outer)
-    producer, consumer = standing.get(first, first), standing.get(second, second)
+    final_names = dict(outer)
+    producer, consumer = final_names.get(first, first), final_names.get(second, second)
     if producer == consumer:  # both in one, or one in the other
         return first, second, tuple(outer)
     return producer, consumer, tuple(outer)
 
 
-def _known_name(name: str, facts: Facts) -> str:
+def _existing_name(name: str, facts: Facts) -> str:
     plain = name.strip().lstrip("%")
-    known = {*facts.before, *facts.after, *facts.lineage.known()}
-    if plain in known:
+    names = {*facts.before, *facts.after, *facts.lineage.names()}
+    if plain in names:
         return plain
     inside = {i.name for i in facts.replay.after.instructions()}
     if plain in inside:
@@ -66,22 +66,24 @@ def _known_name(name: str, facts: Facts) -> str:
     line = source_line(plain)
     if line is not None:
         return _kernel_of(line, plain, facts)
-    meant = did_you_mean(plain, sorted(known))
+    meant = did_you_mean(plain, sorted(names))
     raise HlofuseError(f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}{meant}")
 
 
 def _kernel_of(line: SourceLine, name: str, facts: Facts) -> str:
     """The one kernel that comes of a line of the program; HlofuseError where there is none, or a choice."""
-    of_line = [i.name for i in facts.before.values() if line.made(i, facts.replay.before)]
+    of_line = [i.name for i in facts.before.values() if line.is_of(i, facts.replay.before)]
     kernels = list(dict.fromkeys(k for n in of_line for k in facts.lineage.kernels_of(n)))
     kernels = [k for k in kernels if k in facts.launched_after]
     if len(kernels) == 1:
         return kernels[0]
-    module, asked = printable(facts.replay.before.name), printable(name)
+    module, requests = printable(facts.replay.before.name), printable(name)
     if not kernels:
-        raise HlofuseError(f"{module} has no instruction {asked}, and no kernel comes of a line of that name")
+        raise HlofuseError(
+            f"{module} has no instruction {requests}, and no kernel comes of a line of that name"
+        )
     choice = listing([printable(k) for k in kernels], _KERNELS)
-    raise HlofuseError(f"{len(kernels)} kernels of {module} come of {asked}; name one: {choice}")
+    raise HlofuseError(f"{len(kernels)} kernels of {module} come of {requests}; name one: {choice}")
 
 
 def holder_of(name: str, facts: Facts) -> Instruction | None:
@@ -92,17 +94,17 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
     """
     instruction, module = facts.before.get(name), facts.replay.before
     if instruction is None:
-        if name in facts.after or name in facts.lineage.known():
+        if name in facts.after or name in facts.lineage.names():
             return None
         module = facts.replay.after
         instruction = next((i for i in module.instructions() if i.name == name), None)
-    running = set(launched_computations(module))
+    executed = set(launched_computations(module))
     holder = instruction
     seen: set[Instruction] = set()
-    while holder is not None and holder.computation not in running and holder not in seen:
+    while holder is not None and holder.computation not in executed and holder not in seen:
         seen.add(holder)
-        home = holder.computation
-        holder = (home.fusion or home.first_caller) if home is not None else None
+        kernel = holder.computation
+        holder = (kernel.fusion or kernel.first_caller) if kernel is not None else None
     return holder if holder is not instruction and holder not in seen else None
 
 
@@ -136,10 +138,10 @@ def story_of(name: str, facts: Facts) -> Story:
         fate = "kernel"
     else:
         fate = "no kernel" if final in facts.after else "gone"
-    if fate == "gone" and (home := facts.home(name)) in facts.launched_after:
-        fate, runs = "fused", [home]  # made on the way and taken in
-    made = name not in facts.before or fate == "kernel"
-    holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final] if made else []
+    if fate == "gone" and (kernel := facts.final_kernel(name)) in facts.launched_after:
+        fate, runs = "fused", [kernel]  # made on the way and taken in
+    created = name not in facts.before or fate == "kernel"
+    holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final] if created else []
     return Story(
         facts.place(name),
         fate,
@@ -159,15 +161,15 @@ def in_the_input(names: Sequence[str], xla: Replay) -> list[str]:
     before = {i.name: i for i in xla.before.instructions()}
     lineage = Lineage(xla.events)
     plain = [name.strip().lstrip("%") for name in names]
-    held = [
+    holders = [
         [n] if n in before else [m for m in lineage.members(lineage.final(n)) if m in before] for n in plain
     ]
-    if not all(held):
+    if not all(holders):
         return plain
-    first, *others = held
+    first, *others = holders
     for second in others:
         for producer in first:
             for consumer in second:
                 if view_read(before[producer], before[consumer]) is not None:
                     return [producer, consumer]
-    return [h[0] for h in held]
+    return [h[0] for h in holders]

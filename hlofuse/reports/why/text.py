@@ -32,7 +32,7 @@ from hlofuse.reports.why.phrases import (
     not_considered,
     pair_headline,
     pair_text,
-    said_of_line,
+    refused_user_line,
     steps_text,
     story_headline,
     verdict,
@@ -44,13 +44,13 @@ _READS = 6
 
 
 def print_why(
-    answer: Story | PairAnswer, console: Console, *, input_words: Sequence[str] = (), limit: int = 20
+    answer: Story | PairAnswer, console: Console, *, input_arguments: Sequence[str] = (), limit: int = 20
 ) -> None:
     """The answer in the first line, then what it rests on."""
     if isinstance(answer, PairAnswer):
-        _print_pair(answer, console, input_words, limit)
+        _print_pair(answer, console, input_arguments, limit)
     else:
-        _print_story(answer, console, input_words, limit)
+        _print_story(answer, console, input_arguments, limit)
 
 
 def _indented(console: Console, text: Text | str, by: int = 2) -> None:
@@ -78,7 +78,7 @@ def _shape_text(shape: str, width: int = 60) -> str:
     return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} in all)"
 
 
-def _print_pair(p: PairAnswer, console: Console, input_words: Sequence[str], limit: int) -> None:
+def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(Text(pair_headline(p), style=style))
     for note in inside_lines(p):
@@ -96,8 +96,8 @@ def _print_pair(p: PairAnswer, console: Console, input_words: Sequence[str], lim
             _indented(console, printable(settled.rule.title) + ".")
         if settled.figures:
             _indented(console, figures_text(settled.figures))
-        if p.said_of is not None:
-            _indented(console, said_of_line(p))
+        if p.refused_user is not None:
+            _indented(console, refused_user_line(p))
         if settled.rule.why:
             _indented(console, Text(printable(settled.rule.why), style="dim"))
     elif p.outcome == "not considered":
@@ -105,7 +105,7 @@ def _print_pair(p: PairAnswer, console: Console, input_words: Sequence[str], lim
     elif p.path:
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
         _indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
-        print_command(console, 2, "why", *input_words, p.path[0], p.path[1])
+        print_command(console, 2, "why", *input_arguments, p.path[0], p.path[1])
     console.print()
     _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
     where = kernels_line(p)
@@ -126,13 +126,13 @@ def _print_pair(p: PairAnswer, console: Console, input_words: Sequence[str], lim
         print_command(console, 2, "rule", settled.rule.code)
 
 
-def _print_story(s: Story, console: Console, input_words: Sequence[str], limit: int) -> None:
+def _print_story(s: Story, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     console.print(Text(story_headline(s), style="bold"))
-    held = () if s.holder is None else (s.holder,)
-    _print_places(console, (s.subject, *held, *s.kernels[:4]))
+    holders = () if s.holder is None else (s.holder,)
+    _print_places(console, (s.described, *holders, *s.kernels[:4]))
     if s.holder is not None:
         console.print()
-        print_command(console, 2, "why", *input_words, s.holder.name)
+        print_command(console, 2, "why", *input_arguments, s.holder.name)
         return
     if s.holds:
         console.print()
@@ -169,9 +169,9 @@ def _outcome(d: Decision) -> tuple[Text, Text]:
         return Text("replaced" if d.added else "removed"), Text(pair)
     pair = pair_text(d.producer, d.consumer)
     if d.event == "fuse":
-        made = f" = {printable(d.fusion or '')}" if d.created else ""
+        created = f" = {printable(d.fusion or '')}" if d.created else ""
         copied = " (a copy; it stays for other users)" if d.duplicated else ""
-        return Text("fused", style="green"), Text(pair + made + copied)
+        return Text("fused", style="green"), Text(pair + created + copied)
     text = Text(pair)
     text.append(f"\n{verdict(d)}", style="dim")
     return Text("refused", style="yellow"), text
@@ -211,12 +211,12 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
     `forbidden`: a rule keeps the two apart, whatever they cost.
     """
 
-    def say(text: str, style: str = "default", by: int = 2) -> None:
+    def line(text: str, style: str = "default", by: int = 2) -> None:
         console.print(Padding(Text(text, style=style), (0, 0, 0, by)))
 
-    say(cost_heading(forbidden=forbidden), "bold cyan")
-    say(worth_text(d), "default", 4)
-    say(why_saves(d.cost, producer.opcode), "default", 4)
+    line(cost_heading(forbidden=forbidden), "bold cyan")
+    line(worth_text(d), "default", 4)
+    line(why_saves(d.cost, producer.opcode), "default", 4)
     table = plain_table(("", "left"), ("", "left"), ("", "right"), ("", "right"))
     table.show_header = False
     for label, kernel in d.cost.kernels:
@@ -229,15 +229,15 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
     console.print(Padding(table, (0, 0, 0, 4)))
     choice = choice_text(d.cost.fused)
     if choice:
-        say(choice, "default", 4)
+        line(choice, "default", 4)
     if d.fused_reads:
         _print_reads(d.consumer_reads, d.fused_reads, console)
-    for remark in d.remarks:
-        say(printable(remark), "default", 4)
-    say(turning_text(d, forbidden=forbidden), "default", 4)
+    for note in d.notes:
+        line(printable(note), "default", 4)
+    line(turning_text(d, forbidden=forbidden), "default", 4)
     attempt = try_text(d, forbidden=forbidden)
     if attempt:
-        say(attempt, "dim", 4)
+        line(attempt, "dim", 4)
 
 
 def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console: Console) -> None:

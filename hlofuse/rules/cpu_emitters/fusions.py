@@ -11,16 +11,16 @@ from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.in_place import can_update_in_place
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _EMIT = "xla/backends/cpu/codegen/fusion_emitter.cc: EmitFusionKernel"
 
 
-@asks(
+@condition(
     Rule(
         code="EC020",
         title="A product with what is added to it",
-        asks="Is it an output fusion: a product with a vector and an addition?",
+        condition="Is it an output fusion: a product with a vector and an addition?",
         why="The loop of the product writes the sum instead of the product (CPU001 and CPU002 allow no "
         "other).",
         advice="Nothing to do.",
@@ -37,13 +37,13 @@ def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
     return {} if dot is None else {"product": dot.name, "because": dot_strategy(dot)[1]}
 
 
-@asks(
+@condition(
     Rule(
         code="EC021",
         title="The tiled emitter",
-        asks="Is it a loop fusion with one output whose operations are element-wise, transposes, reshapes, "
-        "bitcasts, iotas and scalars only (no broadcast, reduce, slice or bit shifts), of types of 8 bits "
-        "and more, and is there a tiling?",
+        condition="Is it a loop fusion with one output whose operations are element-wise, transposes, "
+        "reshapes, bitcasts, iotas and scalars only (no broadcast, reduce, slice or bit shifts), of types of "
+        "8 bits and more, and is there a tiling?",
         why="It is tried first: it works on small tiles as vectors, which does transposes and copies to "
         "another layout well. XLA goes on to the next where no tiling of the whole is found; that search "
         "is not "
@@ -61,11 +61,11 @@ def tiled(kernel: Instruction) -> dict[str, Any] | None:
     return {"result": _result(kernel)}
 
 
-@asks(
+@condition(
     Rule(
         code="EC022",
         title="The scatter emitter",
-        asks="Is the fusion's result a scatter?",
+        condition="Is the fusion's result a scatter?",
         why="The updates are gone through in order, one after the other, so that no atomics are needed.",
         advice="A scatter on CPU is serial: a sorted segment sum or a one-hot product may be faster.",
         mirrors=_EMIT,
@@ -79,11 +79,11 @@ def scatter(kernel: Instruction) -> dict[str, Any] | None:
     return {"hero": kernel.fused_root.name} if is_scatter else None
 
 
-@asks(
+@condition(
     Rule(
         code="EC023",
         title="The concatenate emitter",
-        asks="Is the loop fusion's hero the only concatenate, with nothing but element-wise operations "
+        condition="Is the loop fusion's hero the only concatenate, with nothing but element-wise operations "
         "after it?",
         why="A loop over each part, instead of one loop that asks for every element which part it is in.",
         advice="Nothing to do.",
@@ -100,12 +100,12 @@ def concatenate(kernel: Instruction) -> dict[str, Any] | None:
     return {"hero": hero.name, "joins": f"{len(hero.operands)} along dimension {hero.dimensions[0]}"}
 
 
-@asks(
+@condition(
     Rule(
         code="EC024",
         title="The update in place",
-        asks="Is every output of the loop fusion a dynamic-update-slice into an input that nothing else in "
-        "it "
+        condition="Is every output of the loop fusion a dynamic-update-slice into an input that nothing else "
+        "in it "
         "reads elsewhere?",
         why="The result takes the input's memory, so only the update is computed and written, if the buffers "
         "are assigned so.",
@@ -129,11 +129,11 @@ def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
     return {"update": sizes, "of": update.shape.text_without_layout}
 
 
-@asks(
+@condition(
     Rule(
         code="EC025",
         title="The loop emitter",
-        asks="Is it any other loop fusion?",
+        condition="Is it any other loop fusion?",
         why="One loop nest over the result computes every element with all that leads to it, split among "
         "threads along the outer dimensions where it is large.",
         advice="Right for element-wise work. A reduction or an expensive operation inside is computed for "
@@ -152,11 +152,11 @@ def loop(kernel: Instruction) -> dict[str, Any] | None:
     return found | {"not tiled because": because} if because else found
 
 
-@asks(
+@condition(
     Rule(
         code="EC060",
         title="A product with a vector is a multiply and a reduce",
-        asks="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
+        condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
         "reduce, "
         "and no dot, now?",
         why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library "

@@ -9,17 +9,17 @@ from hlofuse.analysis.cpu_dot import EIGEN, NAIVE, VECTOR, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _EMIT = "xla/service/cpu/thunk_emitter.cc: ThunkEmitter"
 _DOT = "xla/service/cpu/dot_op_emitter.cc: GetDotImplementationStrategy"
 
 
-@asks(
+@condition(
     Rule(
         code="EC001",
         title="A library fusion is YNNPACK's",
-        asks="Does the fusion's config say __ynn_fusion?",
+        condition="Does the fusion's config say __ynn_fusion?",
         why="YNNPACK took a matrix product, a convolution or a reduction, with element-wise operations "
         "around it, "
         "before the fusion passes.",
@@ -35,11 +35,11 @@ def ynn(kernel: Instruction) -> dict[str, Any] | None:
     return _library_fusion(kernel, "__ynn_fusion")
 
 
-@asks(
+@condition(
     Rule(
         code="EC002",
         title="A library call is oneDNN's",
-        asks="Does the fusion's config say __onednn_fusion, or the custom call's target start with "
+        condition="Does the fusion's config say __onednn_fusion, or the custom call's target start with "
         "__onednn$?",
         why="XLA built with oneDNN gives it products, convolutions, softmax and normalisations.",
         advice="Nothing to do; jaxlib's own builds have no oneDNN.",
@@ -54,12 +54,12 @@ def onednn(kernel: Instruction) -> dict[str, Any] | None:
     return {"calls": target} if target.startswith("__onednn$") else _library_fusion(kernel, "__onednn_fusion")
 
 
-@asks(
+@condition(
     Rule(
         code="EC003",
         title="A matrix product is Eigen's",
-        asks="Is it a dot of two matrices (each one of a batch) of f16, f32, f64, c64, c128 or s32, with "
-        "more "
+        condition="Is it a dot of two matrices (each one of a batch) of f16, f32, f64, c64, c128 or s32, "
+        "with more "
         "than one row and column, and not both smaller than 4 on a side?",
         why="Eigen's product is blocked for the caches and runs on several threads.",
         advice="Nothing to do.",
@@ -73,11 +73,11 @@ def eigen_dot(kernel: Instruction) -> dict[str, Any] | None:
     return _dot(kernel, EIGEN)
 
 
-@asks(
+@condition(
     Rule(
         code="EC004",
         title="A product with a vector is a loop of XLA's own",
-        asks="Is it a dot whose result has one row or one column, of real numbers or integers?",
+        condition="Is it a dot whose result has one row or one column, of real numbers or integers?",
         why="A product with a vector reads the matrix once and is bound by memory: a vectorised loop over "
         "tiles does as well as a library, without the call, and an addition can be fused with it.",
         advice="To have a library call, batch the vectors into a matrix.",
@@ -91,12 +91,12 @@ def vector_dot(kernel: Instruction) -> dict[str, Any] | None:
     return _dot(kernel, VECTOR)
 
 
-@asks(
+@condition(
     Rule(
         code="EC005",
         title="A product in plain loops",
-        asks="Is it a dot of tiny matrices (a side of at most 3 each), or of a type or form Eigen has no "
-        "product for?",
+        condition="Is it a dot of tiny matrices (a side of at most 3 each), or of a type or form Eigen has "
+        "no product for?",
         why="For tiny matrices a call costs more than the product; for other types there is no library.",
         advice="bf16 and narrow integers that no library takes: convert to f32, or to s32.",
         mirrors=_DOT,
@@ -109,11 +109,11 @@ def naive_dot(kernel: Instruction) -> dict[str, Any] | None:
     return _dot(kernel, NAIVE)
 
 
-@asks(
+@condition(
     Rule(
         code="EC006",
         title="A convolution is Eigen's",
-        asks="Is it a convolution of f16 or f32 in the order NHWC and HWIO (see FW004)?",
+        condition="Is it a convolution of f16 or f32 in the order NHWC and HWIO (see FW004)?",
         why="Eigen's code is faster than generated loops.",
         advice="Nothing to do.",
         mirrors="xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
@@ -128,11 +128,11 @@ def eigen_convolution(kernel: Instruction) -> dict[str, Any] | None:
     return {"convolves": " × ".join(o.shape.text_without_layout for o in kernel.operands[:2])}
 
 
-@asks(
+@condition(
     Rule(
         code="EC007",
         title="A custom call",
-        asks="Is it a custom call (LAPACK, a top-k, a function of the program's own)?",
+        condition="Is it a custom call (LAPACK, a top-k, a function of the program's own)?",
         why="XLA looks the function up by its name and calls it.",
         advice="Nothing fuses into a call.",
         mirrors=f"{_EMIT}::EmitCustomCallThunk",
@@ -146,11 +146,11 @@ def custom_call(kernel: Instruction) -> dict[str, Any] | None:
     return {"calls": target} if target else None
 
 
-@asks(
+@condition(
     Rule(
         code="EC008",
         title="A Fourier transform is DUCC's",
-        asks="Is it an fft?",
+        condition="Is it an fft?",
         why="XLA has no Fourier transform of its own.",
         advice="Nothing fuses into it.",
         mirrors=f"{_EMIT}::EmitFftThunk",

@@ -6,18 +6,18 @@ from typing import Any
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _EMIT = "xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitHloInstruction"
 _COLLECTIVES = frozenset("all-gather all-reduce all-to-all collective-permute reduce-scatter".split())
 _RANDOM = frozenset("rng rng-bit-generator rng-get-and-update-state".split())
 
 
-@asks(
+@condition(
     Rule(
         code="EC030",
         title="A sort is the C++ library's",
-        asks="Is it a sort?",
+        condition="Is it a sort?",
         why="std::sort (or a stable sort) with a comparator that XLA compiles; plain ascending and "
         "descending orders have fast paths. The operands are copied first, because it works in place.",
         advice="Sort by one number in plain order.",
@@ -31,11 +31,11 @@ def sort(kernel: Instruction) -> dict[str, Any] | None:
     return {"operands": len(kernel.operands)} if kernel.opcode == "sort" else None
 
 
-@asks(
+@condition(
     Rule(
         code="EC031",
         title="A copy is a memcpy",
-        asks="Is it a copy of whole bytes?",
+        condition="Is it a copy of whole bytes?",
         why="A library transposes or copies; no code is generated.",
         advice="Such copies keep a loop's state or an argument apart; donating the argument can remove them.",
         mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitCopyThunk",
@@ -49,11 +49,11 @@ def copy(kernel: Instruction) -> dict[str, Any] | None:
     return {"bytes": kernel.shape.byte_size} if is_copy else None
 
 
-@asks(
+@condition(
     Rule(
         code="EC032",
         title="A concatenate is a memcpy for each part",
-        asks="Is it a concatenate that stands alone?",
+        condition="Is it a concatenate that stands alone?",
         why="Each part lies in runs of memory: copying them needs no loop over elements.",
         advice="Nothing to do.",
         mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitConcatenateKernelThunk",
@@ -68,11 +68,11 @@ def concatenate(kernel: Instruction) -> dict[str, Any] | None:
     return {"joins": f"{len(kernel.operands)} along dimension {kernel.dimensions[0]}"}
 
 
-@asks(
+@condition(
     Rule(
         code="EC033",
         title="Processes talk to each other",
-        asks="Is it a collective operation?",
+        condition="Is it a collective operation?",
         why="Gloo or MPI moves the data.",
         advice="Nothing to do.",
         mirrors=_EMIT,
@@ -85,11 +85,11 @@ def collective(kernel: Instruction) -> dict[str, Any] | None:
     return {"opcode": kernel.opcode} if kernel.opcode in _COLLECTIVES else None
 
 
-@asks(
+@condition(
     Rule(
         code="EC034",
         title="Random numbers",
-        asks="Is it an rng, an rng-bit-generator or the update of a generator's state?",
+        condition="Is it an rng, an rng-bit-generator or the update of a generator's state?",
         why="A kernel of its own keeps or advances the state.",
         advice="JAX's own keys (jax.random) are ordinary arithmetic and fuse.",
         mirrors=_EMIT,
@@ -102,11 +102,11 @@ def random(kernel: Instruction) -> dict[str, Any] | None:
     return {"opcode": kernel.opcode} if kernel.opcode in _RANDOM else None
 
 
-@asks(
+@condition(
     Rule(
         code="EC035",
         title="A kernel for one operation",
-        asks="Is it any other operation that stands alone?",
+        condition="Is it any other operation that stands alone?",
         why="The elemental emitter writes a loop for it (a convolution Eigen cannot do, a "
         "select-and-scatter, "
         "a copy of less than bytes).",

@@ -6,8 +6,8 @@ from typing import Any
 
 from hlofuse.analysis.cpu_predicates import is_loop_fusible
 from hlofuse.rules.catalogue import Knob, Rule
-from hlofuse.rules.instruction_fusion.question import CandidatePair
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.instruction_fusion.candidate import CandidatePair
+from hlofuse.rules.verdict import condition
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
 
@@ -16,12 +16,12 @@ MAX_VECTOR_BYTES = Knob(
 )
 
 
-@asks(
+@condition(
     Rule(
         code="CPU013",
         title="The matrix of a small matrix-vector product is computed on the fly",
-        asks="Is the consumer a dot of rank 0 or 1, the producer its matrix operand, and the other operand "
-        "a vector of less than 16 KiB?",
+        condition="Is the consumer a dot of rank 0 or 1, the producer its matrix operand, and the other "
+        "operand a vector of less than 16 KiB?",
         why="The vector stays in the first-level cache, so a plain loop over the matrix is good enough, "
         "and the matrix need not be written at all.",
         advice="Nothing to do. A vector of 16 KiB or more (4096 f32) turns this off.",
@@ -42,11 +42,11 @@ def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
     return None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU014",
         title="The consumer is a loop fusion",
-        asks="Is the consumer a kLoop fusion, no earlier rule having refused?",
+        condition="Is the consumer a kLoop fusion, no earlier rule having refused?",
         why="A loop fusion can inline any producer that has a loop form.",
         advice="Nothing to do: the two are one kernel.",
         mirrors=_SHOULD_FUSE,
@@ -57,11 +57,12 @@ def consumer_is_loop_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kLoop" else None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU016",
         title="The consumer is elementwise or has a loop form",
-        asks="Can the consumer inline the code for its operand's elements, no earlier rule having refused?",
+        condition="Can the consumer inline the code for its operand's elements, no earlier rule having "
+        "refused?",
         why="Producer and consumer become one loop, and the value between them is never written to memory.",
         advice="Nothing to do: the two are one kernel.",
         mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
@@ -72,11 +73,11 @@ def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if is_loop_fusible(pair.consumer) else None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU015",
         title="The consumer takes nothing in",
-        asks="Is the consumer neither a loop fusion nor an operation with a loop form?",
+        condition="Is the consumer neither a loop fusion nor an operation with a loop form?",
         why="Matrix products, convolutions, sorts, scatters, reduce-windows, custom calls and the tuple "
         "that collects results read finished arrays from memory.",
         advice="Nothing for library calls. The tuple at the end of a function is not a kernel: the "

@@ -6,18 +6,18 @@ from typing import Any
 
 from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_fusible, is_output_fusible
 from hlofuse.rules.catalogue import Rule, register
-from hlofuse.rules.instruction_fusion.question import CandidatePair
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.instruction_fusion.candidate import CandidatePair
+from hlofuse.rules.verdict import condition
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
 
 
-@asks(
+@condition(
     Rule(
         code="CPU001",
         title="The consumer belongs to a library fusion or to a computation that is emitted as a whole",
-        asks="Is the consumer a custom fusion (a YNNPACK or oneDNN call), inside a computation called by a "
-        "custom-call or a scatter, or inside one called by an operation the fusion emitters inline "
+        condition="Is the consumer a custom fusion (a YNNPACK or oneDNN call), inside a computation called "
+        "by a custom-call or a scatter, or inside one called by an operation the fusion emitters inline "
         "(reduce, map, sort…)?",
         why="A library call is fixed when it is made, and a computation that runs for each element cannot "
         "contain kernels of its own.",
@@ -33,11 +33,11 @@ def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.consumer in pair.state.skipped else None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU002",
         title="A constant array stays in memory",
-        asks="Is the producer a constant of more than one element?",
+        condition="Is the producer a constant of more than one element?",
         why="A scalar becomes an immediate operand of the generated code; an array has to be in memory "
         "anyway, and a kernel reads it like any other input.",
         advice="Where the array follows a rule (a mask, positions, a table of zeros), compute it with "
@@ -53,12 +53,12 @@ def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
     return {"elements": producer.shape.element_count, "bytes": producer.shape.byte_size}
 
 
-@asks(
+@condition(
     Rule(
         code="CPU005",
         title="The producer has no loop form",
-        asks="Is the producer neither elementwise nor one of bitcast, broadcast, concatenate, dynamic-slice, "
-        "dynamic-update-slice, gather, iota, pad, reduce, reshape, reverse, slice, transpose?",
+        condition="Is the producer neither elementwise nor one of bitcast, broadcast, concatenate, "
+        "dynamic-slice, dynamic-update-slice, gather, iota, pad, reduce, reshape, reverse, slice, transpose?",
         why="Fusing inlines the code that computes one element of the producer. Matrix products, "
         "convolutions, sorts, scatters, reduce-windows and calls have no such form: they run as library "
         "calls or kernels of their own.",
@@ -74,11 +74,11 @@ def producer_not_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     return None if is_loop_fusible(pair.producer) else {"opcode": pair.producer.opcode}
 
 
-@asks(
+@condition(
     Rule(
         code="CPU010",
         title="A constant alone makes no fusion",
-        asks="Is the producer a constant and the consumer not yet a fusion?",
+        condition="Is the producer a constant and the consumer not yet a fusion?",
         why="A kernel of one operation and its constant gains nothing; once the consumer is a fusion for "
         "another reason, its scalar constants go in.",
         advice="Nothing: the FusionWrapper pass takes care of the lone operation.",
@@ -90,11 +90,11 @@ def constant_alone(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "constant" and pair.consumer.opcode != "fusion" else None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU011",
         title="The producer is a fusion already",
-        asks="Is the producer a fusion?",
+        condition="Is the producer a fusion?",
         why="XLA:CPU grows a fusion upwards from its result, one operation at a time, and never merges "
         "two: when an operation turns up as a fusion it has become the result of another kernel.",
         advice="Two kernels meet here. The producer's own decisions tell why it was not taken in while it "
@@ -114,11 +114,11 @@ def producer_is_a_fusion(pair: CandidatePair) -> dict[str, Any] | None:
 _SHOULD_FUSE_OUTPUT_FUSION = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
 
 
-@asks(
+@condition(
     Rule(
         code="CPU003",
         title="The add goes into its matrix-vector product",
-        asks="Is the consumer an add, and the producer a real dot without batch dimensions whose result "
+        condition="Is the consumer an add, and the producer a real dot without batch dimensions whose result "
         "has rank 0 or 1 and is used only here, once?",
         why="XLA:CPU emits small matrix-vector products itself and can add the other operand as it stores "
         "each result. The pair is allowed before any other question is asked, as a kOutput fusion.",
@@ -131,11 +131,11 @@ def output_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if is_output_fusible(pair.producer, pair.consumer) else None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU004",
         title="The add waits for its own matrix-vector product",
-        asks="Is the producer an add that can be an output fusion with one of its operands (CPU003)?",
+        condition="Is the producer an add that can be an output fusion with one of its operands (CPU003)?",
         why="Fused into this consumer it could not go into the dot any more, which saves more.",
         advice="Nothing, unless the consumer matters more: give the dot a second user and the add is free.",
         mirrors=_SHOULD_FUSE_OUTPUT_FUSION + ", CanBeOutputFusedIntoSomeOperand",
@@ -154,8 +154,8 @@ SOFTMAX_SHIFT = register(
     Rule(
         code="CPU017",
         title="The input of a softmax is computed once",
-        asks="Is the producer elementwise, and does it feed both a row maximum and the subtraction of that "
-        "maximum before an exp?",
+        condition="Is the producer elementwise, and does it feed both a row maximum and the subtraction of "
+        "that maximum before an exp?",
         why="Computed twice, the two copies may differ in the last bit (one multiplication and addition "
         "fused, the other not); the maximum is then not the maximum of what is shifted, and exp() can "
         "overflow.",

@@ -6,9 +6,9 @@ from typing import Any
 
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.rules.catalogue import Knob, Rule
-from hlofuse.rules.instruction_fusion.duplication import evaluated_again
-from hlofuse.rules.instruction_fusion.question import CandidatePair
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.instruction_fusion.candidate import CandidatePair
+from hlofuse.rules.instruction_fusion.duplication import recomputation
+from hlofuse.rules.verdict import condition
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
 
@@ -30,12 +30,12 @@ ALLOWED_CODE_DUPLICATION = Knob(
 )
 
 
-@asks(
+@condition(
     Rule(
         code="CPU006",
         title="A large concatenate is faster on its own",
-        asks="Is the producer or the consumer a concatenate of more than 8 operands, or one of rank 2 or "
-        "more along its minor-most dimension, the result having 128 elements or more there?",
+        condition="Is the producer or the consumer a concatenate of more than 8 operands, or one of rank 2 "
+        "or more along its minor-most dimension, the result having 128 elements or more there?",
         why="A fused concatenate decides for each element which operand it comes from. Along the "
         "minor-most dimension that is a branch in the innermost loop and stops vectorisation; with many "
         "operands it is a deep tree. Alone, a concatenate is a few plain copies.",
@@ -62,11 +62,11 @@ def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
     return None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU007",
         title="The consumer would compute an expensive producer several times",
-        asks="Is the producer an expensive operation and does the consumer read its elements more than "
+        condition="Is the producer an expensive operation and does the consumer read its elements more than "
         "once (as a broadcast, a matrix product or a gather of few elements does)?",
         why="Each read inside the kernel computes the element again. For exp, division, sqrt, a reduce and "
         "the like that costs more than writing the value once and reading it back.",
@@ -78,14 +78,14 @@ def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
     )
 )
 def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
-    return evaluated_again(pair) if pair.producer.opcode != "fusion" else None
+    return recomputation(pair) if pair.producer.opcode != "fusion" else None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU009",
         title="The fusion holds enough reductions",
-        asks="Is the producer a reduce and does the consumer fusion hold more than 5 already?",
+        condition="Is the producer a reduce and does the consumer fusion hold more than 5 already?",
         why="Each reduce becomes a loop that LLVM unrolls; many in one kernel make compilation very slow.",
         advice="Nothing at run time: the seventh reduce starts a kernel of its own. Fewer, wider "
         "reductions (stack the arrays and reduce once) are both faster to compile and to run.",
@@ -101,12 +101,12 @@ def too_many_reductions(pair: CandidatePair) -> dict[str, Any] | None:
     return {"reductions": count} if count > pair.state.settings.value(MAX_REDUCTIONS) else None
 
 
-@asks(
+@condition(
     Rule(
         code="CPU012",
         title="The producer would be computed too often inside the fusion",
-        asks="Would each element of the producer be computed more than 15 times; or more than once, where "
-        "the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window? "
+        condition="Would each element of the producer be computed more than 15 times; or more than once, "
+        "where the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window? "
         "Broadcasts are always allowed.",
         why="The emitter computes an element anew for each different index it is asked for, so diamonds of "
         "reshapes, slices, pads and concatenates multiply the work and the size of the code.",

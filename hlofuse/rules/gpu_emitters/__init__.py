@@ -8,7 +8,7 @@ XLA decides this after fusion, in `ThunkEmitter::EmitHloInstruction` (`xla/servi
 from __future__ import annotations
 
 from hlofuse.rules.gpu_emitters import calls, configured, copies, dots, emitters, operations
-from hlofuse.rules.gpu_emitters.question import GpuKernel
+from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 
 RULES = (*calls.RULES, *operations.RULES, *copies.RULES, *configured.RULES, *emitters.RULES)
 """The first that speaks settles it; the last speaks about everything."""

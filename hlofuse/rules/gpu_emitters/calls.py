@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.gpu_emitters.question import GpuKernel
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.gpu_emitters.candidate import GpuKernel
+from hlofuse.rules.verdict import condition
 
 _EMIT = "xla/service/gpu/thunk_emitter.cc: ThunkEmitter::DispatchCustomCall"
 _WALL = "A library call is a wall to fusion: what feeds it is stored first, what follows reads it back."
 
 
-@asks(
+@condition(
     Rule(
         code="EM001",
         title="A matrix product is a cuBLASLt call",
-        asks="Is it a custom call to __cublas$lt$matmul (or its forms for 8-bit floats, groups and block "
-        "scales)?",
+        condition="Is it a custom call to __cublas$lt$matmul (or its forms for 8-bit floats, groups and "
+        "block scales)?",
         why="GemmRewriter made the dot a library call before fusion. cuBLASLt can also add a bias, an "
         "activation or a scale (the epilogue), which the rewriter moves into the call where it can.",
         advice=_WALL
@@ -34,11 +34,11 @@ def cublas_lt(kernel: GpuKernel) -> dict[str, Any] | None:
     return _gemm(kernel) if kernel.target.startswith("__cublas$lt$") else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM002",
         title="A matrix product is a cuBLAS call",
-        asks="Is it a custom call to __cublas$gemm?",
+        condition="Is it a custom call to __cublas$gemm?",
         why="GemmRewriter made the dot a library call before fusion.",
         advice=_WALL,
         mirrors=_EMIT + "; xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
@@ -52,11 +52,11 @@ def cublas(kernel: GpuKernel) -> dict[str, Any] | None:
     return _gemm(kernel) if kernel.target == "__cublas$gemm" else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM003",
         title="A convolution, normalisation or attention is a cuDNN call",
-        asks="Does the custom call's target start with __cudnn$?",
+        condition="Does the custom call's target start with __cudnn$?",
         why="ConvRewriter makes every convolution cuDNN can do a call; bias, activation and side input are "
         "moved into it where the types allow. Normalisation and attention become calls where asked for.",
         advice=_WALL + " Convolutions want the channels last (NHWC) and 16-bit types for tensor cores.",
@@ -70,11 +70,11 @@ def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
     return _call(kernel) if kernel.target.startswith("__cudnn$") else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM004",
         title="A sort is a CUB radix sort",
-        asks="Is it a custom call to CUB's radix sort (xla.gpu.ext.cub_sort_keys, …_pairs, "
+        condition="Is it a custom call to CUB's radix sort (xla.gpu.ext.cub_sort_keys, …_pairs, "
         "__cub$DeviceRadixSort)?",
         why="SortRewriter gives CUB a large sort of numbers by one key in ascending or descending order.",
         advice="Sort by one number, not by a comparison of one's own: any other order is XLA's own bitonic "
@@ -90,11 +90,11 @@ def cub(kernel: GpuKernel) -> dict[str, Any] | None:
     return _call(kernel) if is_sort else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM005",
         title="A decomposition or triangular solve is a solver library's",
-        asks="Is it a custom call to cuSOLVER, or to cuBLAS's triangular solve?",
+        condition="Is it a custom call to cuSOLVER, or to cuBLAS's triangular solve?",
         why="XLA has no code of its own for these. The triangular solve works in place, so the right-hand "
         "side is copied first.",
         advice="Nothing: the library is the fast way. Batch many small problems into one call.",
@@ -105,15 +105,15 @@ def cub(kernel: GpuKernel) -> dict[str, Any] | None:
     )
 )
 def solver(kernel: GpuKernel) -> dict[str, Any] | None:
-    ours = kernel.target.startswith("cusolver_") or kernel.target == "__cublas$triangularSolve"
-    return _call(kernel) if ours else None
+    is_library = kernel.target.startswith("cusolver_") or kernel.target == "__cublas$triangularSolve"
+    return _call(kernel) if is_library else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM006",
         title="A top-k is XLA's own kernel or RAFT's",
-        asks="Is it a custom call to __gpu$TopK?",
+        condition="Is it a custom call to __gpu$TopK?",
         why="TopkSpecializer found k of at most 16 and rows long enough. RAFT's select_k takes the larger "
         "k of these (f32: 8 and more) unless the order of equals has to be kept.",
         advice="With a larger k the whole row is sorted instead.",
@@ -127,11 +127,11 @@ def top_k(kernel: GpuKernel) -> dict[str, Any] | None:
     return _call(kernel) if kernel.target == "__gpu$TopK" else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM007",
         title="A kernel the program brings along",
-        asks="Is it a custom call with a Triton or PTX kernel in it?",
+        condition="Is it a custom call with a Triton or PTX kernel in it?",
         why="Pallas and jax_triton hand XLA a finished kernel.",
         advice="XLA fuses nothing into it: what should be fused has to be written into the kernel.",
         mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitTritonCustomCall",
@@ -141,15 +141,15 @@ def top_k(kernel: GpuKernel) -> dict[str, Any] | None:
     )
 )
 def own_kernel(kernel: GpuKernel) -> dict[str, Any] | None:
-    ours = kernel.target in ("__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx")
-    return _call(kernel) if ours else None
+    is_library = kernel.target in ("__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx")
+    return _call(kernel) if is_library else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM008",
         title="A custom call that only tells the compiler something",
-        asks="Is it a custom call for the compiler's own book-keeping (AllocateBuffer, Pin, Unpin, "
+        condition="Is it a custom call for the compiler's own book-keeping (AllocateBuffer, Pin, Unpin, "
         "CreateBuffer)?",
         why="Its meaning is in how buffers are assigned.",
         advice="Nothing to do.",
@@ -163,11 +163,11 @@ def nothing(kernel: GpuKernel) -> dict[str, Any] | None:
     return _call(kernel) if kernel.target in ("AllocateBuffer", "Pin", "Unpin", "CreateBuffer") else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM009",
         title="Any other custom call",
-        asks="Is it a custom call to anything else?",
+        condition="Is it a custom call to anything else?",
         why="XLA looks the handler up by its name (FFI) and calls it.",
         advice=_WALL + " XLA knows neither its cost nor what it does.",
         mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitGenericCustomCall",

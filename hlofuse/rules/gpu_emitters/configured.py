@@ -7,17 +7,17 @@ from typing import Any
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.gpu_emitters.question import GpuKernel
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.gpu_emitters.candidate import GpuKernel
+from hlofuse.rules.verdict import condition
 
 _KIND = "xla/service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
 
 
-@asks(
+@condition(
     Rule(
         code="EM030",
         title="A fusion around a library call or a kernel of XLA's library",
-        asks="Does the backend config say __custom_fusion?",
+        condition="Does the backend config say __custom_fusion?",
         why="A slice is computed into where the call reads or writes (dynamic-slice fusion), or one of "
         "XLA's own CUTLASS kernels takes the product.",
         advice="Nothing to do: the slices cost nothing this way.",
@@ -31,11 +31,11 @@ def custom(kernel: GpuKernel) -> dict[str, Any] | None:
     return {} if kernel.config_kind == config.CUSTOM else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM031",
         title="A matrix product is a Triton kernel",
-        asks="Does the backend config say __triton_gemm (or __triton_nested_gemm_fusion)?",
+        condition="Does the backend config say __triton_gemm (or __triton_nested_gemm_fusion)?",
         why="GemmFusion gave the dot and the cheap operations at its inputs to Triton before the fusion "
         "passes. The autotuner, which runs on the device, may still find cuBLASLt or cuDNN faster and "
         "change it back; without a device it stays with a default tiling.",
@@ -56,11 +56,11 @@ def triton_gemm(kernel: GpuKernel) -> dict[str, Any] | None:
     return found | _tile(kernel)
 
 
-@asks(
+@condition(
     Rule(
         code="EM032",
         title="A normalisation is a Triton kernel",
-        asks="Does the backend config say __triton?",
+        condition="Does the backend config say __triton?",
         why="SoftmaxRewriterTriton found a row reduced and used again (softmax, layer norm), which one "
         "kernel can keep in registers. PriorityFusion fuses into it what Triton can emit and what pays.",
         advice="Keep what belongs to the row (mask, scale, bias) next to it; PF020 and PF021 say what Triton "
@@ -75,11 +75,11 @@ def triton(kernel: GpuKernel) -> dict[str, Any] | None:
     return _tile(kernel) if kernel.config_kind == config.TRITON else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM033",
         title="A fusion is a cuDNN graph",
-        asks="Does the backend config say __cudnn$fusion?",
+        condition="Does the backend config say __cudnn$fusion?",
         why="The product and its neighbours were given to cuDNN's graph API, as the autotuner chose.",
         advice="Nothing to do.",
         mirrors=_KIND,
@@ -92,11 +92,11 @@ def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
     return {} if kernel.config_kind == config.CUDNN else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM034",
         title="A collective is a Triton kernel",
-        asks="Does the backend config say __triton_collective?",
+        condition="Does the backend config say __triton_collective?",
         why="A small all-reduce on directly connected GPUs is faster as one kernel than through NCCL.",
         advice="Nothing to do.",
         mirrors=_KIND,

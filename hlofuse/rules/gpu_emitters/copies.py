@@ -6,18 +6,18 @@ from typing import Any
 
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.gpu_emitters.question import GpuKernel
+from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 from hlofuse.rules.gpu_fusible import outputs_of
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _NO_CODE = "A piece that lies together in memory needs no code: a device-to-device memcpy does it."
 
 
-@asks(
+@condition(
     Rule(
         code="EM020",
         title="A slice of one piece is a memcpy",
-        asks="Is the kernel one slice of its input, of the same layout, that lies in one run of memory?",
+        condition="Is the kernel one slice of its input, of the same layout, that lies in one run of memory?",
         why=_NO_CODE,
         advice="Slice along the slowest dimension to have it, or let the consumer read the slice itself.",
         mirrors="xla/backends/gpu/transforms/dynamic_slice_copy.cc: AnalyzeStaticSliceCopyFusion",
@@ -28,16 +28,16 @@ _NO_CODE = "A piece that lies together in memory needs no code: a device-to-devi
     )
 )
 def slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
-    piece = copied_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
-    return None if piece is None else {"slice": piece.name, "bytes": piece.shape.byte_size}
+    slice_ = copied_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
+    return None if slice_ is None else {"slice": slice_.name, "bytes": slice_.shape.byte_size}
 
 
-@asks(
+@condition(
     Rule(
         code="EM021",
         title="A slice at a loop's counter is a memcpy",
-        asks="Does the kernel only read or write one piece of an array, at an offset that XLA worked out as "
-        "a function of the loop's counter (dynamic_slice_config)?",
+        condition="Does the kernel only read or write one piece of an array, at an offset that XLA worked "
+        "out as a function of the loop's counter (dynamic_slice_config)?",
         why=_NO_CODE + " The offset is computed on the host, turn by turn.",
         advice="This is what a scan does with its inputs and outputs; nothing to do.",
         mirrors="xla/backends/gpu/transforms/dynamic_slice_copy.cc: AnalyzeDynamicSliceCopyFusion",
@@ -48,18 +48,18 @@ def slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
     )
 )
 def dynamic_slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
-    piece = copied_dynamic_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
-    if piece is None:
+    slice_ = copied_dynamic_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
+    if slice_ is None:
         return None
-    moved = piece if piece.opcode == "dynamic-slice" else piece.operands[1]
-    return {"moves": f"{piece.opcode} {piece.name}", "bytes": moved.shape.byte_size}
+    moved = slice_ if slice_.opcode == "dynamic-slice" else slice_.operands[1]
+    return {"moves": f"{slice_.opcode} {slice_.name}", "bytes": moved.shape.byte_size}
 
 
-@asks(
+@condition(
     Rule(
         code="EM022",
         title="A fusion of copies is a memcpy for each",
-        asks="Is every output of the kernel a copy of one of its inputs, layout and all?",
+        condition="Is every output of the kernel a copy of one of its inputs, layout and all?",
         why=_NO_CODE,
         advice="These copies keep a loop's state apart; see EM012.",
         mirrors="xla/backends/gpu/codegen/fusions.cc: HloFusionInfo::GetCopyFusion",

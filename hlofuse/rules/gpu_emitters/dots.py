@@ -9,16 +9,16 @@ from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction, reductions_agree
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.gpu_emitters.question import GpuKernel
+from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 from hlofuse.rules.gpu_fusible import outputs_of
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 
-@asks(
+@condition(
     Rule(
         code="EM060",
         title="A product with a vector is a multiply and a reduce",
-        asks="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
+        condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
         "reduce, "
         "and no dot, now?",
         why="DotStrengthReduction rewrites a product of a vector and a matrix, before any library is "
@@ -38,11 +38,11 @@ def strength_reduced(kernel: GpuKernel) -> dict[str, Any] | None:
     return product_as_reduce(kernel.instruction)
 
 
-@asks(
+@condition(
     Rule(
         code="EM061",
         title="A product no library takes is a loop",
-        asks="Is there a dot in a kernel that XLA writes the code for?",
+        condition="Is there a dot in a kernel that XLA writes the code for?",
         why="It is tiny (sides times contracted length below 100), or neither cuBLASLt nor Triton takes its "
         "types (32-bit integers, say). Each thread then adds up one element of the result by itself.",
         advice="Convert the operands to a type that a library takes (f32, bf16, or s8 with an s32 result). A "
@@ -85,7 +85,7 @@ def heroes_of(kernel: GpuKernel) -> list[Instruction]:
     found = []
     for output, root in zip(outputs_of(kernel.instruction), kernel.summary.roots, strict=False):
         hero, is_root = root.hero
-        found.append(output if is_root or hero is None else _behind(kernel, output, hero))
+        found.append(output if is_root or hero is None else _toward_hero(kernel, output, hero))
     return found
 
 
@@ -100,22 +100,22 @@ def hero_names(kernel: GpuKernel) -> str:
 
 def why_a_loop(kernel: GpuKernel) -> str:
     """Why the emitter that its operations suggest does not take it; empty where none suggests itself."""
-    asked = kernel.model.kernel(kernel.instruction)
-    if not kernel.modern and min(asked.input_bits, asked.output_bits) < 8:
+    kernel_model = kernel.model.kernel(kernel.instruction)
+    if not kernel.modern and min(kernel_model.input_bits, kernel_model.output_bits) < 8:
         return "elements are narrower than a byte"
-    first = first_reduction(asked)
-    if first is not None and not reductions_agree(asked, first):
+    first = first_reduction(kernel_model)
+    if first is not None and not reductions_agree(kernel_model, first):
         return f"not all outputs have the {first.operands[0].elements:,} elements that the reduction reads"
-    transposes = sum(len(root.transposes) for root in asked.roots)
+    transposes = sum(len(root.transposes) for root in kernel_model.roots)
     if transposes > 1:
         return "it holds transposes of different kinds"
     if transposes:
         return "what follows the transpose does not keep its elements in place"
-    for hero, _ in asked.heroes:
-        because = "" if hero is None else _why_not(hero, len(asked.roots) > 1)
+    for hero, _ in kernel_model.heroes:
+        because = "" if hero is None else _why_not(hero, len(kernel_model.roots) > 1)
         if because:
             return because
-    if any(root.update is not None for root in asked.roots) and not asked.updates_in_place:
+    if any(root.update is not None for root in kernel_model.roots) and not kernel_model.updates_in_place:
         return "the kernel reads the updated array elsewhere, or has other outputs"
     return ""
 
@@ -132,7 +132,7 @@ def _why_not(hero: Atom, several: bool) -> str:
     return ""
 
 
-def _behind(kernel: GpuKernel, output: Instruction, hero: Atom) -> Instruction:
+def _toward_hero(kernel: GpuKernel, output: Instruction, hero: Atom) -> Instruction:
     """The operation on the way up from an output that is like the hero."""
     queue, seen = [output], {output}
     for node in queue:

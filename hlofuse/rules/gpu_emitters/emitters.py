@@ -8,23 +8,23 @@ from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
+from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 from hlofuse.rules.gpu_emitters.dots import hero_names, why_a_loop
 from hlofuse.rules.gpu_emitters.operations import LAST
-from hlofuse.rules.gpu_emitters.question import GpuKernel
 from hlofuse.rules.gpu_fusible import outputs_of
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _KIND = "xla/service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
 _CODE = "xla/backends/gpu/codegen/emitters"
 
 
-@asks(
+@condition(
     Rule(
         code="EM040",
         title="The reduction emitter",
-        asks="Is the hero of an output a reduce that a block of threads does better than one thread for each "
-        "result, and can all other outputs be computed on the way (equal reductions, or as many elements "
-        "as the reduction reads)?",
+        condition="Is the hero of an output a reduce that a block of threads does better than one thread for "
+        "each result, and can all other outputs be computed on the way (equal reductions, or as many "
+        "elements as the reduction reads)?",
         why="Threads of a block share the elements of a row (row reduction) or of a strip of columns "
         "(column reduction) and add up through shared memory, so that reads are coalesced and no result is "
         "left to a single thread.",
@@ -43,19 +43,19 @@ def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
     first = first_reduction(kernel.model.kernel(kernel.instruction))
     assert first is not None
     assert first.reduction is not None
-    is_row, (outer, kept, minor) = first.reduction
-    lines, length, word = (kept, outer * minor, "row") if is_row else (outer * minor, kept, "column")
+    is_row, (outer, middle, minor) = first.reduction
+    lines, length, word = (middle, outer * minor, "row") if is_row else (outer * minor, middle, "column")
     reduces = f"{lines:,} {word}{'s' if lines != 1 else ''} of {length:,}"
     return {"hero": hero_names(kernel), "reduces": reduces}
 
 
-@asks(
+@condition(
     Rule(
         code="EM041",
         title="The transpose emitter",
-        asks="Is there one tiled transpose behind the outputs (the last dimension moves, or stays and is "
-        "short; sides of 16 and more, or of 8 where the whole is large), and is every other output laid out "
-        "like its input?",
+        condition="Is there one tiled transpose behind the outputs (the last dimension moves, or stays and "
+        "is short; sides of 16 and more, or of 8 where the whole is large), and is every other output laid "
+        "out like its input?",
         why="Tiles are read along one dimension and written along the other through shared memory, so that "
         "both are coalesced.",
         advice="A transpose at a kernel's border is cheap this way; two different ones in a kernel make it a "
@@ -77,11 +77,11 @@ def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"hero": hero_names(kernel), "permutes": f"to {sizes} by {order}"}
 
 
-@asks(
+@condition(
     Rule(
         code="EM042",
         title="The scatter emitter",
-        asks="Is the only output a scatter?",
+        condition="Is the only output a scatter?",
         why="A thread takes an element (or a vector) of the updates and adds it where the index says, "
         "atomically unless the indices are unique.",
         advice="Say unique_indices=True and indices_are_sorted=True where it is so: no atomics, and runs of "
@@ -102,11 +102,11 @@ def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
     )
 
 
-@asks(
+@condition(
     Rule(
         code="EM043",
         title="The sort emitter",
-        asks="Is the only output of the fusion a sort?",
+        condition="Is the only output of the fusion a sort?",
         why="A sort whose keys or payload are an iota takes it in (SortIotaFusion); the rest is EM013.",
         advice="Nothing to do.",
         mirrors=_KIND,
@@ -119,11 +119,11 @@ def sort(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"hero": hero_names(kernel)} if kernel.launch.kind == "sort" else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM044",
         title="The concatenate emitter",
-        asks="Is the hero of the only output a concatenate of at most 4 operands?",
+        condition="Is the hero of the only output a concatenate of at most 4 operands?",
         why="All threads of a block work on the same operand, so that no thread asks for each element "
         "which operand it comes from. Code is made for every operand, hence the limit.",
         advice="More than 4 parts: join in steps, or keep the parts apart and let the user read them.",
@@ -142,12 +142,12 @@ def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"hero": hero_names(kernel), "joins": _joined(hero)}
 
 
-@asks(
+@condition(
     Rule(
         code="EM045",
         title="The update in place",
-        asks="Is every output a dynamic-update-slice into an input that nothing else in the kernel reads "
-        "elsewhere?",
+        condition="Is every output a dynamic-update-slice into an input that nothing else in the kernel "
+        "reads elsewhere?",
         why="The result takes the input's memory, so only the update is computed and written. Whether the "
         "two may share memory is settled when buffers are assigned; if not, a copy goes before.",
         advice="Do not use the old array after the update, and donate it if it is an argument.",
@@ -169,11 +169,11 @@ def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"update": first.shape.text_without_layout, "of": _shape(outputs_of(kernel.instruction)[0])}
 
 
-@asks(
+@condition(
     Rule(
         code="EM046",
         title="The emitter of slices",
-        asks="Are all outputs plain slices of arrays of one shape?",
+        condition="Are all outputs plain slices of arrays of one shape?",
         why="Horizontal input fusion leaves such kernels: threads go over the array once and write each "
         "slice on the way.",
         advice="Nothing to do.",
@@ -188,11 +188,11 @@ def slices(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"slices": len(kernel.summary.roots)} if kernel.launch.kind == "slices" else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM049",
         title="The loop emitter",
-        asks="Is it anything else?",
+        condition="Is it anything else?",
         why="One thread computes one element of the result (or up to 4 side by side; more on Blackwell) "
         "with everything that leads to it.",
         advice="Right for element-wise work. Where an operation of another emitter is inside, the kernel "

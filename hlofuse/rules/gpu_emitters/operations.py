@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.gpu_emitters.question import GpuKernel
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.gpu_emitters.candidate import GpuKernel
+from hlofuse.rules.verdict import condition
 
 _EMIT = "xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitHloInstruction"
 _COLLECTIVES = frozenset(
@@ -19,11 +19,11 @@ _HOST = frozenset({"infeed", "outfeed"})
 _COPIES = frozenset({"copy", "copy-start"})
 
 
-@asks(
+@condition(
     Rule(
         code="EM010",
         title="A Fourier transform is a cuFFT call",
-        asks="Is it an fft?",
+        condition="Is it an fft?",
         why="XLA has no Fourier transform of its own on GPU.",
         advice="Nothing fuses into cuFFT: the input is stored first. Batch transforms of one length.",
         mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitFft",
@@ -38,11 +38,11 @@ def fft(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"length": (kernel.instruction.attributes.raw("fft_length") or "").strip("{}")}
 
 
-@asks(
+@condition(
     Rule(
         code="EM011",
         title="Devices talk to each other",
-        asks="Is it a collective operation, a send or a receive?",
+        condition="Is it a collective operation, a send or a receive?",
         why="NCCL (or a copy between neighbouring GPUs) moves the data; the computation goes on beside it "
         "where the operation is split into a start and a done.",
         advice="Small collectives are combined by XLA; see the flags xla_gpu_*_combine_threshold_bytes.",
@@ -59,11 +59,11 @@ def collective(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"bytes": sum(o.shape.byte_size for o in instruction.operands)}
 
 
-@asks(
+@condition(
     Rule(
         code="EM012",
         title="A copy is a memcpy",
-        asks="Is it a copy with the layout of its operand?",
+        condition="Is it a copy with the layout of its operand?",
         why="The device's copy engine or a driver kernel does it; XLA generates no code.",
         advice="Such copies keep a loop's state or an argument apart from the result: donate the argument "
         "(jax.jit(..., donate_argnums=...)) and avoid returning an argument unchanged.",
@@ -82,11 +82,11 @@ def plain_copy(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"bytes": source.byte_size} if same_layout or instruction.opcode == "copy-start" else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM013",
         title="A sort is a row of bitonic sorting kernels",
-        asks="Is it a sort?",
+        condition="Is it a sort?",
         why="XLA's own sort compares elements a power of two apart, in many passes: the first ones in "
         "shared memory, each later one a kernel of its own. The operands are copied first, because it works "
         "in place.",
@@ -106,11 +106,11 @@ def sort(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"length": length, "operands": len(instruction.operands)}
 
 
-@asks(
+@condition(
     Rule(
         code="EM014",
         title="A seed for random numbers",
-        asks="Is it an rng-get-and-update-state?",
+        condition="Is it an rng-get-and-update-state?",
         why="One thread adds to the device's counter.",
         advice="JAX's own keys (jax.random) need no such state.",
         mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitRngGetAndUpdateState",
@@ -123,11 +123,11 @@ def random_state(kernel: GpuKernel) -> dict[str, Any] | None:
     return {} if kernel.instruction.opcode == "rng-get-and-update-state" else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM015",
         title="The host is at the other end",
-        asks="Is it an infeed or an outfeed?",
+        condition="Is it an infeed or an outfeed?",
         why="Data goes between host and device; the host drives it.",
         advice="Everything behind it waits for the host.",
         mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitInfeed",
@@ -140,11 +140,11 @@ def host(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"bytes": kernel.instruction.shape.byte_size} if kernel.instruction.opcode in _HOST else None
 
 
-@asks(
+@condition(
     Rule(
         code="EM016",
         title="An instruction that is rewritten after fusion",
-        asks="Is it an instruction that no emitter takes as it is?",
+        condition="Is it an instruction that no emitter takes as it is?",
         why="A later pass turns it into something else (a call, a loop, a fusion) before code is made.",
         advice="A dump after optimizations shows what became of it.",
         mirrors=_EMIT,

@@ -4,6 +4,7 @@
 `IsProducerConsumerFusible`, which FusionMerger asks as well.
 """
 
+from hlofuse.rules.gpu_instruction_fusion.candidate import GpuFusionState, GpuPair
 from hlofuse.rules.gpu_instruction_fusion.fusible import FUSIBLE_RULES
 from hlofuse.rules.gpu_instruction_fusion.profit import (
     breaks_coalescing,
@@ -14,7 +15,6 @@ from hlofuse.rules.gpu_instruction_fusion.profit import (
     producer_is_a_fusion,
     reused_expensive_producer,
 )
-from hlofuse.rules.gpu_instruction_fusion.question import GpuFusionState, GpuPair
 from hlofuse.rules.instruction_fusion.duplication import (
     expensive_would_be_duplicated,
     pass_cannot_duplicate,

@@ -1,4 +1,4 @@
-"""Can the two be one kernel at all? (`IsProducerConsumerFusible`)."""
+"""Pairs that can be one kernel at all (`IsProducerConsumerFusible`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hlofuse.rules.gpu_fusible import (
     is_loop_fusible_producer,
     is_scatter_fusion,
 )
-from hlofuse.rules.gpu_instruction_fusion.question import GpuPair
+from hlofuse.rules.gpu_instruction_fusion.candidate import GpuPair
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.verdict import condition
 
 _FILE = "xla/service/gpu/gpu_fusible.cc"
 _MIRRORS = f"{_FILE}: IsProducerConsumerFusible"
@@ -23,11 +23,12 @@ _SCATTER = f"{_FILE}: CanEmitInputFusedScatter"
 _PRIORITY = "Asked by the passes until 0.4.35; PriorityFusion asks "
 
 
-@asks(
+@condition(
     Rule(
         code="GI010",
         title="The producer has no code for a single element",
-        asks="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled transpose?",
+        condition="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled "
+        "transpose?",
         why="Library calls, sorts, collectives and reductions with several results run by code of their own.",
         advice="Nothing for library calls: their inputs and results go through memory.",
         essential=True,
@@ -43,12 +44,12 @@ def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
     return {"opcode": pair.producer.opcode}
 
 
-@asks(
+@condition(
     Rule(
         code="GI011",
         title="The reduction takes several blocks for one result",
-        asks="Is the producer a parallel reduction, a row of more than 16384 elements or a column of more "
-        "than 4096, whose parts are added up by atomic operations?",
+        condition="Is the producer a parallel reduction, a row of more than 16384 elements or a column of "
+        "more than 4096, whose parts are added up by atomic operations?",
         why="Nothing can follow inside the kernel, because no thread knows when the sum is complete.",
         advice="Reduce in two steps: reshape long rows into several shorter ones first.",
         essential=True,
@@ -63,12 +64,12 @@ def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
     return {"sizes": list(hero.reduction.sizes) if hero.reduction is not None else []}
 
 
-@asks(
+@condition(
     Rule(
         code="GI012",
         title="What follows the reduction is more than a chain of element-wise operations",
-        asks="Is the producer a parallel reduction, and does the consumer hold anything but single-operand "
-        "element-wise operations and bitcasts?",
+        condition="Is the producer a parallel reduction, and does the consumer hold anything but "
+        "single-operand element-wise operations and bitcasts?",
         why="The reduction emitter applies such a chain to each result before writing it, nothing else.",
         advice="Nothing to do: the reduced array is small, and reading it again costs little.",
         mirrors=_MIRRORS,
@@ -86,11 +87,11 @@ def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
     return None
 
 
-@asks(
+@condition(
     Rule(
         code="GI013",
         title="The reduction has several users",
-        asks="Is the producer a parallel reduction with more than one user?",
+        condition="Is the producer a parallel reduction with more than one user?",
         why="Fused into each of them the reduction would be computed once for each.",
         advice="Give the reduction a single user, or leave it: its result is small.",
         mirrors=_MIRRORS,
@@ -103,11 +104,11 @@ def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
     return {"users": len(pair.producer.users)}
 
 
-@asks(
+@condition(
     Rule(
         code="GI014",
         title="Nothing follows a scatter in its kernel",
-        asks="Is the producer a scatter, or a kernel that ends in one?",
+        condition="Is the producer a scatter, or a kernel that ends in one?",
         why="A scatter's threads go by the updates; an element is complete only when all of them have run.",
         advice="Nothing to do.",
         essential=True,
@@ -119,11 +120,11 @@ def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
     return {} if is_scatter_fusion(pair.producer) else None
 
 
-@asks(
+@condition(
     Rule(
         code="GI015",
         title="The producer makes the array that a scatter updates",
-        asks="Is the producer the first operand of a scatter?",
+        condition="Is the producer the first operand of a scatter?",
         why="A scatter writes over that array, so the array has to be there.",
         advice="Nothing to do.",
         essential=True,
@@ -135,12 +136,12 @@ def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     return {} if _scattered_into(pair.consumer) is pair.producer else None
 
 
-@asks(
+@condition(
     Rule(
         code="GI016",
         title="The producer reads the array that a scatter updates",
-        asks="Does the producer of a scatter's updates or indices read the array that the scatter writes "
-        "over?",
+        condition="Does the producer of a scatter's updates or indices read the array that the scatter "
+        "writes over?",
         why="It might read elements that have been updated already.",
         advice="Nothing to do.",
         essential=True,
@@ -153,11 +154,11 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     return {} if array is not None and array in pair.producer.operands else None
 
 
-@asks(
+@condition(
     Rule(
         code="GI017",
         title="The consumer takes nothing in",
-        asks="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
+        condition="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
         "transpose, scatter)?",
         why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
         advice="Nothing for library calls. The tuple at the end of a function is not a kernel: the producer "
@@ -174,11 +175,11 @@ def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
     return {"opcode": pair.consumer.opcode}
 
 
-@asks(
+@condition(
     Rule(
         code="GI018",
         title="The producer has several results",
-        asks="Is the producer a multi-output fusion?",
+        condition="Is the producer a multi-output fusion?",
         why="Its other results would be lost, or computed a second time.",
         advice="Nothing to do.",
         essential=True,
@@ -190,11 +191,11 @@ def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.producer.is_multi_output_fusion else None
 
 
-@asks(
+@condition(
     Rule(
         code="GI019",
         title="A constant is not a kernel's beginning",
-        asks="Is the producer a constant of more than one element, or the consumer no fusion yet?",
+        condition="Is the producer a constant of more than one element, or the consumer no fusion yet?",
         why="A large constant is an array in memory like any other; a small one goes into a fusion once "
         "there is one, but a fusion is not made for its sake.",
         advice="Nothing to do.",

@@ -9,10 +9,10 @@ from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.gpu_fusible import is_physically_transposing
-from hlofuse.rules.gpu_instruction_fusion.question import GpuPair
-from hlofuse.rules.instruction_fusion.duplication import evaluated_again
+from hlofuse.rules.gpu_instruction_fusion.candidate import GpuPair
+from hlofuse.rules.instruction_fusion.duplication import recomputation
 from hlofuse.rules.priority_fusion.budget import over_budget
-from hlofuse.rules.verdict import Verdict, asks
+from hlofuse.rules.verdict import Verdict, condition
 
 _FILE = "xla/service/gpu/transforms/instruction_fusion.cc"
 _SHOULD_FUSE = f"{_FILE}: GpuInstructionFusion::ShouldFuseInexpensiveChecks"
@@ -32,11 +32,11 @@ MAX_REPEATED = Knob(
 )
 
 
-@asks(
+@condition(
     Rule(
         code="GI001",
         title="The producer is a fusion already",
-        asks="Is the producer a fusion?",
+        condition="Is the producer a fusion?",
         why="This pass takes in single operations; FusionMerger, which comes next, merges fusions.",
         advice="See what FusionMerger says about the pair.",
         mirrors=_SHOULD_FUSE,
@@ -47,11 +47,11 @@ def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "fusion" else None
 
 
-@asks(
+@condition(
     Rule(
         code="GI002",
         title="The consumer is a custom fusion",
-        asks="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
+        condition="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
         why="What such a fusion holds was chosen for its own emitter.",
         advice="Nothing to do.",
         essential=True,
@@ -63,12 +63,12 @@ def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kCustom" else None
 
 
-@asks(
+@condition(
     Rule(
         code="GI003",
         title="The consumer would compute an expensive producer several times",
-        asks="Is the producer an expensive operation and does the consumer read its elements more than once "
-        "(as a broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
+        condition="Is the producer an expensive operation and does the consumer read its elements more than "
+        "once (as a broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
         why="Each read inside the kernel computes the element again.",
         advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast.",
         mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
@@ -76,14 +76,14 @@ def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     )
 )
 def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
-    return evaluated_again(pair)
+    return recomputation(pair)
 
 
-@asks(
+@condition(
     Rule(
         code="GI004",
         title="A reduction would read its input across the grain of memory",
-        asks="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves "
+        condition="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves "
         "elements?",
         why="The reduction's threads read neighbouring elements together; through a transpose these lie "
         "apart.",
@@ -98,12 +98,12 @@ def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
     return {} if is_physically_transposing(pair.producer) else None
 
 
-@asks(
+@condition(
     Rule(
         code="GI005",
         title="A long computation would be repeated for each element",
-        asks="Does the producer (or something inside) reduce or window more than 10 elements into one in a "
-        "plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
+        condition="Does the producer (or something inside) reduce or window more than 10 elements into one "
+        "in a plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
         "window)?",
         why="Each repeated read runs through all those elements again.",
         advice="Nothing to do: the small array is computed once and read from memory.",
@@ -138,12 +138,12 @@ def over_kernel_budget(pair: GpuPair) -> Verdict | None:
     return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)
 
 
-@asks(
+@condition(
     Rule(
         code="GI006",
         title="The producer would be computed too often inside the fusion",
-        asks="Would each element of the producer be computed more than 15 times; or more than once, where "
-        "the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
+        condition="Would each element of the producer be computed more than 15 times; or more than once, "
+        "where the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
         why="The emitter computes an element anew for each different index it is asked for.",
         advice="Break the diamond with jax.lax.optimization_barrier around the shared value, or replace "
         "shifted copies of the same array by a convolution or reduce_window.",

@@ -12,10 +12,10 @@ from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
-from hlofuse.rules.gpu_multi_output_fusion.question import LoneProducer, ProducerPair
+from hlofuse.rules.gpu_multi_output_fusion.candidate import LoneProducer, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
-from hlofuse.rules.verdict import Verdict, asks
+from hlofuse.rules.verdict import Verdict, condition
 
 _FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
 _CANDIDATE = f"{_FILE}: ProducerCandidateIsFusible"
@@ -26,8 +26,8 @@ SAVES_TIME = register(
         code="GM002",
         outcome=True,
         title="A producer with other users becomes a further result of a consumer's kernel",
-        asks="Does one kernel that computes both, and writes both, take no longer than the two apart, and is "
-        "everything legal? Multi-output fusions are preferred as consumers, then fusions.",
+        condition="Does one kernel that computes both, and writes both, take no longer than the two apart, "
+        "and is everything legal? Multi-output fusions are preferred as consumers, then fusions.",
         why="The consumer need not read what the producer wrote, and one kernel less is launched.",
         advice="Nothing to do: the two are results of one kernel.",
         mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
@@ -40,7 +40,7 @@ ANOTHER_PREFERRED = register(
         code="GM034",
         outcome=True,
         title="Another consumer is preferred",
-        asks="Is there another consumer whose kernel the producer may join, with more results already, "
+        condition="Is there another consumer whose kernel the producer may join, with more results already, "
         "or of the same kind and before this one?",
         why="The producer can be computed and written in one kernel only.",
         advice="Nothing to do: the producer joins the other consumer.",
@@ -49,11 +49,11 @@ ANOTHER_PREFERRED = register(
 )
 
 
-@asks(
+@condition(
     Rule(
         code="GM020",
         title="The producer has several results already",
-        asks="Is the producer a multi-output fusion?",
+        condition="Is the producer a multi-output fusion?",
         why="XLA does not merge such a kernel into its consumer.",
         advice="Nothing to do.",
         mirrors=_PRODUCER,
@@ -64,11 +64,11 @@ def producer_is_multi_output(lone: LoneProducer) -> dict[str, Any] | None:
     return {} if lone.producer.is_multi_output_fusion else None
 
 
-@asks(
+@condition(
     Rule(
         code="GM021",
         title="The producer updates an array in place",
-        asks="Does the producer write over one of its operands (dynamic-update-slice, scatter)?",
+        condition="Does the producer write over one of its operands (dynamic-update-slice, scatter)?",
         why="Another result of the same kernel might read an element that has been overwritten already.",
         advice="Nothing to do.",
         mirrors=_PRODUCER,
@@ -80,11 +80,11 @@ def producer_in_place(lone: LoneProducer) -> dict[str, Any] | None:
     return {} if in_place_pairs(lone.producer, lone.state.model.release) else None
 
 
-@asks(
+@condition(
     Rule(
         code="GM022",
         title="The producer has no code for a single element",
-        asks="Is the producer something else than a loop: a tiled transpose or reduction fusion, a "
+        condition="Is the producer something else than a loop: a tiled transpose or reduction fusion, a "
         "scatter, a "
         "library call?",
         why="Inside the consumer's loop the producer is computed element by element.",
@@ -101,11 +101,11 @@ def producer_not_a_loop(lone: LoneProducer) -> dict[str, Any] | None:
     return {"opcode": producer.opcode}
 
 
-@asks(
+@condition(
     Rule(
         code="GM023",
         title="The producer moves elements about in memory",
-        asks="Is the producer, or something inside it, a copy or a transpose that is no bitcast?",
+        condition="Is the producer, or something inside it, a copy or a transpose that is no bitcast?",
         why="The consumer's loop visits elements in the order of its own result; read through a transpose "
         "that order is a bad one for memory.",
         advice="Give producer and consumer the same layout.",
@@ -131,11 +131,11 @@ def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
     return summary.is_reduction or has_tiled_transpose(instruction, model)
 
 
-@asks(
+@condition(
     Rule(
         code="GM030",
         title="The consumer cannot have further results",
-        asks="Is the consumer neither a reduction, nor a tiled transpose, nor a loop fusion, nor "
+        condition="Is the consumer neither a reduction, nor a tiled transpose, nor a loop fusion, nor "
         "element-wise?",
         why="Only those emitters can write several results. A fusion of kind kCustom takes nothing in.",
         advice="Nothing to do.",
@@ -156,7 +156,7 @@ CYCLE = register(
     Rule(
         code="GM031",
         title="Something between the two would need the kernel's result",
-        asks="Does another operand of the consumer depend on the producer?",
+        condition="Does another operand of the consumer depend on the producer?",
         why="The kernel would have to have run before that operand can be computed, which it needs to start.",
         advice="Nothing for a true dependency.",
         mirrors=f"{_FILE}: OperandReachableFromProducer",
@@ -170,8 +170,8 @@ def creates_cycle(pair: ProducerPair) -> Verdict | None:
     producer, reaches = pair.producer, pair.state.reaches
     for operand in pair.consumer.operands:
         if operand is not producer and reaches(producer, operand):
-            words = f"{producer.name} would introduce a cycle when fused"
-            return Verdict(CYCLE, {"through": operand.name}, words)
+            message = f"{producer.name} would introduce a cycle when fused"
+            return Verdict(CYCLE, {"through": operand.name}, message)
     return None
 
 
@@ -180,11 +180,11 @@ def producer_over_budget(pair: ProducerPair) -> Verdict | None:
     return over_budget(pair.producer, pair.consumer, state.model, state.settings, producer_consumer=False)
 
 
-@asks(
+@condition(
     Rule(
         code="GM032",
         title="Too much code would be copied",
-        asks="Would more than 10000 instructions be emitted for the kernel, copies counted?",
+        condition="Would more than 10000 instructions be emitted for the kernel, copies counted?",
         why="Compiling would take for ever.",
         advice="See PF013.",
         mirrors=_CANDIDATE,
@@ -198,12 +198,12 @@ def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
     return {"instructions": size, "limit": int(limit)} if size > limit else None
 
 
-@asks(
+@condition(
     Rule(
         code="GM033",
         title="One kernel would be slower than two",
-        asks="Does one kernel that computes and writes both take longer, by XLA's model, than the two apart, "
-        "launches included?",
+        condition="Does one kernel that computes and writes both take longer, by XLA's model, than the two "
+        "apart, launches included?",
         why="The producer's work is repeated where the consumer reads its elements more than once.",
         advice="Nothing to do.",
         mirrors="xla/service/gpu/model/gpu_performance_model.cc: "

@@ -26,7 +26,8 @@ REDUCTIONS_DIFFER = register(
     Rule(
         code="GM011",
         title="The two reduce in different ways",
-        asks="Are both parallel reductions, but of arrays of different shape or over different dimensions?",
+        condition="Are both parallel reductions, but of arrays of different shape or over different "
+        "dimensions?",
         why=_WHY,
         advice="Reduce over the same dimensions; combine partial results afterwards.",
         mirrors=_HEROES,
@@ -38,7 +39,7 @@ TRANSPOSES_DIFFER = register(
     Rule(
         code="GM012",
         title="The two transpose in different ways",
-        asks="Are both tiled transposes, but of different shape, permutation or element size?",
+        condition="Are both tiled transposes, but of different shape, permutation or element size?",
         why=_WHY,
         advice="Convert the type after transposing, in the consumers, so that both transpose the same.",
         mirrors=_HEROES,
@@ -51,7 +52,7 @@ BECOMES_UNTILED = register(
     Rule(
         code="GM018",
         title="A tiled transpose would lie too deep in the kernel",
-        asks="Is one a kernel about a tiled transpose whose result the other reads, and does it do more "
+        condition="Is one a kernel about a tiled transpose whose result the other reads, and does it do more "
         "with it than a chain of single-operand element-wise operations?",
         why="The transpose emitter finds the transpose only at the end of such a chain.",
         advice="Transpose last: let what follows the transpose work on the array before it.",
@@ -64,7 +65,7 @@ PLAIN_TRANSPOSE = register(
     Rule(
         code="GM013",
         title="One transposes without tiles, the other works in tiles",
-        asks="Is one a transpose that is read element by element, and the other a tiled transpose or "
+        condition="Is one a transpose that is read element by element, and the other a tiled transpose or "
         "reduction?",
         why="They read in different patterns, so nothing read by one is still at hand for the other.",
         advice="Nothing to do: such a transpose moves very small pieces.",
@@ -77,7 +78,7 @@ TRANSPOSE_AND_REDUCTION = register(
     Rule(
         code="GM014",
         title="One transposes, the other reduces",
-        asks="Is one a tiled transpose and the other a parallel reduction?",
+        condition="Is one a tiled transpose and the other a parallel reduction?",
         why="A kernel has one emitter; there is none that does both.",
         advice="Transpose the reduced array instead of reducing the transposed one, or the other way round.",
         mirrors=_HEROES,
@@ -90,8 +91,8 @@ LOOPS_DIFFER = register(
     Rule(
         code="GM015",
         title="The two loop over different shapes",
-        asks="Do the arrays the kernels loop over (what is reduced or transposed, else the result) differ "
-        "in more "
+        condition="Do the arrays the kernels loop over (what is reduced or transposed, else the result) "
+        "differ in more "
         "than type or a free reshape?",
         why="One loop computes an element of each result in turn.",
         advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one "
@@ -165,8 +166,8 @@ def heroes_verdict(
     a, b = _hero(first, model).atom, _hero(second, model).atom
     found = heroes_differ(a, b, release)
     if found is not None and found[0].code not in settings.disabled:
-        old_words = found[0] is TRANSPOSE_AND_REDUCTION and not release.mlir_emitters
-        return Verdict(*found, "MOF-fusion of a transpose and a reduction" if old_words else None)
+        has_old_message = found[0] is TRANSPOSE_AND_REDUCTION and not release.mlir_emitters
+        return Verdict(*found, "MOF-fusion of a transpose and a reduction" if has_old_message else None)
     if not release.mlir_emitters and BECOMES_UNTILED.code not in settings.disabled:
         tiled = ((first, second, a), (second, first, b))
         for fusion, reader, hero in tiled:

@@ -6,10 +6,10 @@ from typing import Any
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
-from hlofuse.rules.gpu_multi_output_fusion.question import SiblingPair
+from hlofuse.rules.gpu_multi_output_fusion.candidate import SiblingPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
 from hlofuse.rules.priority_fusion.budget import over_budget
-from hlofuse.rules.verdict import Verdict, asks
+from hlofuse.rules.verdict import Verdict, condition
 
 _FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
 _SMALL_BYTES = 1024
@@ -19,8 +19,8 @@ SHARED_READ = register(
         code="GM001",
         outcome=True,
         title="Two kernels that read the same array become one",
-        asks="Do the two read the same array of more than one element, may both be results of one kernel, "
-        "and is "
+        condition="Do the two read the same array of more than one element, may both be results of one "
+        "kernel, and is "
         "everything legal? No cost is worked out.",
         why="The array is read once instead of twice, and one kernel is launched instead of two.",
         advice="Nothing to do: the two are results of one kernel.",
@@ -32,7 +32,7 @@ IS_CONSTANT = register(
     Rule(
         code="GM003",
         title="A constant is no reason to join kernels",
-        asks="Is what the kernels share a constant?",
+        condition="Is what the kernels share a constant?",
         why="Constants are part of the code of every kernel that reads them.",
         advice="Nothing to do.",
         mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
@@ -43,7 +43,7 @@ IS_SCALAR = register(
     Rule(
         code="GM004",
         title="One element is no reason to join kernels",
-        asks="Has the array that the kernels share a single element?",
+        condition="Has the array that the kernels share a single element?",
         why="Reading it once instead of twice saves nothing.",
         advice="Nothing to do.",
         mirrors=f"{_FILE}: IsProfitableOperand",
@@ -54,7 +54,7 @@ CONNECTED = register(
     Rule(
         code="GM010",
         title="One depends on the other",
-        asks="Does a path lead from one of the two to the other?",
+        condition="Does a path lead from one of the two to the other?",
         why="They would be one kernel that needs its own result before it can start.",
         advice="Nothing for a true dependency.",
         mirrors=f"{_FILE}: CanFuseSiblings",
@@ -75,11 +75,11 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
     return shapes_differ(pair.fusion, pair.other, pair.state.model, pair.state.settings)
 
 
-@asks(
+@condition(
     Rule(
         code="GM016",
         title="The two read different parts of the array",
-        asks="Is the shared array of 1024 bytes or more read by each of the two through one slice, and "
+        condition="Is the shared array of 1024 bytes or more read by each of the two through one slice, and "
         "are the "
         "slices apart?",
         why="Nothing is read twice, so one kernel would save no traffic.",
@@ -88,7 +88,7 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
         message="slices are non-overlapping",
     )
 )
-def slices_apart(pair: SiblingPair) -> dict[str, Any] | None:
+def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
     shape = pair.parent.shape
     if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
         return None
@@ -101,11 +101,11 @@ def slices_apart(pair: SiblingPair) -> dict[str, Any] | None:
     return None
 
 
-@asks(
+@condition(
     Rule(
         code="GM017",
         title="One updates a slice in place",
-        asks="Is the result of one of the two a dynamic-update-slice?",
+        condition="Is the result of one of the two a dynamic-update-slice?",
         why="The emitter updates in place only where the update is the kernel's single result.",
         advice="Nothing to do: in place, the update touches only the slice.",
         mirrors=f"{_FILE}: LegalToFuse",
@@ -127,7 +127,7 @@ def siblings_over_budget(pair: SiblingPair) -> Verdict | None:
 SIBLING_RULES = (
     siblings_connected,
     sibling_shapes_differ,
-    slices_apart,
+    differing_slices,
     updates_in_place,
     siblings_over_budget,
 )

@@ -10,7 +10,7 @@ OPERAND_NOT_FUSIBLE = register(
     Rule(
         code="IF001",
         title="The operand is not fusible",
-        asks="Is the operand a parameter, a while, conditional, call or domain, or does it have a side "
+        condition="Is the operand a parameter, a while, conditional, call or domain, or does it have a side "
         "effect?",
         why="Such an operation cannot be emitted inside a kernel: its value comes from outside, it is "
         "control flow with computations of its own, or it must happen exactly once.",
@@ -31,8 +31,8 @@ CANNOT_BE_DUPLICATED = register(
     Rule(
         code="IF002",
         title="The producer cannot go into all of its users, and copies would read more memory",
-        asks="Does the producer read at least two full-size operands, more elements than it writes, and is "
-        "there a path to one of its users on which fusion stops?",
+        condition="Does the producer read at least two full-size operands, more elements than it writes, and "
+        "is there a path to one of its users on which fusion stops?",
         why="A producer that is fused into some users and kept for another is computed twice and its "
         "inputs are read twice. For an operation with one large input that costs nothing extra; with two "
         "it raises memory traffic, so XLA fuses it into all of its users, on all paths, or into none.",
@@ -51,7 +51,7 @@ MULTI_OUTPUT_UNSUPPORTED = register(
         code="IF021",
         outcome=True,
         title="This pass makes no multi-output fusions",
-        asks="After a plain fusion was refused: could the producer become a further output of the "
+        condition="After a plain fusion was refused: could the producer become a further output of the "
         "consumer's kernel?",
         why="The driver offers the choice to targets that want it; CPU and GPU leave multi-output fusion "
         "to a pass of its own.",
@@ -67,7 +67,7 @@ MULTI_OUTPUT_CYCLE = register(
     Rule(
         code="IF022",
         title="A multi-output fusion of the two would depend on itself",
-        asks="Is another operand of the consumer reachable from the producer?",
+        condition="Is another operand of the consumer reachable from the producer?",
         why="Producer and consumer would be one kernel, and something between them would need that "
         "kernel's result before the kernel can run.",
         advice="The operations between the two have to fuse first: see what refuses them.",
@@ -82,7 +82,7 @@ NOTHING_AGAINST = register(
         code="IF030",
         outcome=True,
         title="Nothing speaks against it",
-        asks="Has every rule passed the pair on?",
+        condition="Has every rule passed the pair on?",
         why="The base class allows whatever it has no reason to refuse; targets add their own conditions.",
         advice="Nothing to do: the two are one kernel.",
         mirrors=f"{_FILE}: InstructionFusion::ShouldFuse",

@@ -6,8 +6,8 @@ from typing import Any
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.instruction_fusion.question import CandidatePair
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.instruction_fusion.candidate import CandidatePair
+from hlofuse.rules.verdict import condition
 
 _SHOULD_FUSE = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuse"
 
@@ -22,7 +22,7 @@ def is_always_duplicable(instruction: Instruction) -> bool:
     )
 
 
-def evaluated_again(pair: CandidatePair) -> dict[str, Any] | None:
+def recomputation(pair: CandidatePair) -> dict[str, Any] | None:
     """An expensive producer whose elements the consumer reads more than once, in figures; else None.
 
     Which targets ask it, and of what, is theirs to say.
@@ -42,11 +42,11 @@ def _would_duplicate(pair: CandidatePair) -> bool:
     return not (len(users) == 1 and users[0] is pair.consumer)
 
 
-@asks(
+@condition(
     Rule(
         code="IF003",
         title="The producer is the computation's result",
-        asks="Is the producer the root of its computation?",
+        condition="Is the producer the root of its computation?",
         why="The result has to be written to memory whatever happens; fusing it into a user would compute "
         "it twice.",
         advice="If the value need not be returned, do not return it: drop it from the jitted function's "
@@ -60,11 +60,11 @@ def producer_is_root(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.producer.is_root else None
 
 
-@asks(
+@condition(
     Rule(
         code="IF004",
         title="An expensive producer would be computed more than once",
-        asks="Does an expensive producer (exp, log, tanh, division, reduce, gather…) have another user "
+        condition="Does an expensive producer (exp, log, tanh, division, reduce, gather…) have another user "
         "than this consumer? Broadcasts and widening converts may always be copied.",
         why="The producer stays for its other users, so a fused copy is computed in addition; for an "
         "expensive operation the saved memory traffic does not pay for it.",
@@ -88,12 +88,12 @@ def expensive_would_be_duplicated(pair: CandidatePair) -> dict[str, Any] | None:
     return {"producer_users": len(pair.producer.users)}
 
 
-@asks(
+@condition(
     Rule(
         code="IF005",
         title="This run of the pass may not compute anything twice",
-        asks="Does the producer have another user than this consumer, in a run with may_duplicate=false? "
-        "Broadcasts and widening converts may always be copied.",
+        condition="Does the producer have another user than this consumer, in a run with "
+        "may_duplicate=false? Broadcasts and widening converts may always be copied.",
         why="On GPU a first run fuses only what costs no extra work, so that the second run, which may "
         "duplicate, finds the free fusions done. On CPU the run before multi-output fusion leaves shared "
         "producers to that pass.",

@@ -25,8 +25,8 @@ SLICE_SHAPE = register(
     Rule(
         code="IF014",
         title="The slice has another shape than the update",
-        asks="Do the slice in the producer and the update of the dynamic-update-slice have the same shape, "
-        "layout included?",
+        condition="Do the slice in the producer and the update of the dynamic-update-slice have the same "
+        "shape, layout included?",
         why=_WHY,
         advice=_ADVICE,
         essential=True,
@@ -38,7 +38,7 @@ SLICE_INDEX = register(
     Rule(
         code="IF015",
         title="The slice starts elsewhere than the update",
-        asks="Is every index of the update a constant equal to the slice's start, with stride 1?",
+        condition="Is every index of the update a constant equal to the slice's start, with stride 1?",
         why=_WHY,
         advice=_ADVICE,
         essential=True,
@@ -50,7 +50,7 @@ SLICE_OTHER_USE = register(
     Rule(
         code="IF016",
         title="Something else in the consumer also reads the slice in a non-elementwise way",
-        asks="Is the slice's value used, inside the consumer fusion, by a non-elementwise operation "
+        condition="Is the slice's value used, inside the consumer fusion, by a non-elementwise operation "
         "besides the update?",
         why=_WHY,
         advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
@@ -63,7 +63,7 @@ DYNAMIC_SLICE_SHAPE = register(
     Rule(
         code="IF017",
         title="The dynamic-slice has another shape than the update",
-        asks="Do the dynamic-slice in the producer and the update have the same shape, layout included?",
+        condition="Do the dynamic-slice in the producer and the update have the same shape, layout included?",
         why=_WHY,
         advice=_ADVICE,
         essential=True,
@@ -75,7 +75,7 @@ DYNAMIC_SLICE_INDEX = register(
     Rule(
         code="IF018",
         title="The dynamic-slice is taken at other indices than the update",
-        asks="Are the indices of both the same instructions, or constants of the same value?",
+        condition="Are the indices of both the same instructions, or constants of the same value?",
         why=_WHY,
         advice=_ADVICE,
         essential=True,
@@ -87,7 +87,7 @@ DYNAMIC_SLICE_OTHER_USE = register(
     Rule(
         code="IF019",
         title="Something else in the consumer also reads the dynamic-slice in a non-elementwise way",
-        asks="Is the dynamic-slice's value used, inside the consumer fusion, by a non-elementwise "
+        condition="Is the dynamic-slice's value used, inside the consumer fusion, by a non-elementwise "
         "operation besides the update?",
         why=_WHY,
         advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
@@ -99,13 +99,13 @@ DYNAMIC_SLICE_OTHER_USE = register(
 
 
 def slice_matches_update(
-    producer: Instruction, consumer: Instruction, piece: Instruction, update: Instruction
+    producer: Instruction, consumer: Instruction, slice_: Instruction, update: Instruction
 ) -> Verdict | None:
-    """`piece` is the slice in the producer, `update` the dynamic-update-slice in the consumer."""
-    figures = {"slice_shape": str(piece.shape), "update_shape": str(update.operands[1].shape)}
-    if piece.shape.key != update.operands[1].shape.key:
+    """`slice_` is the slice in the producer, `update` the dynamic-update-slice in the consumer."""
+    figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
+    if slice_.shape.key != update.operands[1].shape.key:
         return Verdict(SLICE_SHAPE, figures)
-    for dimension, taken in enumerate(piece.attributes["slice"]):
+    for dimension, taken in enumerate(slice_.attributes["slice"]):
         index = _integer(_seen_through(consumer, update.operands[2 + dimension]))
         if index is None or index != taken.start or taken.stride != 1:
             found = {"dimension": dimension, "slice_start": taken.start, "update_start": index}
@@ -116,14 +116,14 @@ def slice_matches_update(
 
 
 def dynamic_slice_matches_update(
-    producer: Instruction, consumer: Instruction, piece: Instruction, update: Instruction
+    producer: Instruction, consumer: Instruction, slice_: Instruction, update: Instruction
 ) -> Verdict | None:
-    """`piece` is the dynamic-slice in the producer, `update` the dynamic-update-slice in the consumer."""
-    figures = {"slice_shape": str(piece.shape), "update_shape": str(update.operands[1].shape)}
-    if piece.shape.key != update.operands[1].shape.key:
+    """`slice_` is the dynamic-slice in the producer, `update` the dynamic-update-slice in the consumer."""
+    figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
+    if slice_.shape.key != update.operands[1].shape.key:
         return Verdict(DYNAMIC_SLICE_SHAPE, figures)
     for dimension in range(update.shape.rank):
-        a = _seen_through(producer, piece.operands[1 + dimension])
+        a = _seen_through(producer, slice_.operands[1 + dimension])
         b = _seen_through(consumer, update.operands[2 + dimension])
         x, y = _integer(a), _integer(b)
         if x != y or (x is None and a is not b):

@@ -13,21 +13,21 @@ from hlofuse.cost.gpu.atoms import SCATTERS
 from hlofuse.cost.gpu.pair import SummaryPair as Structure
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import may_be_fused
+from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
-from hlofuse.rules.instruction_fusion.question import CandidatePair
 from hlofuse.rules.priority_fusion.budget import (
     Limits,
     code_duplication,
     kernel_over_budget,
     parameters_over_limit,
 )
+from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.eligible import (
     consumer_is_bitcast,
     consumer_not_fusible,
     producer_is_root,
     producer_not_fusible,
 )
-from hlofuse.rules.priority_fusion.question import PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.reduction import (
     both_reduce,
     consumer_unsupported_by_triton,

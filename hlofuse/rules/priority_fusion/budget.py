@@ -11,9 +11,9 @@ from hlofuse.cost.gpu.ticks import EXACT
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.rules.catalogue import Knob, Rule, register
-from hlofuse.rules.priority_fusion.question import PriorityPair
+from hlofuse.rules.priority_fusion.candidate import PriorityPair
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Verdict, asks
+from hlofuse.rules.verdict import Verdict, condition
 
 _BUDGET = "xla/service/gpu/gpu_fusible.cc: FusionFitsInBudget"
 
@@ -31,7 +31,7 @@ SHARED_MEMORY = register(
     Rule(
         code="PF010",
         title="The kernel would need more shared memory than a block has",
-        asks="Do the tiles of the transposes and reductions of both together exceed the device's shared "
+        condition="Do the tiles of the transposes and reductions of both together exceed the device's shared "
         "memory "
         "for a block?",
         why="Tiled transposes and column reductions exchange elements through shared memory, of which a "
@@ -48,7 +48,7 @@ TOO_MANY_REDUCTIONS = register(
     Rule(
         code="PF011",
         title="The kernel would hold too many reductions",
-        asks="Do both together contain more than eight parallel reductions?",
+        condition="Do both together contain more than eight parallel reductions?",
         why="Each keeps partial results in registers; with more of them registers spill to memory.",
         advice="Nine statistics of one array are two kernels. Reduce a stacked array instead, where the "
         "reductions are of the same kind.",
@@ -61,7 +61,7 @@ TOO_MANY_PARAMETERS = register(
     Rule(
         code="PF012",
         title="The kernel would have too many inputs and outputs",
-        asks="Would the kernel have more than 96 different inputs and outputs, and more inputs than the "
+        condition="Would the kernel have more than 96 different inputs and outputs, and more inputs than the "
         "consumer "
         "has already?",
         why="Kernel parameters live in a small space, and many inputs mean many registers.",
@@ -116,13 +116,13 @@ def _over_machine(a: Summary, b: Summary, model: KernelModel, settings: Settings
     limit = model.device.shared_memory_per_block
     shared = a.shared_memory + b.shared_memory
     if shared > limit and SHARED_MEMORY.code not in off:
-        words = f"shared memory usage would be over the budget of {limit}B"
-        return Verdict(SHARED_MEMORY, {"bytes": shared, "limit_bytes": limit}, words)
+        message = f"shared memory usage would be over the budget of {limit}B"
+        return Verdict(SHARED_MEMORY, {"bytes": shared, "limit_bytes": limit}, message)
     most = settings.value(MAX_REDUCTIONS)
     reductions = a.unnested_reductions + b.unnested_reductions
     if reductions > most and TOO_MANY_REDUCTIONS.code not in off:
-        words = f"over {int(most)} unnested reductions in fusion"
-        return Verdict(TOO_MANY_REDUCTIONS, {"reductions": reductions, "limit": int(most)}, words)
+        message = f"over {int(most)} unnested reductions in fusion"
+        return Verdict(TOO_MANY_REDUCTIONS, {"reductions": reductions, "limit": int(most)}, message)
     return None
 
 
@@ -167,12 +167,12 @@ def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
     return over_parameter_limit(pair.consumer, pair.producer, pair.state.settings, producer_consumer=True)
 
 
-@asks(
+@condition(
     Rule(
         code="PF013",
         title="Too much code would be copied",
-        asks="Would more than 10000 instructions be emitted for the kernel, each counted as often as code is "
-        "emitted for it?",
+        condition="Would more than 10000 instructions be emitted for the kernel, each counted as often as "
+        "code is emitted for it?",
         why="What is read at several places of a kernel is emitted once for each; chains of such operations "
         "multiply, and compiling would take for ever.",
         advice="Chains of shifted slices, concatenates and small reduce-windows of the same array do this. "

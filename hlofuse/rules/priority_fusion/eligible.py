@@ -6,8 +6,8 @@ from typing import Any
 
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
-from hlofuse.rules.priority_fusion.question import PriorityPair
-from hlofuse.rules.verdict import asks
+from hlofuse.rules.priority_fusion.candidate import PriorityPair
+from hlofuse.rules.verdict import condition
 
 _FILE = "xla/backends/gpu/transforms/priority_fusion.cc"
 _CAN_FUSE = f"{_FILE}: PriorityFusionQueue::CanFuse"
@@ -18,11 +18,11 @@ _LIBRARY = (
 )
 
 
-@asks(
+@condition(
     Rule(
         code="PF001",
         title="The producer is the result of its computation",
-        asks="Is the producer the root of its computation, with users besides?",
+        condition="Is the producer the root of its computation, with users besides?",
         why="Its value leaves the computation, so it has to be written anyway.",
         advice="Nothing to do: such users are there only for their side effects.",
         mirrors=_CAN_FUSE,
@@ -34,12 +34,12 @@ def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
     return {} if pair.producer.is_root else None
 
 
-@asks(
+@condition(
     Rule(
         code="PF002",
         title="The producer has no code that could be inlined",
-        asks="Is the producer something else than an element-wise operation, a data movement, a reduce, a "
-        "reduce-window, a scatter, a constant, or a fusion of those?",
+        condition="Is the producer something else than an element-wise operation, a data movement, a reduce, "
+        "a reduce-window, a scatter, a constant, or a fusion of those?",
         why=_LIBRARY,
         advice="Nothing for library calls. A custom fusion (a Triton matrix product, cuDNN) takes its "
         "epilogue in "
@@ -53,12 +53,12 @@ def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
     return None if may_be_fused(pair.producer) else {"opcode": pair.producer.opcode}
 
 
-@asks(
+@condition(
     Rule(
         code="PF003",
         title="The consumer takes nothing in",
-        asks="Is the consumer something else than an element-wise operation, a data movement, a reduce, a "
-        "reduce-window, a scatter, a constant, or a fusion of those?",
+        condition="Is the consumer something else than an element-wise operation, a data movement, a reduce, "
+        "a reduce-window, a scatter, a constant, or a fusion of those?",
         why=_LIBRARY + " They read finished arrays from memory. So do the tuple of results and loops.",
         advice="A result that is returned, or handed to a library call, has to be in memory. One such "
         "user is "
@@ -72,11 +72,11 @@ def consumer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
     return None if may_be_fused(pair.consumer) else {"opcode": pair.consumer.opcode}
 
 
-@asks(
+@condition(
     Rule(
         code="PF004",
         title="The consumer is a bitcast",
-        asks="Is the consumer a bitcast that is not in a fusion yet?",
+        condition="Is the consumer a bitcast that is not in a fusion yet?",
         why="A bitcast needs no kernel. XLA fuses bitcasts into their users first, and then the producer.",
         advice="Nothing to do: what reads the bitcast decides.",
         mirrors=_CAN_FUSE,

@@ -12,7 +12,7 @@ NO_USERS = register(
         code="PF030",
         outcome=True,
         title="Nobody uses the producer",
-        asks="Has the producer no users?",
+        condition="Has the producer no users?",
         why="There is nothing to fuse it into.",
         advice="Nothing to do: dead code goes in a later pass.",
         mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
@@ -24,7 +24,7 @@ ONLY_BITCASTS = register(
         code="PF031",
         outcome=True,
         title="Only bitcasts use the producer",
-        asks="Are all users of the producer bitcasts?",
+        condition="Are all users of the producer bitcasts?",
         why="Bitcasts are fused into their own users first. These are left because their users take "
         "nothing in "
         "(library calls, the results of the computation): then they cost nothing as they are.",
@@ -38,7 +38,7 @@ PAYS = register(
         code="PF040",
         outcome=True,
         title="Fusing the producer into all its users saves time",
-        asks="Do the kernels take less time, by XLA's model, with the producer in all of its users than "
+        condition="Do the kernels take less time, by XLA's model, with the producer in all of its users than "
         "without? "
         "The producer that saves most goes first.",
         why="Each fusion saves the launch of a kernel and the traffic of an intermediate result; against "
@@ -54,7 +54,7 @@ BITCAST_FIRST = register(
         code="PF041",
         outcome=True,
         title="Bitcasts are fused first",
-        asks="Is the producer a bitcast? It goes into every user that can take it.",
+        condition="Is the producer a bitcast? It goes into every user that can take it.",
         why="It needs no code, and the operations on both of its sides can be fused only once it is inside.",
         advice="Nothing to do.",
         mirrors=f"{_QUEUE}::CalculateProducerPriority",
@@ -66,8 +66,8 @@ SMALL_CONSTANT = register(
         code="PF042",
         outcome=True,
         title="Scalar constants become part of the code",
-        asks="Is the producer a constant of one element? After everything else is fused it goes into all "
-        "users "
+        condition="Is the producer a constant of one element? After everything else is fused it goes into "
+        "all users "
         "that can take it.",
         why="A scalar in the code costs nothing, a parameter has to be read. The cost model would "
         "misjudge it, so "
@@ -89,7 +89,7 @@ DOES_NOT_PAY = register(
     Rule(
         code="PF032",
         title="Fusing the producer into all its users would cost time",
-        asks="Do the kernels take longer, by XLA's model, with the producer in all of its users than "
+        condition="Do the kernels take longer, by XLA's model, with the producer in all of its users than "
         "without?",
         why="What fusing saves (a launch, the traffic of an intermediate result) is less than what it adds: "
         "work done once for each user, operands read again, reads that lose their coalescing, a launch with "

@@ -8,17 +8,17 @@ from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.gpu_fusible import is_scatter_fusion
-from hlofuse.rules.priority_fusion.question import PriorityPair
-from hlofuse.rules.verdict import Verdict, asks
+from hlofuse.rules.priority_fusion.candidate import PriorityPair
+from hlofuse.rules.verdict import Verdict, condition
 
 _MIRRORS = "xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue::CanFuse"
 
 
-@asks(
+@condition(
     Rule(
         code="PF008",
         title="Both contain a reduce",
-        asks="Does each of the two contain a reduce that folds 16 elements or more into one?",
+        condition="Does each of the two contain a reduce that folds 16 elements or more into one?",
         why="The inner reduce would be computed anew by every thread that needs it. XLA's cost model does "
         "not "
         "understand such a pair, so it is not tried.",
@@ -33,12 +33,12 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
     return {} if of.producer.significant_reduce and of.consumer.significant_reduce else None
 
 
-@asks(
+@condition(
     Rule(
         code="PF009",
         title="A reduction would become a plain loop",
-        asks="Is the producer emitted as a parallel reduction, and would the two together be emitted as a "
-        "loop?",
+        condition="Is the producer emitted as a parallel reduction, and would the two together be emitted as "
+        "a loop?",
         why="In a loop every thread computes a whole sum on its own. A reduction keeps its parallel "
         "emitter only "
         "while nothing but operations on its few results, of the same shape, follows.",
@@ -66,11 +66,11 @@ def reduction_becomes_loop(pair: PriorityPair) -> dict[str, Any] | None:
 _MIRRORS_SCATTER = "xla/service/gpu/gpu_fusible.cc: CanEmitInputFusedScatter"
 
 
-@asks(
+@condition(
     Rule(
         code="PF005",
         title="The producer is a scatter",
-        asks="Is the producer a scatter, or a fusion whose result is one?",
+        condition="Is the producer a scatter, or a fusion whose result is one?",
         why="A scatter's threads run over the updates, not over the result: no element of the result is "
         "ready "
         "before the whole kernel is.",
@@ -84,11 +84,11 @@ def producer_is_scatter(pair: PriorityPair) -> dict[str, Any] | None:
     return {} if is_scatter_fusion(pair.producer) else None
 
 
-@asks(
+@condition(
     Rule(
         code="PF006",
         title="The producer makes the array a scatter updates",
-        asks="Is the consumer a scatter and the producer the array it updates in place?",
+        condition="Is the consumer a scatter and the producer the array it updates in place?",
         why="The array has to be in memory for the updates to be added to it; a kernel that only visits the "
         "updated elements could not make the rest.",
         advice="Nothing to do. Zeros that are scattered into stay a kernel of their own.",
@@ -101,12 +101,12 @@ def producer_is_scattered_into(pair: PriorityPair) -> dict[str, Any] | None:
     return {} if updated_operand(pair.consumer) is pair.producer else None
 
 
-@asks(
+@condition(
     Rule(
         code="PF007",
         title="The producer reads the array a scatter updates",
-        asks="Is the consumer a scatter, and the array it updates in place an operand of the producer as "
-        "well?",
+        condition="Is the consumer a scatter, and the array it updates in place an operand of the producer "
+        "as well?",
         why="Some threads would read elements that others have overwritten already.",
         advice="Compute what goes into the updates or indices from another array.",
         mirrors=_MIRRORS_SCATTER,
@@ -136,8 +136,8 @@ UNSUPPORTED = register(
     Rule(
         code="PF020",
         title="Triton has no code for the operation",
-        asks="Is an operation of producer or consumer one that XLA's Triton emitter does not support, or "
-        "not for "
+        condition="Is an operation of producer or consumer one that XLA's Triton emitter does not support, "
+        "or not for "
         "this type?",
         why="The neighbour is a Triton fusion (a softmax, a normalisation), which only what Triton can emit "
         "may join. The message says what is unsupported.",
@@ -155,8 +155,8 @@ NOT_TILED = register(
     Rule(
         code="PF021",
         title="The Triton kernel cannot be cut into tiles",
-        asks="Is there no tiling of the result for which every operation inside works on a rectangular tile "
-        "within the limits?",
+        condition="Is there no tiling of the result for which every operation inside works on a rectangular "
+        "tile within the limits?",
         why="A Triton kernel computes a tile of its result from tiles of its inputs. Some combinations, "
         "such as a "
         "reshape that splits a reduced dimension, have no rectangular tile. The message says where it fails.",

@@ -21,7 +21,7 @@ from .first_priorities import COMPACT, Comparison, compare, load_compact
 DEVICES = ("v100", "h100_sxm", "a100_sxm_40", "b200")
 
 
-def _told(cases: list[Comparison]) -> list[str]:
+def _reported(cases: list[Comparison]) -> list[str]:
     return [f"{c.opcode} {c.record}: we say {c.us_fused}, {c.us_unfused}" for c in cases if not c.agrees]
 
 
@@ -30,7 +30,7 @@ def test_compact_modules_agree_to_the_tick(case: Case) -> None:
     module, priorities = load_compact(case)
     cases = list(compare(module, KernelModel(device_of(case)), priorities))
     assert cases, "the module has records that concern no Triton fusion"
-    assert _told(cases) == []
+    assert _reported(cases) == []
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -41,7 +41,7 @@ def test_the_whole_corpus_agrees_to_the_tick(device: str) -> None:
         if not (folder / "priority_fusion.txtpb").exists():
             continue
         cases = list(compare(*_with_model(folder, device)))
-        assert _told(cases) == [], folder.name
+        assert _reported(cases) == [], folder.name
         checked += len(cases)
     assert checked > 1900
 

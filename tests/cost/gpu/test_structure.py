@@ -61,7 +61,7 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
         merge_fusion(fusion, p)
     else:
         append_producer(fusion, p)
-    model.made(fusion, pair, p)
+    model.add_fusion(fusion, pair, p)
     if not p.users:
         model.invalidate(p)
         assert p.computation is not None
@@ -72,7 +72,7 @@ def _fuse(model: KernelModel, module: Module, producer: str, consumer: str) -> I
 
 def _figures(summary: Summary) -> dict[str, object]:
     """Everything two ways to the same structure have to agree on."""
-    apart: tuple[str, ...] = (
+    separate: tuple[str, ...] = (
         "number",
         "atom",
         "operands",
@@ -83,9 +83,9 @@ def _figures(summary: Summary) -> dict[str, object]:
         "granule",
         "inside",
     )
-    apart += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
-    known = [name for name, x in vars(Summary).items() if isdatadescriptor(x) and not name.startswith("__")]
-    figures = {name: getattr(summary, name) for name in known if name not in apart}
+    separate += ("parameter_uses", "root_utilization", "root_emitted")  # numbered in another order
+    cached = [name for name, x in vars(Summary).items() if isdatadescriptor(x) and not name.startswith("__")]
+    figures = {name: getattr(summary, name) for name in cached if name not in separate}
     count = len(summary.operands)
     figures["common"] = [summary.common_utilization(j, k) for j in range(count) for k in range(j)]
     figures["from root"] = [summary.common_with_root(k) for k in range(count)]
@@ -153,7 +153,7 @@ def test_composed_figures_are_walked_figures(case: Case) -> None:
 
 def test_what_a_consumer_keeps_of_its_launch_is_what_the_roots_of_both_say() -> None:
     """A model that does not know the consumer's own launch has to look at the roots."""
-    kept: set[str] = set()
+    remaining: set[str] = set()
     for case in COMPACT:
         module, priorities = load_compact(case)
         device = device_of(case)
@@ -167,9 +167,9 @@ def test_what_a_consumer_keeps_of_its_launch_is_what_the_roots_of_both_say() -> 
                 together = model.pair_launch(producer, consumer)
                 assert together == KernelModel(device).pair_launch(producer, consumer)
                 if together is alone:
-                    kept.add(alone.kind)
+                    remaining.add(alone.kind)
                 _fuse(model, module, producer.name, consumer.name)
-    assert kept == {"loop", "reduction"}
+    assert remaining == {"loop", "reduction"}
 
 
 def _may_hold(consumer: Instruction) -> bool:
@@ -224,8 +224,8 @@ def test_invalidate_forgets_pairs_on_both_sides() -> None:
     model.pair_time(m, e)
     model.pair_time(e, s)
     model.invalidate(e)
-    assert model.kept_pair_time(e, s) is None
-    assert model.kept_pair_time(m, e) is None
+    assert model.cached_pair_time(e, s) is None
+    assert model.cached_pair_time(m, e) is None
 
 
 def test_terms_of_an_estimate_add_up() -> None:
@@ -283,7 +283,7 @@ def test_a_fusion_evaluated_a_power_of_two_times_is_not_walked(size: str, compos
     for consumer in ("squares", "s", "wide"):
         wide = _fuse(model, module, fusion, consumer)
         fusion = wide.name
-        pair, origins = model._made_of[wide]
+        pair, origins = model._structure_of[wide]
         assert origins is not None
         composed.append(compose(pair, origins) is not None)
     summary = model.summary(wide)

@@ -73,7 +73,7 @@ class Checker:
     def check(self, name: str, module: Module, steps: dict[str, FirstStep]) -> None:
         """The first records that involve Triton fusions."""
         kernels = KernelModel(self.device, self._estimate)
-        twins: dict[object, list[Tiling]] = {}
+        copies: dict[object, list[Tiling]] = {}
         triton: list[tuple[Instruction, FirstStep]] = []
         for computation in module.computations:
             if computation.fusion is not None:
@@ -83,13 +83,13 @@ class Checker:
                 for user in involved:
                     outcome = self.pair(producer, user)
                     if isinstance(outcome, Tiling):
-                        twins.setdefault(self._alias(producer, user), []).append(outcome)
+                        copies.setdefault(self._alias(producer, user), []).append(outcome)
                 step = steps.get(producer.name)
                 if involved and step is not None:
                     triton.append((producer, step))
         for producer, step in triton:
             if isinstance(step, PriorityStep):
-                self._priority(name, kernels, producer, step, twins)
+                self._priority(name, kernels, producer, step, copies)
             else:
                 self._refusal(name, producer, step)
 
@@ -121,7 +121,7 @@ class Checker:
         kernels: KernelModel,
         producer: Instruction,
         step: PriorityStep,
-        twins: dict[object, list[Tiling]],
+        copies: dict[object, list[Tiling]],
     ) -> None:
         count = len(producer.users)
         unfused = KERNEL_LAUNCH * (count + 1) + kernels.run_time(producer).ticks
@@ -133,8 +133,8 @@ class Checker:
                 if isinstance(outcome, Refusal):
                     self.note("eligible", False, f"{name} {producer.name} {user.name}: {outcome.text}")
                     return
-                alike = twins[self._alias(producer, user)]
-                choices.append(list(dict.fromkeys([outcome.exec_time, *(t.exec_time for t in alike)])))
+                equivalent = copies[self._alias(producer, user)]
+                choices.append(list(dict.fromkeys([outcome.exec_time, *(t.exec_time for t in equivalent)])))
             else:
                 choices.append([kernels.pair_time(producer, user).ticks])
         sums = [KERNEL_LAUNCH * count + sum(ticks) for ticks in product(*choices)]
@@ -147,30 +147,30 @@ class Checker:
 
     def _refusal(self, name: str, producer: Instruction, step: IneligibleStep) -> None:
         reason = step.reason
-        ours = [
+        actual = [
             outcome.text
             for user in producer.users
             if self._is_triton(producer, user) and isinstance(outcome := self.pair(producer, user), Refusal)
         ]
-        if reason in ours:
+        if reason in actual:
             self.note("refusal", True, "")
         elif reason.startswith(_TRITON_REASONS):
-            self.note("refusal", False, f"{name} {producer.name}:\n  XLA  {reason}\n  ours {ours}")
+            self.note("refusal", False, f"{name} {producer.name}:\n  XLA  {reason}\n  ours {actual}")
         else:
             self.counts["refusal of another rule"] += 1
 
-    def check_made(self, name: str, folder: Path) -> None:
+    def check_created(self, name: str, folder: Path) -> None:
         """Tile sizes of the Triton fusions that the pass made, as they stand in its dump."""
         dumps = sorted(folder.glob("*-priority-fusion.hlo"))
         if not dumps:
             return
         before, _ = load_corpus_case(folder)
-        self.made(name, before, parse_module(dumps[0].read_text(), str(dumps[0])))
+        self.compare_tiles(name, before, parse_module(dumps[0].read_text(), str(dumps[0])))
 
-    def made(self, name: str, before: Module | None, after: Module) -> None:
+    def compare_tiles(self, name: str, before: Module | None, after: Module) -> None:
         """The best tiling of each Triton fusion in `after` that is not in `before` is the one it has."""
-        known = before.instructions() if before is not None else ()
-        old = {(i.name, block_level_parameters(i)) for i in known}
+        cached = before.instructions() if before is not None else ()
+        old = {(i.name, block_level_parameters(i)) for i in cached}
         for fusion in list(after.instructions()):
             config = block_level_parameters(fusion)
             if not is_generic_triton_fusion(fusion) or config is None or (fusion.name, config) in old:
@@ -179,10 +179,10 @@ class Checker:
             good = isinstance(best, Tiling) and best.block_level == config
             if not good:
                 # Small constants join last, after the tiles were chosen; which ones, the text does not say.
-                good = any(b == config for b in self._with_constants_outside(fusion))
+                good = any(b == config for b in self._with_outer_constants(fusion))
             self.note("tiles", good, f"{name} {fusion.name} {config} {str(best)[:200]}")
 
-    def _with_constants_outside(self, fusion: Instruction) -> Iterator[BlockLevelParameters]:
+    def _with_outer_constants(self, fusion: Instruction) -> Iterator[BlockLevelParameters]:
         body = fusion.fused_computation
         for constant in [i for i in body if i.opcode == "constant"]:
             constant.opcode, constant.payload = "parameter", str(len(fusion.operands))

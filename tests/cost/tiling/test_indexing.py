@@ -170,8 +170,8 @@ def test_points_become_constants_unless_kept() -> None:
 
 def test_an_empty_map_says_so() -> None:
     only_five = from_sizes([constant(5)], [3])
-    outside = make_map([D0], [(10, 19)])
-    assert str(compose_simplified(only_five, outside, replace_points=True)) == "KNOWN EMPTY\n"
+    outer = make_map([D0], [(10, 19)])
+    assert str(compose_simplified(only_five, outer, replace_points=True)) == "KNOWN EMPTY\n"
 
 
 def tile(results: list[Expr], dims: list[int]) -> tuple[list[str], list[str], str] | None:

@@ -32,7 +32,7 @@ def test_first_records_of_compact_modules(case: Case) -> None:
 @pytest.mark.parametrize("case", FUSED, ids=str)
 def test_tile_sizes_of_fusions_that_xla_made(case: Case) -> None:
     checker = Checker(load_device(case.options["device"]))
-    checker.made(case.name, None, case.module())
+    checker.compare_tiles(case.name, None, case.module())
     assert checker.wrong == []
     assert checker.counts["tiles ok"] == 1
 
@@ -45,7 +45,7 @@ def test_the_whole_corpus(device: str) -> None:
         if (folder / "priority_fusion.txtpb").exists():
             module, steps = load_corpus_case(folder)
             checker.check(folder.name, module, first_steps(steps))
-            checker.check_made(folder.name, folder)
+            checker.check_created(folder.name, folder)
     assert checker.wrong == []
     assert checker.counts["priority ok"] + checker.counts["twin ok"] > 60
     assert checker.counts["tiles ok"] > 30

@@ -145,12 +145,12 @@ def _braced_sharding(parts: list[Any]) -> list[Any]:
 @spanning("tile_sharding")
 def _tile_sharding(parts: list[Any]) -> TileSharding:
     where = parts[0].start
-    words: set[str] = set()
+    names: set[str] = set()
     given: dict[str, Any] = {"metadata": ()}
     for part in parts:
         key, value = part.value
         if value is None:
-            words.add(key)
+            names.add(key)
         elif key == "metadata":
             given["metadata"] += value
         else:
@@ -160,7 +160,7 @@ def _tile_sharding(parts: list[Any]) -> TileSharding:
     if "device" in given:
         listed = (*(listed or ()), given["device"]) if not tiles else (given["device"],)
     for kind in ("replicated", "maximal", "manual", "unknown", "unreduced"):
-        if kind in words:
+        if kind in names:
             if kind == "maximal" and len(listed or ()) != 1:
                 raise Rejected(where, "a maximal sharding has exactly one device: {maximal device=0}")
             if kind != "maximal" and listed:
@@ -169,7 +169,7 @@ def _tile_sharding(parts: list[Any]) -> TileSharding:
     if not tiles:
         raise Rejected(where, "expected the tiles of the sharding, for example devices=[2,2]0,1,2,3")
     types = given.get("last_tile_dims", ())
-    if "last_tile_dim_replicate" in words:
+    if "last_tile_dim_replicate" in names:
         types = (*types, "replicated")
     count = math.prod(iota[0]) if iota is not None else len(listed)
     if iota is None and count <= 1:

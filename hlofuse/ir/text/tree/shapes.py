@@ -102,8 +102,8 @@ def _layout_property(parts: list[Any]) -> tuple[str, int, str]:
     """Letter, place, and the text of what it says, closed where it was cut short."""
     letter = parts[0]
     where: int = letter.start_pos
-    said = [p for p in parts[1:] if not (isinstance(p, Token) and p.type in ("LPAR", "RPAR", "COMMA"))]
-    inner = "".join(str(p[0]) if isinstance(p, tuple) else str(p) for p in said)
+    properties = [p for p in parts[1:] if not (isinstance(p, Token) and p.type in ("LPAR", "RPAR", "COMMA"))]
+    inner = "".join(str(p[0]) if isinstance(p, tuple) else str(p) for p in properties)
     return str(letter), where, f"{letter}({inner})" if inner or letter == "D" else ""
 
 

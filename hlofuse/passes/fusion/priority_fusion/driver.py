@@ -271,15 +271,15 @@ class Driver:
         if extra_outputs:
             model.changed(consumer)
         else:
-            model.made(consumer, pair, producer)
+            model.add_fusion(consumer, pair, producer)
         self._legality.grown(consumer, stays=kind != "kCustom" and not extra_outputs)
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
         """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
         waiting = self._queue.waiting
-        asked = [
+        candidates = [
             operand
             for operand in self._new_consumers
             if operand in waiting and not (operand.opcode == "bitcast" and is_fusible_bitcast(operand))
         ]
-        self._removed_times = self._model.kept_times(asked, (*consumers, producer))
+        self._removed_times = self._model.cached_times(candidates, (*consumers, producer))

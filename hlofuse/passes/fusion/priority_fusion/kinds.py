@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.cost.gpu.launch import Launch
-from hlofuse.ir.fusing import set_fusion_kind, turn_into_fusion
+from hlofuse.ir.fusing import convert_to_fusion, set_fusion_kind
 from hlofuse.ir.graph import Instruction
 
 _KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
@@ -14,7 +14,7 @@ def make_fusion(instruction: Instruction, kind: str) -> None:
     if instruction.opcode == "fusion":
         set_fusion_kind(instruction, kind)
     else:
-        turn_into_fusion(instruction, kind)
+        convert_to_fusion(instruction, kind)
 
 
 def kind_of(launch: Launch) -> str:

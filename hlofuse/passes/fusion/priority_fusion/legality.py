@@ -1,4 +1,4 @@
-"""May a producer go into a consumer? Asked once for each pair, and worked out once for each structure."""
+"""Whether a producer may be fused into a consumer, computed once for each structure of a pair."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.fusion.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
-from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.instruction_fusion.candidate import FusionState
 from hlofuse.rules.priority_fusion import (
     IN_PLACE_RULES,
     OF_CONSUMER,
@@ -62,7 +62,7 @@ class Legality:
     """Verdicts of one run of the pass; None where a pair is allowed."""
 
     def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
-        self._model, self._kept = model, model.kept
+        self._model, self._cache = model, model.cache
         self._find_pair = model.tables.pairs.of
         self._settings = settings
         self.whatever_it_costs = DOES_NOT_PAY.code in settings.disabled
@@ -89,19 +89,19 @@ class Legality:
         )
         self.tiles = self._ids is not None
         """There are Triton fusions, of which pairs have tilings."""
-        self._only_structure = self._ids is None and settings.outside is None
+        self._only_structure = self._ids is None and settings.plugins is None
 
     # ------------------------------------------------------------ pairs
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept by the model until one of the two changes (`CanFuseCached`)."""
-        known = self._kept[producer].answers
-        edge = known.get(consumer)
+        answers = self._cache[producer].answers
+        edge = answers.get(consumer)
         if edge is None:
-            edge = known[consumer] = self._ask(producer, consumer)
+            edge = answers[consumer] = self._legality(producer, consumer)
         return edge if isinstance(edge, Verdict) else None
 
-    def _ask(self, producer: Instruction, consumer: Instruction) -> _Edge:
+    def _legality(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
         alone = self._alone
         first = alone.get(producer) or self._look_at(producer)
@@ -121,8 +121,8 @@ class Legality:
             triton = self._ids is not None and (
                 is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
             )
-            if self._settings.outside is not None:  # what it says is about this pair, not its structure
-                return self._ask_outside(TRITON_RULES if triton else RULES, producer, consumer) or pair
+            if self._settings.plugins is not None:  # what it says is about this pair, not its structure
+                return self._plugin_verdict(TRITON_RULES if triton else RULES, producer, consumer) or pair
             if triton:
                 return self._first(TRITON_RULES, producer, consumer) or pair
         if not (self._admits_small and a.is_small and b.is_small) or consumer.opcode == "bitcast":
@@ -160,11 +160,11 @@ class Legality:
     ) -> Verdict | None:
         return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
 
-    def _ask_outside(
+    def _plugin_verdict(
         self, rules: Iterable[PairRule], producer: Instruction, consumer: Instruction
     ) -> Verdict | None:
-        question = PriorityPair(producer, consumer, self._state)
-        verdict = pair_verdict(rules, question, self._settings, producer, consumer)
+        candidate = PriorityPair(producer, consumer, self._state)
+        verdict = pair_verdict(rules, candidate, self._settings, producer, consumer)
         if verdict is None or not verdict.allows:
             return verdict
         self.allowed[producer, consumer] = verdict
@@ -172,21 +172,21 @@ class Legality:
 
     def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
-        edge = self._kept[producer].answers.get(consumer)
+        edge = self._cache[producer].answers.get(consumer)
         return edge if isinstance(edge, SummaryPair) else self._model.pair(producer, consumer)
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return _NO_USERS, None
-        known = self._kept[producer].answers
+        answers = self._cache[producer].answers
         only_bitcasts = True
         for user in producer.users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user):
                 only_bitcasts = False
-                edge = known.get(user)
+                edge = answers.get(user)
                 if edge is None:
-                    edge = known[user] = self._ask(producer, user)
+                    edge = answers[user] = self._legality(producer, user)
                 if not isinstance(edge, SummaryPair):
                     return edge, user
         return (_ONLY_BITCASTS, None) if only_bitcasts else None
@@ -233,10 +233,10 @@ class Legality:
         alone = self._alone
         if not stays:
             alone.pop(consumer, None)
-        elif (known := alone.get(consumer)) is not None:
-            known.summary = None
-            if not known.never_in_place:
-                known.works_in_place = None
+        elif (answers := alone.get(consumer)) is not None:
+            answers.summary = None
+            if not answers.never_in_place:
+                answers.works_in_place = None
 
     # ------------------------------------------------------------ tilings
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
@@ -28,7 +28,7 @@ class PriorityFusion(Pass):
     tie_breaker: TieBreaker | None = field(default=None, compare=False, repr=False)
     """Settles ties in another way than by unique ids."""
     observers: Sequence[Observer] = field(default=(), compare=False, repr=False)
-    known: KnownStructures | None = field(default=None, compare=False, repr=False)
+    tables: SharedTables | None = field(default=None, compare=False, repr=False)
     triton_multi_output: bool = False
     """A Triton fusion may take in a producer that others use too (off in XLA unless
     `xla_gpu_unsupported_enable_triton_multi_output_fusion` is set)."""
@@ -36,7 +36,7 @@ class PriorityFusion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
             raise HlofuseError("priority-fusion asks for a device")
-        model = CombinedModel(self.device, known=self.known)
+        model = CombinedModel(self.device, tables=self.tables)
         for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
             observer.begin(model)
         legality = Legality(module, model, self.settings)

@@ -43,7 +43,7 @@ class RecordedOrder(TieBreaker):
         self.total = len(record.steps)
         self.disagreements: list[Disagreement] = []
         self._fusions = deque(record.fusions())
-        self._made = 0
+        self._fusion_count = 0
         self._about: dict[str, deque[_Placed]] = {}
         for place, step in enumerate(record.steps):
             if not isinstance(step, FusionStep):
@@ -87,30 +87,30 @@ class RecordedOrder(TieBreaker):
         return consumers
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
-        ours = f"into {consumer}"
+        actual = f"into {consumer}"
         if not self._fusions:
-            self._note("fusion", producer, None, ours)
+            self._note("fusion", producer, None, actual)
             return
         step = self._fusions.popleft()
         if (step.producer, step.consumer) == (producer, consumer):
             self.agreed += 1
         else:
-            self._note("choice", producer, f"{step.producer} into {step.consumer}", f"{producer} {ours}")
+            self._note("choice", producer, f"{step.producer} into {step.consumer}", f"{producer} {actual}")
         fusion.name = step.fusion
         if fusion.computation is not None and fusion.computation.module is not None:
             fusion.computation.module.instruction_names.reserve([step.fusion])
-        self._made += 1
+        self._fusion_count += 1
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
-        ours = f"{us_fused:g} fused, {us_unfused:g} unfused"
+        actual = f"{us_fused:g} fused, {us_unfused:g} unfused"
         step = self._next(producer)
         if not isinstance(step, PriorityStep):
-            self._note("priority", producer.name, None if step is None else _text(step), ours)
+            self._note("priority", producer.name, None if step is None else _text(step), actual)
         elif not _near(step.us_fused, us_fused) or not _near(step.us_unfused, us_unfused):
-            self._note("priority", producer.name, _text(step), ours)
+            self._note("priority", producer.name, _text(step), actual)
         elif sorted(step.consumers) != sorted(u.name for u in producer.users):
-            ours = ", ".join(u.name for u in producer.users)
-            self._note("priority", producer.name, ", ".join(step.consumers), ours)
+            actual = ", ".join(u.name for u in producer.users)
+            self._note("priority", producer.name, ", ".join(step.consumers), actual)
         else:
             self.agreed += 1
 
@@ -126,8 +126,8 @@ class RecordedOrder(TieBreaker):
         steps = self._about.get(producer.name)
         return steps.popleft()[1] if steps else None
 
-    def _note(self, kind: str, producer: str, xla: str | None, ours: str | None) -> None:
-        self.disagreements.append(Disagreement(kind, self._made, producer, xla, ours))
+    def _note(self, kind: str, producer: str, xla: str | None, actual: str | None) -> None:
+        self.disagreements.append(Disagreement(kind, self._fusion_count, producer, xla, actual))
 
 
 def _near(a: float, b: float) -> bool:
@@ -146,5 +146,5 @@ def _reorder(users: list[Instruction], names: Sequence[str]) -> None:
         users.sort(key=lambda u: place[u.name])
     elif place:
         # Bitcasts among the users are not recorded when the others are fused.
-        known = iter(sorted((u for u in users if u.name in place), key=lambda u: place[u.name]))
-        users[:] = [next(known) if u.name in place else u for u in users]
+        ordered = iter(sorted((u for u in users if u.name in place), key=lambda u: place[u.name]))
+        users[:] = [next(ordered) if u.name in place else u for u in users]

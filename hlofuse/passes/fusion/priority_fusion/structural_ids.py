@@ -22,14 +22,14 @@ class StructuralIds:
 
     def __init__(self, module: Module, is_fusible: Callable[[Instruction], bool]) -> None:
         keys = StructuralKeys()
-        known: dict[Hashable, int] = {}
+        ids: dict[Hashable, int] = {}
         self._numbers: dict[Instruction, int] = {}
         for instruction in module.instructions():
             if is_fusible(instruction):
                 operands = tuple([o.shape.key for o in instruction.operands])
                 key = (keys.of_instruction(instruction), instruction.payload, operands)
-                self._numbers[instruction] = known.setdefault(key, len(known))
-        self._next = len(known)
+                self._numbers[instruction] = ids.setdefault(key, len(ids))
+        self._next = len(ids)
         self._pairs: dict[PairId, int] = {}
 
     def pair(

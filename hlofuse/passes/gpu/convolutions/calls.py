@@ -59,7 +59,7 @@ def config_text(config: dict[str, Any]) -> str:
     return gpu_config_text("cudnn_conv_backend_config", config)
 
 
-def made_again(call: Instruction, operands: Sequence[Instruction], target: str) -> Instruction:
+def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -> Instruction:
     """`call` with other operands, beside it."""
     raw = {**call.attributes.without("control-predecessors").raw_items, "custom_call_target": f'"{target}"'}
     new = Instruction(NAMES[target], call.shape, "custom-call", operands, Attributes(raw=raw))
@@ -75,7 +75,7 @@ def is_convolution_call(instruction: Instruction) -> bool:
     return custom_call_target(instruction) in TARGETS
 
 
-def ask_convolution(layouts: LayoutAssignment, call: Instruction, device: DeviceDescription) -> None:
+def constrain_convolution(layouts: LayoutAssignment, call: Instruction, device: DeviceDescription) -> None:
     """`AddBackendConstraintsToDnnConvCustomCall`."""
     labels = call.attributes["dim_labels"]
     target = custom_call_target(call)
@@ -95,16 +95,16 @@ def ask_convolution(layouts: LayoutAssignment, call: Instruction, device: Device
         BACKWARD_FILTER: (input_shape, output_shape, filter_shape),
     }.get(target, (input_shape, filter_shape, output_shape))
     shapes: list[Shape] = [o.shape for o in call.operands]
-    layouts.ask_operand(call, 0, left(shapes[0]))
-    layouts.ask_operand(call, 1, right(shapes[1]))
-    made = layouts.buffers.made_by(call)[(0,)]
-    layouts.ask_buffer(made, result(call.shape.tuple_shapes[0]).minor_to_major)
+    layouts.set_operand_layout(call, 0, left(shapes[0]))
+    layouts.set_operand_layout(call, 1, right(shapes[1]))
+    buffer = layouts.buffers.defined_by(call)[(0,)]
+    layouts.set_buffer_layout(buffer, result(call.shape.tuple_shapes[0]).minor_to_major)
     if target == BIAS_ACTIVATION and len(shapes) == 4:
-        layouts.ask_operand(call, 3, output_shape(shapes[3]))
+        layouts.set_operand_layout(call, 3, output_shape(shapes[3]))
     elif target == FORWARD_GRAPH:
         for number in range(2, len(shapes)):
             if shapes[number].rank:
-                layouts.ask_operand(call, number, output_shape(shapes[number]))
+                layouts.set_operand_layout(call, number, output_shape(shapes[number]))
 
 
 def convolution_shapes(call: Instruction) -> tuple[Shape, Shape, Shape]:

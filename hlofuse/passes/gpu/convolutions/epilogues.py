@@ -19,9 +19,9 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.convolutions.calls import (
     BIAS_ACTIVATION,
     FORWARD,
+    call_like,
     config_of,
     configure,
-    made_again,
 )
 from hlofuse.trace import Recorder
 
@@ -128,7 +128,7 @@ def _sum(add: Instruction) -> bool:
             config["side_input_scale"] = 1
         else:
             return False
-        new = _again(call, operands, config)
+        new = _with_operands(call, operands, config)
         return replaced(add, derived(new, "get-tuple-element", add.shape, [new], index="0"))
     return False
 
@@ -153,12 +153,12 @@ def _scale_side_input(call: Instruction) -> bool:
             continue
         new = base
         for link in reversed(chain):
-            said = (
+            attributes = (
                 {"dimensions": link.attributes.raw("dimensions") or ""} if link.opcode == "transpose" else {}
             )
-            new = added(link, link.opcode, link.shape, [new], like=link, said=said)
+            new = added(link, link.opcode, link.shape, [new], like=link, raw_attributes=attributes)
         config["side_input_scale"] = _number(factor)
-        return replaced(call, _again(call, [*call.operands[:3], new], config))
+        return replaced(call, _with_operands(call, [*call.operands[:3], new], config))
     return False
 
 
@@ -184,13 +184,13 @@ def _with_bias(call: Instruction) -> Instruction:
     features = result.dimensions[call.attributes["dim_labels"].output_feature_dimension]
     shape = array(result.element_type, [features])
     none = added(call, "broadcast", shape, [zero(call, result.element_type)], dimensions="{}")
-    new = made_again(call, [*call.operands, none], BIAS_ACTIVATION)
+    new = call_like(call, [*call.operands, none], BIAS_ACTIVATION)
     replaced(call, new)
     return new
 
 
-def _again(call: Instruction, operands: list[Instruction], config: dict[str, Any]) -> Instruction:
-    new = made_again(call, operands, BIAS_ACTIVATION)
+def _with_operands(call: Instruction, operands: list[Instruction], config: dict[str, Any]) -> Instruction:
+    new = call_like(call, operands, BIAS_ACTIVATION)
     configure(new, config)
     return new
 

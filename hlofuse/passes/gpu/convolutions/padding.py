@@ -156,8 +156,8 @@ def _backward_input(call: Instruction) -> bool:
     new = make.copy_of(call, call.operands, larger)
     set_attribute(new, "window", str(Window(tuple(dimensions))))
     whole, rest = (make.get_tuple_element(call, new, k) for k in range(2))
-    piece = make.slice_of(call, whole, starts, limits)
-    return _replaced(call, make.tuple_of(call, [piece, rest]))
+    slice_ = make.slice_of(call, whole, starts, limits)
+    return _replaced(call, make.tuple_of(call, [slice_, rest]))
 
 
 def _replaced(call: Instruction, new: Instruction) -> bool:
@@ -231,8 +231,8 @@ def _pad(call: Instruction, operands: list[Shape], result: Shape) -> None:
     if result != old:
         whole = make.get_tuple_element(call, new, 0)
         nothing = make.constant(call, array("u8", [0]), [])
-        piece = make.slice_of(call, whole, [0] * old.rank, old.dimensions)
-        new = make.tuple_of(call, [piece, nothing])
+        slice_ = make.slice_of(call, whole, [0] * old.rank, old.dimensions)
+        new = make.tuple_of(call, [slice_, nothing])
     replace_instruction(call, new, has_side_effect)
 
 

@@ -62,11 +62,11 @@ def _rewrite(conv: Instruction) -> bool:
         found = found._replace(operands=source.operands)
     elif found.target == BACKWARD_FILTER:
         groups = "batch_group_count"
-    said = {"window": str(found.window), "dim_labels": str(found.labels)}
-    for name, kept in (("feature_group_count", groups), ("operand_precision", "operand_precision")):
-        value = source.attributes.raw(kept)
+    attributes = {"window": str(found.window), "dim_labels": str(found.labels)}
+    for name, source_name in (("feature_group_count", groups), ("operand_precision", "operand_precision")):
+        value = source.attributes.raw(source_name)
         if value is not None:
-            said[name] = value
+            attributes[name] = value
     call = added(
         conv,
         "custom-call",
@@ -74,7 +74,7 @@ def _rewrite(conv: Instruction) -> bool:
         found.operands,
         like=conv,
         name=NAMES[found.target],
-        said=said,
+        raw_attributes=attributes,
         custom_call_target=f'"{found.target}"',
         backend_config=config_text(DEFAULT),
     )
@@ -95,15 +95,15 @@ def _in_groups_of_features(conv: Instruction) -> Instruction:
     order = [d for d in range(len(split)) if d != batch]
     order.insert(feature, batch)
     lhs = added(conv, "reshape", array(kind, split), [lhs])
-    turned = array(kind, [split[d] for d in order])
-    lhs = added(conv, "transpose", turned, [lhs], dimensions=numbers(order))
+    transposed = array(kind, [split[d] for d in order])
+    lhs = added(conv, "transpose", transposed, [lhs], dimensions=numbers(order))
     merged = [split[d] for d in order]
     del merged[feature]
     merged[feature] = sizes[feature] * groups
     lhs = added(conv, "reshape", array(kind, merged), [lhs])
-    said = {**conv.attributes.raw_items, "feature_group_count": str(groups)}
-    del said["batch_group_count"]
-    return added(conv, "convolution", conv.shape, [lhs, rhs], said=said)
+    attributes = {**conv.attributes.raw_items, "feature_group_count": str(groups)}
+    del attributes["batch_group_count"]
+    return added(conv, "convolution", conv.shape, [lhs, rhs], raw_attributes=attributes)
 
 
 def is_lowerable(conv: Instruction) -> bool:
@@ -129,13 +129,13 @@ def _backward_input(conv: Instruction) -> _Call | None:
     if conv.attributes.raw("feature_group_count", "1") != "1":
         return None
     kernel = conv.operands[1]
-    is_turned = kernel.opcode == "reverse" and sorted(kernel.dimensions) == sorted(
+    is_reversed = kernel.opcode == "reverse" and sorted(kernel.dimensions) == sorted(
         labels.kernel_spatial_dimensions
     )
-    if not is_turned and _is_of_one_dimension(conv) and kernel.operands[0].opcode == "reverse":
+    if not is_reversed and _is_of_one_dimension(conv) and kernel.operands[0].opcode == "reverse":
         raise NotRepresentable("the gradient of a convolution in one dimension")
     is_trivial = kernel.opcode == "constant" or all(d.size == 1 for d in window)
-    if not is_turned and not (is_trivial and any(d.base_dilation != 1 for d in window)):
+    if not is_reversed and not (is_trivial and any(d.base_dilation != 1 for d in window)):
         return None
     if any(d.stride != 1 or d.window_dilation != 1 or d.window_reversal for d in window):
         return None
@@ -154,8 +154,8 @@ def _backward_input(conv: Instruction) -> _Call | None:
     if kernel.opcode == "reverse":
         kernel = kernel.operands[0]
     elif kernel.opcode == "constant":
-        turned = numbers(labels.kernel_spatial_dimensions)
-        kernel = added(conv, "reverse", kernel.shape, [kernel], dimensions=turned)
+        transposed = numbers(labels.kernel_spatial_dimensions)
+        kernel = added(conv, "reverse", kernel.shape, [kernel], dimensions=transposed)
     swapped = ConvolutionDimensionNumbers(
         labels.output, labels.rhs.translate(str.maketrans("io", "oi")), labels.lhs
     )
@@ -219,8 +219,8 @@ def _is_of_one_dimension(conv: Instruction) -> bool:
     if len(window_of(conv)) != 2 or kernel.opcode != "reshape":
         return False
     source, result = kernel.operands[0].shape, kernel.shape
-    kept = unmodified_dimensions(source, result)
-    new = [d for d in range(result.rank) if d not in {b for _, b in kept}]
-    if len(kept) != source.rank or len(new) != 1 or result.dimensions[new[0]] != 1:
+    value = unmodified_dimensions(source, result)
+    new = [d for d in range(result.rank) if d not in {b for _, b in value}]
+    if len(value) != source.rank or len(new) != 1 or result.dimensions[new[0]] != 1:
         return False
     return new[0] in labels_of(conv).kernel_spatial_dimensions

@@ -40,7 +40,7 @@ def called_instead(dot: Instruction) -> Instruction:
     return call
 
 
-def made_again(
+def call_like(
     call: Instruction, operands: Sequence[Instruction], config: dict[str, Any], shape: Shape
 ) -> Instruction:
     """`call` with other operands and another configuration, beside it."""
@@ -58,9 +58,9 @@ def _config(dot: Instruction) -> dict[str, Any]:
     dims = DotDimensions.of(dot)
     if dot.attributes.raw("algorithm") is not None:
         raise NotRepresentable("a product by a given algorithm")
-    said = dot.attributes.get("frontend_attributes") or {}
+    frontend = dot.attributes.get("frontend_attributes") or {}
     precision = dot.attributes.raw("operand_precision")
-    words = precision.strip("{}").upper().split(",") if precision else ["DEFAULT", "DEFAULT"]
+    precisions = precision.strip("{}").upper().split(",") if precision else ["DEFAULT", "DEFAULT"]
     numbers = {
         "lhs_contracting_dimensions": dims.lhs_contracting,
         "rhs_contracting_dimensions": dims.rhs_contracting,
@@ -75,12 +75,12 @@ def _config(dot: Instruction) -> dict[str, Any]:
         "beta": 0,
         "dot_dimension_numbers": {name: [str(d) for d in of] for name, of in numbers.items()},
         "alpha_imag": 0,
-        "precision_config": {"operand_precision": words, "algorithm": _UNSET},
+        "precision_config": {"operand_precision": precisions, "algorithm": _UNSET},
         "epilogue": "DEFAULT",
         "lhs_stride": str(strides[0]),
         "rhs_stride": str(strides[1]),
-        "grad_x": said.get("grad_x") == "true",
-        "grad_y": said.get("grad_y") == "true",
+        "grad_x": frontend.get("grad_x") == "true",
+        "grad_y": frontend.get("grad_y") == "true",
         "damax_output": False,
         "autotune_workspace_size": "0",
         "scale_mode": 0,

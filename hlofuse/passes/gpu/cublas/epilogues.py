@@ -17,7 +17,7 @@ from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import scalar_of, text_of
 from hlofuse.passes.common.make import added, bitcast, copy_of, derived, zero
 from hlofuse.passes.common.rewriting import NotRepresentable, replaced
-from hlofuse.passes.gpu.cublas.calls import config_of, configure, is_call, made_again
+from hlofuse.passes.gpu.cublas.calls import call_like, config_of, configure, is_call
 
 _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 _PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "f32"), ("f32", "f32")})
@@ -77,7 +77,7 @@ def with_activation(x: Instruction) -> bool:
             if source.opcode == "slice":
                 raise NotRepresentable("a padded product that is read before and behind its activation")
             return _with_input(x, source, call, config)
-        new = made_again(call, call.operands, config, call.shape)
+        new = call_like(call, call.operands, config, call.shape)
         return replaced(x, _cloned(source, call, new))
     return False
 
@@ -86,7 +86,7 @@ def _with_input(
     multiply: Instruction, source: Instruction, call: Instruction, config: dict[str, Any]
 ) -> bool:
     """A GELU that leaves its input, too: what else reads that reads the second result."""
-    both = made_again(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
+    both = call_like(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
     gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=str(k)) for k in (0, 1))
     if source is not call:
         gelu = _cloned(source, call, gelu)
@@ -100,7 +100,7 @@ def _with_input(
 def with_sum(add: Instruction) -> bool:
     """`HandleAdd`."""
     for source, other in _either(add):
-        call = _behind(_behind(source, "bitcast"), "slice")
+        call = _operand_if_only_used_here(_operand_if_only_used_here(source, "bitcast"), "slice")
         if not (is_call(call) and _one(call) and _one(source)):
             continue
         if other.opcode == "broadcast":
@@ -141,7 +141,7 @@ def _with_vector(add: Instruction, source: Instruction, call: Instruction, broad
         ):
             return False
     config["epilogue"] = "BIAS"
-    new = made_again(call, [*call.operands, bias], config, call.shape)
+    new = call_like(call, [*call.operands, bias], config, call.shape)
     return replaced(add, _cloned(source, call, new))
 
 
@@ -196,7 +196,7 @@ def _with_summand(call: Instruction, bias: Instruction, summand: Instruction) ->
     if bias.shape.element_type != shape.element_type:
         shape = Shape(bias.shape.element_type, shape.dimensions, shape.layout)
     overwrites = _may_overwrite(bias)
-    new = made_again(call, [*call.operands[:2], summand, *call.operands[2:]], config, shape)
+    new = call_like(call, [*call.operands[:2], summand, *call.operands[2:]], config, shape)
     if overwrites:
         set_attribute(new, "output_to_operand_aliasing", "{{}: (2, {})}")
     return new
@@ -254,8 +254,8 @@ def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:
             continue
         for plain, rest in _either(cubic, "add"):
             cube = _times(rest, 0.044715) if plain is source and _one(rest) else None
-            for again, square in _either(cube, "multiply"):
-                if again is source and _one(cube) and _one(square) and square.opcode == "multiply":
+            for inner, square in _either(cube, "multiply"):
+                if inner is source and _one(cube) and _one(square) and square.opcode == "multiply":
                     return all(o is source for o in square.operands)
     return False
 
@@ -291,7 +291,7 @@ def _one(x: Instruction | None) -> bool:
     return x is not None and len(x.users) == 1
 
 
-def _behind(x: Instruction, opcode: str) -> Instruction:
+def _operand_if_only_used_here(x: Instruction, opcode: str) -> Instruction:
     """What an operation reads, where there is one and nothing else reads it; else `x` itself."""
     return x.operands[0] if x.opcode == opcode and _one(x) else x
 

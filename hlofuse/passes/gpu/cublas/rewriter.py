@@ -133,9 +133,9 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     results = [call.shape] if call.shape.is_array else call.shape.tuple_shapes
     shape = Shape.tuple_of([*results, array("s8", [size])])
     names = ("custom_call_target", "metadata", "frontend_attributes", "backend_config")
-    said = {name: call.attributes.raw(name) for name in names}
-    given = {n: v for n, v in said.items() if v is not None}
-    new = added(call, "custom-call", shape, call.operands, name=call.name, said=given)
+    numbers = {name: call.attributes.raw(name) for name in names}
+    given = {n: v for n, v in numbers.items() if v is not None}
+    new = added(call, "custom-call", shape, call.operands, name=call.name, raw_attributes=given)
     aliasing = call.attributes.raw("output_to_operand_aliasing")
     if aliasing is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))
@@ -167,16 +167,16 @@ def _fold(call: Instruction) -> bool:
         if broadcast.opcode != "broadcast":
             continue
         config = config_of(call)
-        said = config["dot_dimension_numbers"]
+        numbers = config["dot_dimension_numbers"]
         new = broadcast.shape.rank - broadcast.operands[0].shape.rank
-        batch = {int(d) for d in said[f"{side}_batch_dimensions"]}
-        if new != len(said["lhs_batch_dimensions"]) or any(
+        batch = {int(d) for d in numbers[f"{side}_batch_dimensions"]}
+        if new != len(numbers["lhs_batch_dimensions"]) or any(
             d < new or d in batch for d in broadcast.dimensions
         ):
             return False
         contracting = f"{side}_contracting_dimensions"
-        said[contracting] = [str(int(said[contracting][0]) - new)]
-        said[f"{side}_batch_dimensions"] = []
+        numbers[contracting] = [str(int(numbers[contracting][0]) - new)]
+        numbers[f"{side}_batch_dimensions"] = []
         call.replace_operand(number, broadcast.operands[0])
         configure(call, config)
         return True

@@ -71,9 +71,9 @@ class DimensionOrder:
             last = f.dimension
         found = []
         for d, spec in specs.items():
-            kept = [s for s in spec if s[1] != 1] if len(spec) > 1 else spec
-            if kept:
-                found.append((d, tuple((*s[:4], tuple(s[4])) for s in kept)))  # type: ignore[arg-type]
+            remaining = [s for s in spec if s[1] != 1] if len(spec) > 1 else spec
+            if remaining:
+                found.append((d, tuple((*s[:4], tuple(s[4])) for s in remaining)))  # type: ignore[arg-type]
         return tuple(sorted(found))
 
 
@@ -85,13 +85,13 @@ def through_bitcast(target: Instruction, source: DimensionOrder) -> Orders | Non
     shape = target.shape
     sizes = [shape.dimensions[d] for d in shape.minor_to_major]
     result = DimensionOrder()
-    made: list[list[int]] = [[] for _ in source.fragments]
+    orders: list[list[int]] = [[] for _ in source.fragments]
     left, at = 1, 0
     for number, f in enumerate(source.fragments):
         if left >= f.count:
             if left % f.count:
                 return None
-            made[number].append(len(result.fragments))
+            orders[number].append(len(result.fragments))
             result.fragments.append(replace(f))
             left //= f.count
             continue
@@ -112,20 +112,20 @@ def through_bitcast(target: Instruction, source: DimensionOrder) -> Orders | Non
             if f.start % minor or f.sliced % minor:
                 return None
             remaining //= size
-            made[number].append(len(result.fragments))
-            piece = Fragment(f.dimension, size)
+            orders[number].append(len(result.fragments))
+            fragment = Fragment(f.dimension, size)
             if remaining == 1:
-                piece.start, piece.sliced = f.start // minor, f.sliced // minor
-            result.fragments.append(piece)
+                fragment.start, fragment.sliced = f.start // minor, f.sliced // minor
+            result.fragments.append(fragment)
             minor *= size
     if left != 1 or any(size != 1 for size in sizes[at:]):
         return None
     for _ in sizes[at:]:
         if result.fragments:
-            made[-1].append(len(result.fragments))
+            orders[-1].append(len(result.fragments))
             result.fragments.append(Fragment(result.fragments[-1].dimension, 1))
     for d, sequence in source.of_dimension.items():
-        result.of_dimension[d] = [k for number in sequence for k in made[number]]
+        result.of_dimension[d] = [k for number in sequence for k in orders[number]]
     return {target: result}
 
 
@@ -196,17 +196,17 @@ def _inside(
         if len(logical[d]) != 1 or logical[d][0].is_sliced:
             return None
         size = target.shape.dimensions[d]
-        piece = Fragment(logical[d][0].dimension, size, -joined, size)
+        fragment = Fragment(logical[d][0].dimension, size, -joined, size)
         # The piece stands for the whole dimension, so that it is found again.
-        return [[piece] if k == d else fragments for k, fragments in enumerate(logical)]
+        return [[fragment] if k == d else fragments for k, fragments in enumerate(logical)]
     if opcode == "slice":
         for d, (start, limit, _) in enumerate(_ranges(hlo)):
             if limit - start != target.shape.dimensions[d]:
                 if len(logical[d]) > 1:
                     return None
-                piece = logical[d][0]
-                piece.count = target.shape.dimensions[d]
-                piece.start += start
+                fragment = logical[d][0]
+                fragment.count = target.shape.dimensions[d]
+                fragment.start += start
         return logical
     return logical if opcode == "copy" else None
 
@@ -244,7 +244,7 @@ def _laid_out(
 
 
 def concatenates_free_dimension(hlo: Instruction, source: DimensionOrder, free: int) -> bool:
-    """Are parts put together along the dimension that is not summed, each a multiple of the smallest tile?"""
+    """True for a concatenation along the free dimension, of parts that are multiples of the smallest tile."""
     if len(source.of_dimension.get(free, ())) > 1:
         return False
     at = hlo.dimensions[0]

@@ -77,9 +77,9 @@ def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction)
     """Further dimensions put in (`BroadcastDimensions`)."""
     if not sizes:
         return x
-    kept = [d if d < before else d + len(sizes) for d in range(x.shape.rank)]
+    remaining = [d if d < before else d + len(sizes) for d in range(x.shape.rank)]
     shape = inserted(x.shape, before, sizes)
-    return added(dot, "broadcast", shape, [x], like=dot, dimensions=numbers(kept))
+    return added(dot, "broadcast", shape, [x], like=dot, dimensions=numbers(remaining))
 
 
 def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:

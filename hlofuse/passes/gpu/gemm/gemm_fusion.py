@@ -75,9 +75,9 @@ class _Growing:
         side = DotProperties(self._device, -1, 0 if split > NO_SPLIT else -1)
         output, root = self._toward_users(dot, inner, DimensionOrder.of(dot.shape), side, split)
         self._body.root = root
-        return replaced(output, self._made_fusion(root.shape))
+        return replaced(output, self._create_fusion(root.shape))
 
-    def _made_fusion(self, shape: Shape) -> Instruction:
+    def _create_fusion(self, shape: Shape) -> Instruction:
         computation = computation_of(self._dot)
         module_of(computation).add_computation(self._body)
         raw = {"kind": "kCustom", "calls": f"%{self._body.name}", "backend_config": _CONFIG}
@@ -110,28 +110,28 @@ class _Growing:
     ) -> tuple[Instruction, int]:
         """What stands for `root` inside, and the split needed so far (`FuseTowardOperands`)."""
         nodes: list[tuple[Instruction, DimensionOrder]] = []
-        known: dict[object, int] = {}
+        ids: dict[object, int] = {}
         below: dict[int, list[int]] = {}
 
         def node(hlo: Instruction, at: DimensionOrder) -> tuple[int, bool]:
             key = (hlo, at.key())
-            if key in known:
-                return known[key], False
-            known[key] = len(nodes)
+            if key in ids:
+                return ids[key], False
+            ids[key] = len(nodes)
             nodes.append((hlo, at))
-            return known[key], True
+            return ids[key], True
 
         queue = deque([node(root, order)[0]])
         edge = {0}
-        again = 0
-        while len(queue) > again:
+        attempts = 0
+        while len(queue) > attempts:
             number = queue.popleft()
             hlo, at = nodes[number]
             if most is not None and len(edge) + _added_parameters(hlo) > most:
                 queue.append(number)
-                again += 1
+                attempts += 1
                 continue
-            again = 0
+            attempts = 0
             if hlo.opcode in ("parameter", "dynamic-slice"):
                 continue
             found = carried_if_worth(hlo, at, side)

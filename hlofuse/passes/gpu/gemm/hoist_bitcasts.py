@@ -131,10 +131,10 @@ def _reached(
     found: dict[Instruction, None] = {}
     queue = deque(beyond(start))
     while queue:
-        front = queue.popleft()
-        if front not in found:
-            found[front] = None
-            queue.extend(beyond(front))
+        node = queue.popleft()
+        if node not in found:
+            found[node] = None
+            queue.extend(beyond(node))
     return found
 
 

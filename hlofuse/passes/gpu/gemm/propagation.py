@@ -108,7 +108,7 @@ def _is_data_type(element_type: str, device: DeviceDescription) -> bool:
     return element_type == "f8e4m3fn" and device.compute_capability[0] >= 9
 
 
-# Does fusing an operation into a matrix product pay? (`IsInputWorthFusing`, `IsOutputWorthFusing`).
+# Operations worth fusing into a matrix product (`IsInputWorthFusing`, `IsOutputWorthFusing`).
 
 
 _TOLERANCE = 1024

@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
-from hlofuse.passes.common.dots import DotDimensions, made_dot
+from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array, relaid
@@ -116,9 +116,9 @@ def _cost(gemm: _Sizes, count: int, device: DeviceDescription) -> float:
     cost = max(compute, (read + written) * weights.memory)
     if count == 1:
         return cost
-    behind = float(batch) * gemm.m * gemm.n * gemm.sum_bits / 8.0
-    behind += float(gemm.b) * gemm.m * gemm.n * gemm.result_bits / 8.0
-    return cost + weights.reduction_launch + behind * weights.reduction_memory
+    bytes_written = float(batch) * gemm.m * gemm.n * gemm.sum_bits / 8.0
+    bytes_written += float(gemm.b) * gemm.m * gemm.n * gemm.result_bits / 8.0
+    return cost + weights.reduction_launch + bytes_written * weights.reduction_memory
 
 
 def _weights(device: DeviceDescription) -> _Weights:
@@ -149,7 +149,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     batch = [left.shape.dimensions[d] for d in new.lhs_batch]
     free = [left.shape.dimensions[d] for d in new.free(0, left.shape.rank)]
     free += [right.shape.dimensions[d] for d in new.free(1, right.shape.rank)]
-    product = made_dot(dot, array(kind, [*batch, *free]), left, right, new)
+    product = dot_like(dot, array(kind, [*batch, *free]), left, right, new)
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
     shape = relaid(array(kind, dot.shape.dimensions), dot.shape.minor_to_major)

@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Layout
 from hlofuse.passes.base import Pass
-from hlofuse.passes.common.dots import DotDimensions, made_dot
+from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added
 from hlofuse.trace import Recorder
 
@@ -73,7 +73,7 @@ def _swap(dot: Instruction) -> None:
         layout=Layout(tuple(place[d] for d in dot.shape.minor_to_major)),
     )
     swapped = DotDimensions(dims.rhs_batch, dims.lhs_batch, dims.rhs_contracting, dims.lhs_contracting)
-    new = made_dot(dot, shape, right, left, swapped)
+    new = dot_like(dot, shape, right, left, swapped)
     new.attributes = new.attributes.without("sharding", "frontend_attributes")
     back = added(dot, "bitcast", dot.shape, [new], like=dot)
     dot.replace_all_uses_with(back)

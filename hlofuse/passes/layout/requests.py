@@ -76,8 +76,8 @@ def operand_order(order: Order, instruction: Instruction, number: int, aligned: 
 def row_reduction_order(order: Order, reduce: Instruction) -> Order:
     """The layout of an operand that makes the reduction one of rows."""
     reduced = reduce.dimensions
-    kept = [d for d in range(reduce.operands[0].shape.rank) if d not in reduced]
-    return (*reversed(reduced), *(kept[d] for d in order))
+    remaining = [d for d in range(reduce.operands[0].shape.rank) if d not in reduced]
+    return (*reversed(reduced), *(remaining[d] for d in order))
 
 
 def result_order(order: Order, user: Instruction, number: int, aligned: Aligned) -> Order | None:
@@ -99,8 +99,8 @@ def result_order(order: Order, user: Instruction, number: int, aligned: Aligned)
 
 def broadcast_operand_order(order: Order, broadcast: Instruction) -> Order:
     """`GetBroadcastLayoutFromOutput`: the dimensions that come from the operand, as they lie."""
-    gone = [d for d in range(broadcast.shape.rank) if d not in broadcast.dimensions]
-    return without(relaid(broadcast.shape, order), gone).minor_to_major
+    others = [d for d in range(broadcast.shape.rank) if d not in broadcast.dimensions]
+    return without(relaid(broadcast.shape, order), others).minor_to_major
 
 
 # Collecting what is asked of layouts (`LayoutAssignment::Set…Layout`).
@@ -126,7 +126,7 @@ class Requests:
             found = self.computations[computation] = ComputationConstraint.unset(computation)
         return found
 
-    def ask_buffer(
+    def set_buffer_layout(
         self,
         buffer: Buffer,
         order: Order,
@@ -138,20 +138,20 @@ class Requests:
         """`SetBufferLayout`."""
         self.unconstrained.discard(buffer)
         priority = self.priority if priority is None else priority
-        known = self.of_buffer.get(buffer)
-        if known is None:
-            known = self.of_buffer[buffer] = BufferConstraint(buffer, order, mandatory, dfs, priority)
-        elif not known.update(order, mandatory, dfs, priority) or buffer.shape.rank <= 1:
+        constraint = self.of_buffer.get(buffer)
+        if constraint is None:
+            constraint = self.of_buffer[buffer] = BufferConstraint(buffer, order, mandatory, dfs, priority)
+        elif not constraint.update(order, mandatory, dfs, priority) or buffer.shape.rank <= 1:
             return
-        self.push(known)
+        self.push(constraint)
         if buffer.instruction.opcode in ("custom-call", "fusion", "call"):
             for output, number, at in output_aliases(buffer.instruction):
                 if output == buffer.index and not at:
-                    self.ask_operand_order(
+                    self.set_array_operand_layout(
                         buffer.instruction, number, order, mandatory=mandatory, dfs=dfs, priority=priority
                     )
 
-    def ask_operand(
+    def set_operand_layout(
         self,
         instruction: Instruction,
         number: int,
@@ -172,15 +172,15 @@ class Requests:
             dfs, priority = False, priority - 1
         assert instruction.computation is not None
         operands = self.computations[instruction.computation].operands
-        known = operands.get((instruction, number))
-        if known is None:
-            known = OperandConstraint(instruction, number, shape, mandatory, dfs, priority)
-            operands[instruction, number] = known
-        elif not known.update(shape, mandatory, dfs, priority):
+        constraint = operands.get((instruction, number))
+        if constraint is None:
+            constraint = OperandConstraint(instruction, number, shape, mandatory, dfs, priority)
+            operands[instruction, number] = constraint
+        elif not constraint.update(shape, mandatory, dfs, priority):
             return
-        self.push(known)
+        self.push(constraint)
 
-    def ask_operand_order(
+    def set_array_operand_layout(
         self,
         instruction: Instruction,
         number: int,
@@ -192,19 +192,19 @@ class Requests:
     ) -> None:
         """`SetArrayOperandLayout`."""
         shape = relaid(instruction.operands[number].shape, order)
-        self.ask_operand(instruction, number, shape, mandatory=mandatory, dfs=dfs, priority=priority)
+        self.set_operand_layout(instruction, number, shape, mandatory=mandatory, dfs=dfs, priority=priority)
 
-    def ask_result(self, instruction: Instruction, shape: Shape) -> None:
+    def set_instruction_layout(self, instruction: Instruction, shape: Shape) -> None:
         """`SetInstructionLayout`: of everything the instruction makes, and of operands that must agree."""
         found = self.buffers.of(instruction)
         for index, inner in subshapes(shape):
             if inner.is_array:
-                self.ask_buffer(found[index], inner.minor_to_major)
+                self.set_buffer_layout(found[index], inner.minor_to_major)
         changes = instruction.opcode in ("while", "conditional") or can_change_layout(instruction)
         if shape.is_array and not changes:
             for number, operand in enumerate(instruction.operands):
                 if operand.shape.is_array and operand.shape.rank == shape.rank:
-                    self.ask_operand_order(instruction, number, shape.minor_to_major)
+                    self.set_array_operand_layout(instruction, number, shape.minor_to_major)
 
     def push(self, constraint: Constraint) -> None:
         """`PushAddedConstraints`: depth-first ones last, others behind all that matter more."""

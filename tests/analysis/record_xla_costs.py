@@ -1,6 +1,6 @@
 """Have XLA count the modules of `cost_modules.py`; prints the table that the test compares with.
 
-`python -m tests.analysis.ask_xla_costs` needs jax and jaxlib 0.11.1; what it prints belongs into
+`python -m tests.analysis.record_xla_costs` needs jax and jaxlib 0.11.1; what it prints belongs into
 `xla_costs.json`.
 """
 

@@ -1,4 +1,4 @@
-"""What PriorityFusion asks its rules: may this producer go into this consumer?"""
+"""The candidates of PriorityFusion: a producer fused into a consumer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.instruction_fusion.question import FusionState
+from hlofuse.rules.instruction_fusion.candidate import FusionState
 from hlofuse.rules.settings import Settings
 
 
@@ -35,13 +35,13 @@ class PriorityPair:
     producer: Instruction
     consumer: Instruction
     state: PriorityState
-    known: SummaryPair | None = None
+    cached_pair: SummaryPair | None = None
     """The structure of the two, where somebody has it already."""
 
     @property
     def structure(self) -> SummaryPair:
         """What there is to know of the two whatever their names."""
-        pair = self.known
+        pair = self.cached_pair
         if pair is None:
-            pair = self.known = self.state.model.pair(self.producer, self.consumer)
+            pair = self.cached_pair = self.state.model.pair(self.producer, self.consumer)
         return pair

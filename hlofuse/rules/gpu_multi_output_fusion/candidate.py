@@ -22,7 +22,7 @@ class MultiOutputState:
 
 @dataclass(slots=True)
 class SiblingPair:
-    """May `other` become part of `fusion`, both reading `parent`?"""
+    """A candidate: `other` merged into `fusion`, both reading `parent`."""
 
     fusion: Instruction
     other: Instruction
@@ -32,7 +32,7 @@ class SiblingPair:
 
 @dataclass(slots=True)
 class LoneProducer:
-    """May `producer` become a further result of some consumer's kernel at all?"""
+    """A candidate: `producer` as a further result of any consumer's kernel."""
 
     producer: Instruction
     state: MultiOutputState
@@ -40,7 +40,7 @@ class LoneProducer:
 
 @dataclass(slots=True)
 class ProducerPair:
-    """May `producer` become a further result of `consumer`'s kernel?"""
+    """A candidate: `producer` as a further result of `consumer`'s kernel."""
 
     producer: Instruction
     consumer: Instruction

@@ -1,6 +1,6 @@
 """What XLA did ahead of fusion, packed for tests/passes.
 
-    python -m tests.tools.pack_simplifications OUT.tar.xz DUMP_DIR...
+    python -m tests.tools.pack_passes OUT.tar.xz DUMP_DIR...
         [--target cpu] [--device h100_sxm] [--of-each 6]
 
 DUMP_DIR is written by `--xla_dump_to` with `--xla_dump_hlo_pass_re=.*`. Of every program the module before
@@ -22,7 +22,7 @@ from hlofuse.passes.base import Pass, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 
-from .compare_simplifications import runs, same_structure
+from .compare_passes import runs, same_structure
 from .measure_unoptimized import last_fused
 from .pack_gpu import lean
 from .packing import write_archive
@@ -40,9 +40,9 @@ def case(name: str, **texts: str) -> Case:
 
 def programs(modules: list[DumpedModule], target: str) -> Iterator[Case]:
     for dumped in modules:
-        before, ahead = dumped.whole["before_optimizations"], last_fused(dumped, target)[0]
+        before, preceding = dumped.whole["before_optimizations"], last_fused(dumped, target)[0]
         place = f"programs/{dumped.name.removeprefix('jit_')}"
-        yield case(place, before=text_of(before), ahead=text_of(ahead))
+        yield case(place, before=text_of(before), ahead=text_of(preceding))
 
 
 def passes(modules: list[DumpedModule], pipelines: Sequence[Pass], of_each: int) -> Iterator[Case]:
@@ -56,15 +56,15 @@ def passes(modules: list[DumpedModule], pipelines: Sequence[Pass], of_each: int)
             size = given.path.stat().st_size
             changed.setdefault(step.name, []).append((size, dumped.name, given.path, left.path, step))
     for name, found in sorted(changed.items()):
-        kept = 0
+        remaining = 0
         for _, program, given_path, left_path, step in sorted(found, key=lambda f: f[:2]):
             given_text, left_text = text_of(given_path), text_of(left_path)
             module = parse_module(given_text)
             if step.run(module, Recorder()) and same_structure(module, parse_module(left_text)):
                 place = f"passes/{name}/{program.removeprefix('jit_')}"
                 yield case(place, given=given_text, left=left_text)
-                kept += 1
-                if kept == of_each:
+                remaining += 1
+                if remaining == of_each:
                     break
 
 

@@ -2,7 +2,7 @@
 
 const MOST_STOPS = 120;
 
-class FilmView {
+class PassesView {
   constructor(app) {
     this.app = app;
     this.film = app.data.film;
@@ -210,5 +210,5 @@ function msText(ms) { return ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : ms >= 
 function throughPasses(app, op) {
   const { film } = app.data;
   const thread = film && film.start >= 0 ? film.at(app.run.names[op], film.start) : undefined;
-  return thread === undefined ? null : fold("Through all passes", false, ...app.filmView.way(thread, false));
+  return thread === undefined ? null : fold("Through all passes", false, ...app.passesView.way(thread, false));
 }

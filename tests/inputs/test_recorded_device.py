@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.inputs.beside import device_beside
+from hlofuse.inputs.companions import recorded_device
 
 from ..running import Run
 
@@ -33,7 +33,7 @@ def test_a_record_without_steps_tells_as_well(folder: Path) -> None:
     record = folder / "priority_fusion.txtpb"
     text = record.read_text()
     record.write_text(text[text.index("gpu_device_info {") :])
-    found = device_beside(str(folder / "before.hlo"))
+    found = recorded_device(str(folder / "before.hlo"))
     assert found is not None
     assert found.device.name == "h100_sxm"
 
@@ -45,7 +45,7 @@ def test_of_numbers_that_no_device_has_it_is_asked(hlofuse: Run, folder: Path) -
     changed = text.replace("  core_count: 132", "  core_count: 131")
     assert changed != text
     record.write_text(changed)
-    assert device_beside(before) is None
+    assert recorded_device(before) is None
     result = hlofuse("explain", folder)
     assert (result.status, "asks for --device" in result.err) == (2, True)
     for torn in (
@@ -57,7 +57,7 @@ def test_of_numbers_that_no_device_has_it_is_asked(hlofuse: Run, folder: Path) -
         "\ngpu_device_info { matrix_unit_description { rate_infos: 4 } }",
     ):
         record.write_text(torn)
-        assert device_beside(before) is None
+        assert recorded_device(before) is None
 
 
 def test_what_xla_says_of_the_device_comes_first(folder: Path) -> None:
@@ -65,19 +65,19 @@ def test_what_xla_says_of_the_device_comes_first(folder: Path) -> None:
     record = (folder / "priority_fusion.txtpb").read_text()
     info = record[record.index("\ngpu_device_info {") :].replace("  core_count: 132", "  core_count: 131")
     config.write_text(info)
-    found = device_beside(str(folder / "before.hlo"))
+    found = recorded_device(str(folder / "before.hlo"))
     assert found is not None
-    assert (found.device.core_count, found.remark) == (131, "")
+    assert (found.device.core_count, found.note) == (131, "")
 
 
 def test_a_check_takes_the_device_of_its_baseline(hlofuse: Run, deviceless: Path) -> None:
     baseline = deviceless.with_name("fusion.toml")
-    words = "check", deviceless, "--baseline", baseline
-    assert hlofuse(*words, "--device", "v100", "--update").status == 0
-    done = hlofuse(*words)
+    text = "check", deviceless, "--baseline", baseline
+    assert hlofuse(*text, "--device", "v100", "--update").status == 0
+    done = hlofuse(*text)
     assert (done.status, done.err) == (0, "note: for v100, as the baseline has it\n")
     baseline.write_text(baseline.read_text().replace('"v100"', '"ours"'))  # not one that ships
-    result = hlofuse(*words)
+    result = hlofuse(*text)
     assert (result.status, "asks for --device" in result.err) == (2, True)
 
 
@@ -94,10 +94,10 @@ ENTRY e {
 def test_and_its_target_where_the_module_tells_none(hlofuse: Run, tmp_path: Path) -> None:
     module, baseline = tmp_path / "m.hlo", tmp_path / "fusion.toml"
     module.write_text(PLAIN)
-    words = "check", module, "--baseline", baseline
-    assert hlofuse(*words, "--device", "v100", "--update").status == 0
-    assert hlofuse(*words).err == "note: for v100, as the baseline has it\n"
-    assert "keep a baseline for each" in hlofuse(*words, "--target", "cpu").err
+    text = "check", module, "--baseline", baseline
+    assert hlofuse(*text, "--device", "v100", "--update").status == 0
+    assert hlofuse(*text).err == "note: for v100, as the baseline has it\n"
+    assert "keep a baseline for each" in hlofuse(*text, "--target", "cpu").err
 
 
 def test_of_many_modules_it_is_said_once(hlofuse: Run, samples: Path) -> None:

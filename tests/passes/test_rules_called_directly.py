@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.verifier import verify_module
+from hlofuse.ir.verify import verify_module
 from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
@@ -20,8 +20,8 @@ def run(which: Pass | str, text: str) -> tuple[Module, list[Event]]:
     module = parse_module(text)
     recorder = Recorder()
     recorder.begin_pass("test")
-    made = make_pass(which, "cpu") if isinstance(which, str) else which
-    made.run(module, recorder)
+    created = make_pass(which, "cpu") if isinstance(which, str) else which
+    created.run(module, recorder)
     assert verify_module(module) == []
     return module, recorder.events
 
@@ -95,15 +95,15 @@ def test_if021_a_target_without_multi_output_fusion_says_so() -> None:
 
 def test_multi_output_fusion_in_the_driver_keeps_the_other_users() -> None:
     module, events = run(MultiOutput(may_duplicate=False), SHARED)
-    (made,) = [e for e in events if e.event == "fuse" and e.kind == "multi-output"]
-    assert (made.producer, made.created, made.rule) == ("b", False, "IF030")
+    (created,) = [e for e in events if e.event == "fuse" and e.kind == "multi-output"]
+    assert (created.producer, created.created, created.rule) == ("b", False, "IF030")
     fusion = next(i for i in module.entry if i.opcode == "fusion")
     assert fusion.is_multi_output_fusion
     assert sorted(i.opcode for i in fusion.fused_computation) == [
         "ceil", "exponential", "negate", "parameter", "sine", "tuple"
     ]  # fmt: skip
-    again = parse_module(print_module(module))
-    assert [i.name for i in again.entry] == [i.name for i in module.entry.post_order()]
+    repeated_call = parse_module(print_module(module))
+    assert [i.name for i in repeated_call.entry] == [i.name for i in module.entry.post_order()]
 
 
 def test_if022_a_value_between_the_two_would_close_a_cycle() -> None:

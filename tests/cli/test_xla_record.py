@@ -10,8 +10,8 @@ from typing import Any
 from ..running import Run
 
 
-def record_of(hlofuse: Run, folder: Path, *words: str) -> Any:
-    result = hlofuse("explain", folder, "--target", "gpu", "--format", "json", *words)
+def record_of(hlofuse: Run, folder: Path, *text: str) -> Any:
+    result = hlofuse("explain", folder, "--target", "gpu", "--format", "json", *text)
     assert result.status == 0, result.err
     return json.loads(result.out)["record"]
 
@@ -22,10 +22,10 @@ def test_it_is_followed_where_it_is_about_this_device(hlofuse: Run, samples: Pat
     assert record_of(hlofuse, folder, "--device", "v100") is None
     assert hlofuse("explain", folder, "--device", "h100_sxm").err == ""
     assert "is of another device, and not followed" in hlofuse("explain", folder, "--device", "v100").err
-    told = hlofuse("verify", folder, "--device", "v100", "--target", "gpu")
-    assert "XLA's own record beside it is of another device." in told.out
-    told = hlofuse("verify", folder, "--device", "h100_sxm", "--target", "gpu")
-    assert (told.status, "another device" in told.out) == (0, False)
+    reported = hlofuse("verify", folder, "--device", "v100", "--target", "gpu")
+    assert "XLA's own record beside it is of another device." in reported.out
+    reported = hlofuse("verify", folder, "--device", "h100_sxm", "--target", "gpu")
+    assert (reported.status, "another device" in reported.out) == (0, False)
     # What may be asked of many modules keeps quiet.
     checked = hlofuse("check", folder, "--device", "v100", "--max-kernels", 9)
     assert (checked.status, checked.err) == (0, "")
@@ -41,16 +41,16 @@ def test_an_empty_one_says_that_nothing_was_fused(hlofuse: Run, samples: Path, t
         "replay", tmp_path, "--target", "gpu", "--device", "h100_sxm", "-o", tmp_path / "o.hlo"
     )
     assert replayed.status == 0, replayed.err
-    asked = hlofuse("explain", tmp_path, "--target", "gpu", "--device", "h100_sxm", "--xla-trace", record)
-    assert asked.status == 2
-    assert "holds no fusion steps" in asked.err
+    requested = hlofuse("explain", tmp_path, "--target", "gpu", "--device", "h100_sxm", "--xla-trace", record)
+    assert requested.status == 2
+    assert "holds no fusion steps" in requested.err
 
 
 def test_one_of_another_module_is_doubted(hlofuse: Run, samples: Path) -> None:
     gpu, h100 = samples / "gpu", ("--device", "h100_sxm")
     (record,) = (gpu / "gpt2_block").glob("priority_fusion.txtpb*")
-    asked = hlofuse("explain", gpu / "softmax", *h100, "--xla-trace", record, columns=160)
-    assert "entries agree: it may be of another module or device" in asked.out
+    requested = hlofuse("explain", gpu / "softmax", *h100, "--xla-trace", record, columns=160)
+    assert "entries agree: it may be of another module or device" in requested.out
     assert "another module" not in hlofuse("explain", gpu / "softmax", *h100).out
 
 
@@ -58,14 +58,14 @@ def test_one_that_is_cut_short_is_said_to_be(hlofuse: Run, samples: Path, tmp_pa
     folder = samples / "gpu" / "softmax"
     whole = next(folder.glob("priority_fusion.txtpb")).read_text()
     (tmp_path / "record.txtpb").write_text(whole[: whole.rindex("fusion_steps")])
-    words = ("--device", "h100_sxm", "--xla-trace", tmp_path / "record.txtpb")
-    asked = hlofuse("explain", folder, *words, columns=160)
-    assert "says less than the replay, as if cut short: all 5 entries agree" in asked.out
+    text = ("--device", "h100_sxm", "--xla-trace", tmp_path / "record.txtpb")
+    requested = hlofuse("explain", folder, *text, columns=160)
+    assert "says less than the replay, as if cut short: all 5 entries agree" in requested.out
 
 
 def test_a_target_without_the_pass_takes_no_record(hlofuse: Run, samples: Path) -> None:
     module = samples / "cpu" / "softmax" / "before.hlo"
-    asked = hlofuse("explain", module, "--xla-trace", "none.txt")
-    assert asked.status == 2
-    assert "--xla-trace is about target gpu" in asked.err
+    requested = hlofuse("explain", module, "--xla-trace", "none.txt")
+    assert requested.status == 2
+    assert "--xla-trace is about target gpu" in requested.err
     assert hlofuse("explain", module, "--xla-trace", "none").status == 0

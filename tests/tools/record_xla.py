@@ -1,7 +1,7 @@
 """Ask XLA:CPU what its fusion passes do; the answers are the truth that tests compare with.
 
-    python -m tests.tools.ask_xla random FIRST LAST -o DIR [--option multi-output]
-    python -m tests.tools.ask_xla hlo FILE.hlo... -o DIR [--option multi-output]
+    python -m tests.tools.record_xla random FIRST LAST -o DIR [--option multi-output]
+    python -m tests.tools.record_xla hlo FILE.hlo... -o DIR [--option multi-output]
 
 Each program or HLO module becomes a folder with before.hlo, NN-PASS.hlo for each fusion pass that changed
 something, and after.hlo. Needs jax and jaxlib; hlofuse itself is not used. XLA aborts on a few programs
@@ -82,30 +82,30 @@ def collect(dump: Path, out: Path, passes: tuple[str, ...]) -> list[str]:
         end = next((k for k, f in enumerate(files) if f[1] == NEXT_PIPELINE), None)
         if end is None:
             continue
-        ours = [k for k, f in enumerate(files[:end]) if f[1] == PIPELINE and f[2] in passes]
-        last = ours[0] if ours else end
-        while not ours and files[last - 1][1] == PIPELINE and files[last - 1][2] != "pipeline-start":
+        actual = [k for k, f in enumerate(files[:end]) if f[1] == PIPELINE and f[2] in passes]
+        last = actual[0] if actual else end
+        while not actual and files[last - 1][1] == PIPELINE and files[last - 1][2] != "pipeline-start":
             last -= 1
         folder = out / name.removeprefix("jit_")
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(files[last - 1][3], folder / "before.hlo")
-        for number, k in enumerate(ours, 1):
+        for number, k in enumerate(actual, 1):
             shutil.copy(files[k][3], folder / f"{number:02d}-{files[k][2]}.hlo")
-        shutil.copy(files[ours[-1] if ours else last - 1][3], folder / "after.hlo")
+        shutil.copy(files[actual[-1] if actual else last - 1][3], folder / "after.hlo")
         found.append(folder.name)
     return found
 
 
-def ask(kind: str, items: list[str], out: Path, flags: str) -> list[str]:
+def record(kind: str, items: list[str], out: Path, flags: str) -> list[str]:
     """Compile in a process of its own and collect; an abort is narrowed down to the item."""
     with tempfile.TemporaryDirectory() as folder:
         dump = f"--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text {flags}"
         environment = dict(os.environ, XLA_FLAGS=dump, JAX_PLATFORMS="cpu")
-        command = [sys.executable, "-m", "tests.tools.ask_xla", "--child", kind, json.dumps(items)]
+        command = [sys.executable, "-m", "tests.tools.record_xla", "--child", kind, json.dumps(items)]
         status = subprocess.run(command, env=environment).returncode
         if status == 0 or len(items) == 1:
             return collect(Path(folder), out, MULTI_OUTPUT_PASSES if MULTI_OUTPUT in flags else PASSES)
-    return [name for item in items for name in ask(kind, [item], out, flags)]
+    return [name for item in items for name in record(kind, [item], out, flags)]
 
 
 def main() -> None:
@@ -129,7 +129,7 @@ def main() -> None:
     flags = f"{MULTI_OUTPUT if a.option else ''} {NO_LIBRARY if a.no_library else ''}"
     total = 0
     for start in range(0, len(items), a.at_once):
-        total += len(ask(a.kind, items[start : start + a.at_once], a.out, flags))
+        total += len(record(a.kind, items[start : start + a.at_once], a.out, flags))
         print(f"{total} modules of {min(start + a.at_once, len(items))} programs in {a.out}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What instruction fusion asks its rules: may this producer go into this consumer?"""
+"""The candidates of instruction fusion: a producer fused into a consumer."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Tables:
             self.tiling.forget_module()
 
 
-class KnownStructures:
+class SharedTables:
     """Tables by model, device and release, as long as somebody holds on to them."""
 
     def __init__(self) -> None:

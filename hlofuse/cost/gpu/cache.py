@@ -12,7 +12,7 @@ Timed: TypeAlias = SummaryPair | Estimate
 """What has the ticks of a pair: its structure if they are all that was asked for."""
 
 
-class Kept:
+class CacheEntry:
     """The cache's entries of one instruction (`GpuPerformanceModelCache`), and whether it may be fused."""
 
     __slots__ = ("answers", "run", "times")
@@ -30,17 +30,17 @@ class Kept:
         self.answers = {}
 
 
-class KeptTable(dict[Instruction, Kept]):
+class EstimateCache(dict[Instruction, CacheEntry]):
     """What is kept of each instruction; nothing yet where nobody has asked."""
 
-    def __missing__(self, instruction: Instruction) -> Kept:
-        kept = self[instruction] = Kept()
-        return kept
+    def __missing__(self, instruction: Instruction) -> CacheEntry:
+        entry = self[instruction] = CacheEntry()
+        return entry
 
-    def copy(self) -> KeptTable:
+    def copy(self) -> EstimateCache:
         """Another one, in which others may keep more."""
-        new = KeptTable()
-        for instruction, kept in self.items():
+        new = EstimateCache()
+        for instruction, source in self.items():
             entry = new[instruction]
-            entry.run, entry.times, entry.answers = kept.run, dict(kept.times), dict(kept.answers)
+            entry.run, entry.times, entry.answers = source.run, dict(source.times), dict(source.answers)
         return new

@@ -25,7 +25,7 @@ from hlofuse.inputs.unread_elements import restore_literals
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
-from hlofuse.ir.verifier import verify_module
+from hlofuse.ir.verify import verify_module
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.reports.verify.structure import Structures
@@ -36,16 +36,16 @@ Runs = Iterator[tuple[Pass, DumpFile, DumpFile | None]]
 
 def runs(dumped: DumpedModule, pipelines: Sequence[Pass]) -> Runs:
     """Each run of a pass: the dump it was given, and the one it left if it changed anything."""
-    known = {p.name for top in pipelines for p in top.flattened() if isinstance(p, Pipeline)}
-    files = deque(f for f in dumped.between if f.pipeline in known)
+    cached = {p.name for top in pipelines for p in top.flattened() if isinstance(p, Pipeline)}
+    files = deque(f for f in dumped.between if f.pipeline in cached)
     for top in pipelines:
         if isinstance(top, Pipeline) and files and files[0].pipeline == top.name:
-            yield from _walk(top, files)
+            yield from _traverse(top, files)
             while files and files[0].pipeline == top.name:
                 files.popleft()  # of passes that are not listed, such as those that only pool shapes
 
 
-def _walk(pipeline: Pipeline, files: deque[DumpFile]) -> Runs:
+def _traverse(pipeline: Pipeline, files: deque[DumpFile]) -> Runs:
     """One run of a pipeline; its dumps are taken from `files`."""
     given = files.popleft()
     names = [s.name for s in pipeline.steps]
@@ -53,7 +53,7 @@ def _walk(pipeline: Pipeline, files: deque[DumpFile]) -> Runs:
         inner = next((p for p in step.flattened() if isinstance(p, Pipeline)), None)
         while inner is not None and _is(files, inner.name, "pipeline-start"):
             last = files[0]
-            for run in _walk(inner, files):
+            for run in _traverse(inner, files):
                 yield run
                 last = run[2] or last
             given = last
@@ -81,10 +81,10 @@ def _with_ids(module: Module) -> Module:
     return module
 
 
-def same_structure(ours: Module, xlas: Module) -> bool:
-    """Are the two the same, names aside?"""
+def same_structure(actual: Module, xlas: Module) -> bool:
+    """True if the two are equal but for names."""
     structures = Structures()
-    return structures.module(ours).key == structures.module(xlas).key
+    return structures.module(actual).key == structures.module(xlas).key
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.cost.gpu.known import KnownStructures
+from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.ir import parse_module
 from hlofuse.replay import replay
@@ -21,18 +21,18 @@ SAMPLES = Path(__file__).parents[3] / "samples" / "gpu"
 def test_replays_that_share_costs_decide_alike(sample: str) -> None:
     module = parse_module((SAMPLES / sample / "before.hlo").read_text())
     alone = {name: replay(module, "gpu", device=name) for name in ("h100_sxm", "v100")}
-    known = KnownStructures()
+    cached = SharedTables()
     for name in ("h100_sxm", "v100", "h100_sxm"):
-        assert replay(module, "gpu", device=load_device(name), cache=known).events == alone[name].events
+        assert replay(module, "gpu", device=load_device(name), cache=cached).events == alone[name].events
 
 
 def test_a_second_replay_tiles_nothing_anew() -> None:
     module = parse_module((SAMPLES / "gpt2_block" / "before.hlo").read_text())
-    device, known = load_device("h100_sxm"), KnownStructures()
+    device, cached = load_device("h100_sxm"), SharedTables()
     evaluated = []
     for _ in range(2):
-        replay(module, "gpu", device=device, cache=known)
-        tiling = known.of("CombinedModel", device, JAXLIB_0_11_1).tiling
+        replay(module, "gpu", device=device, cache=cached)
+        tiling = cached.of("CombinedModel", device, JAXLIB_0_11_1).tiling
         assert tiling is not None
         evaluated.append(tiling.evaluations)
     assert evaluated[0] == evaluated[1] > 0
@@ -40,9 +40,9 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
 
 def test_a_tiling_that_was_found_best_costs_what_it_would_cost_anew() -> None:
     module = parse_module((SAMPLES / "gpt2_block" / "before.hlo").read_text())
-    device, known = load_device("h100_sxm"), KnownStructures()
-    after = replay(module, "gpu", device=device, cache=known).after
-    tiling = known.of("CombinedModel", device, JAXLIB_0_11_1).tiling
+    device, cached = load_device("h100_sxm"), SharedTables()
+    after = replay(module, "gpu", device=device, cache=cached).after
+    tiling = cached.of("CombinedModel", device, JAXLIB_0_11_1).tiling
     assert tiling is not None
     fusions = [x for x in after.entry if is_generic_triton_fusion(x)]
     assert fusions

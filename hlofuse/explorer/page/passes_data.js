@@ -1,6 +1,6 @@
 // What every pass of the compilation did, as encode_passes.py writes it.
 
-class Film {
+class PassTimeline {
   constructor(json, strings) {
     const text = (n) => strings[n], texts = (column) => column.map(text), { steps, threads, links } = json;
     Object.assign(this, { headline: json.headline, notes: json.notes, start: json.start });

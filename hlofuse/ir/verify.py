@@ -134,9 +134,9 @@ def _parameter_problems(computation: Computation) -> Iterator[Problem]:
 
 def _caller_problems(computation: Computation, expected: Counter[Instruction]) -> Iterator[Problem]:
     for caller, times in expected.items():
-        known = computation.callers.get(caller, 0)
-        if known != times:
-            yield Problem(f"{caller.name} calls it {times} times, known are {known}", computation.name)
+        existing = computation.callers.get(caller, 0)
+        if existing != times:
+            yield Problem(f"{caller.name} calls it {times} times, known are {existing}", computation.name)
     if len(expected) > 1 and any(caller.opcode == "fusion" for caller in expected):
         yield Problem("it is a fusion's own, but others call it as well", computation.name)
     for caller in computation.callers:

@@ -115,9 +115,11 @@ class Compiler:
         function = ctypes.CFUNCTYPE(c_void_p, c_void_p)(address)
         error = function(ctypes.addressof(request))
         if error and offset != _ERROR_MESSAGE:
-            told = _ErrorMessage(error=error)
-            self._call(_ERROR_MESSAGE, told)
-            raise ValueError(ctypes.string_at(told.message, told.message_size).decode(errors="replace"))
+            reported = _ErrorMessage(error=error)
+            self._call(_ERROR_MESSAGE, reported)
+            raise ValueError(
+                ctypes.string_at(reported.message, reported.message_size).decode(errors="replace")
+            )
 
 
 def module_name(file: str) -> str:
@@ -159,8 +161,8 @@ def collect(dump: Path, name: str, out: Path) -> bool:
         return False
     out.mkdir(parents=True, exist_ok=True)
     shutil.copy(found[0][2], out / "before.hlo")
-    for number, (_, made_by, file) in enumerate(found[1:], 1):
-        shutil.copy(file, out / f"{number:02d}-{made_by}.hlo")
+    for number, (_, defined_by, file) in enumerate(found[1:], 1):
+        shutil.copy(file, out / f"{number:02d}-{defined_by}.hlo")
     shutil.copy(found[-1][2], out / "after.hlo")
     last = [found[0], *(f for f in found[1:] if f[1] in BEFORE_PRIORITY_FUSION)][-1][2]
     proto = last.with_name(last.name.removesuffix(".txt") + ".hlo.pb")

@@ -1,11 +1,11 @@
-"""What GPU instruction fusion and FusionMerger ask their rules: may this producer go into this consumer?"""
+"""The candidates of GPU instruction fusion and FusionMerger: a producer fused into a consumer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.rules.instruction_fusion.question import CandidatePair, FusionState
+from hlofuse.rules.instruction_fusion.candidate import CandidatePair, FusionState
 
 
 @dataclass(slots=True, kw_only=True)

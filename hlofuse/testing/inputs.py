@@ -12,40 +12,40 @@ from hlofuse.ir.graph import Module
 from hlofuse.reports.check import Measured
 
 
-def measured(subject: Any, target: str | None, device: str | None, root: Path) -> Measured:
+def measured(program: Any, target: str | None, device: str | None, root: Path) -> Measured:
     """Replay a subject on a target and measure what fusion leaves.
 
     HlofuseError for what is none, or cannot be read or replayed.
     """
-    if isinstance(subject, str) and "\n" in subject:
+    if isinstance(program, str) and "\n" in program:
         from hlofuse.ir.text.reader import parse_module
 
-        subject = parse_module(subject, "<text>")
-    if isinstance(subject, Module):
-        return _of_module(subject, target, device, root)
-    if callable(getattr(subject, "module", None)):  # hlofuse.capture.Capture, which need not be installed
-        subject = subject.module().before
-    if isinstance(subject, str | os.PathLike):
+        program = parse_module(program, "<text>")
+    if isinstance(program, Module):
+        return _of_module(program, target, device, root)
+    if callable(getattr(program, "module", None)):  # hlofuse.capture.Capture, which need not be installed
+        program = program.module().before
+    if isinstance(program, str | os.PathLike):
         from hlofuse.cli.common.measuring import measure_all
         from hlofuse.cli.common.replaying import ReplayOptions
 
-        found = measure_all([ReplayOptions(os.fspath(subject), target=target, device=device)], root)
+        found = measure_all([ReplayOptions(os.fspath(program), target=target, device=device)], root)
         if len(found) != 1:
-            raise HlofuseError(f"{subject} holds {len(found)} modules: name one dump")
-        if found[0].remark:
-            warnings.warn(found[0].remark, stacklevel=2)
+            raise HlofuseError(f"{program} holds {len(found)} modules: name one dump")
+        if found[0].note:
+            warnings.warn(found[0].note, stacklevel=2)
         return found[0]
     raise HlofuseError(
-        f"a dump's path, an HLO text, a module or a capture was expected, not {type(subject).__name__}"
+        f"a dump's path, an HLO text, a module or a capture was expected, not {type(program).__name__}"
     )
 
 
 def _of_module(module: Module, target: str | None, device: str | None, root: Path) -> Measured:
     from hlofuse.account import observed_replay
     from hlofuse.replay import replay_config
-    from hlofuse.reports.check.measure import held_apart, profile_of_replay
+    from hlofuse.reports.check.measure import profile_of_replay, refused_edges
 
     chosen = target or ("gpu" if device is not None else "cpu")
     observed = observed_replay(module, replay_config(chosen, device))
     profile = profile_of_replay(module.name, observed, root)
-    return Measured(profile, module.filename or "<module>", lambda: held_apart(observed, root))
+    return Measured(profile, module.filename or "<module>", lambda: refused_edges(observed, root))

@@ -12,7 +12,7 @@ from hlofuse.ir import Instruction
 
 
 @dataclass(frozen=True, slots=True)
-class Homes:
+class FinalKernels:
     """What became of the instructions of BEFORE, and a word on what is new in AFTER."""
 
     kernels: Mapping[Instruction, tuple[Instruction, ...]]
@@ -21,7 +21,7 @@ class Homes:
     """For instructions of either side that changed: `split`, `new`, `removed`…"""
 
 
-def homes(diff: ModuleDiff) -> Homes:
+def final_kernels(diff: ModuleDiff) -> FinalKernels:
     """Follow every match of a diff to the kernel it is in."""
     found: dict[Instruction, dict[Instruction, None]] = {}
     telling: dict[Instruction, dict[Instruction, None]] = {}
@@ -34,7 +34,7 @@ def homes(diff: ModuleDiff) -> Homes:
                 kind = found if place.instruction.opcode in TRIVIAL else telling
                 kind.setdefault(place.fusion, {}).update(to)
     found |= telling
-    return Homes({i: tuple(ks) for i, ks in found.items()}, _notes(diff))
+    return FinalKernels({i: tuple(ks) for i, ks in found.items()}, _notes(diff))
 
 
 def _notes(diff: ModuleDiff) -> dict[Instruction, str]:

@@ -1,7 +1,7 @@
 """Ask XLA's parser about every case and write its verdicts down. Needs jaxlib (0.11.1, Python 3.12).
 
-python -m tests.parse.ask_xla          # fill in what is marked ?, report what has changed
-python -m tests.parse.ask_xla --write  # take over what has changed
+python -m tests.parse.record_verdicts          # fill in what is marked ?, report what has changed
+python -m tests.parse.record_verdicts --write  # take over what has changed
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ for text in json.load(sys.stdin):
 """
 
 
-def ask(texts: list[str]) -> list[str]:
+def record(texts: list[str]) -> list[str]:
     """accept, reject or crash for each text.
 
     XLA aborts the process on some texts, so another process answers, and a new one goes on behind a
@@ -48,8 +48,8 @@ def ask(texts: list[str]) -> list[str]:
 
 def main() -> None:
     changed: dict[str, dict[int, tuple[Case, str]]] = {}
-    asked = list(cases())
-    for case, verdict in zip(asked, ask([c.text for c in asked]), strict=True):
+    requested = list(cases())
+    for case, verdict in zip(requested, record([c.text for c in requested]), strict=True):
         if verdict != case.xla:
             changed.setdefault(case.file, {})[case.line] = (case, verdict)
             if case.xla != "?":
@@ -59,8 +59,8 @@ def main() -> None:
         lines = path.read_text(encoding="utf-8").splitlines()
         for number, (case, verdict) in entries.items():
             if case.xla == "?" or "--write" in sys.argv:
-                ours = "" if case.ours == case.xla else "/" + case.ours
-                lines[number - 1] = f"{verdict}{ours} {case.snippet}"
+                hlofuse = "" if case.hlofuse == case.xla else "/" + case.hlofuse
+                lines[number - 1] = f"{verdict}{hlofuse} {case.snippet}"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

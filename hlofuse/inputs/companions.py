@@ -18,9 +18,9 @@ _DUMP = re.compile(
 )
 
 
-def target_config_beside(filename: str | None) -> Path | None:
+def target_config_of(filename: str | None) -> Path | None:
     """`….gpu_target_config.pbtxt`: the device the module was compiled for."""
-    return _beside(filename, ("gpu_target_config.pbtxt",), ("gpu_target_config.pbtxt",))
+    return _sibling(filename, ("gpu_target_config.pbtxt",), ("gpu_target_config.pbtxt",))
 
 
 def device_in_dump(config: Path) -> DeviceDescription:
@@ -59,25 +59,27 @@ def _shipped(device: DeviceDescription) -> DeviceDescription | None:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceBeside:
+class RecordedDevice:
     """A device that a file beside a module describes."""
 
     device: DeviceDescription
-    remark: str = ""
+    note: str = ""
     """Which device and why, where the file is there for another purpose; empty where XLA says it there."""
 
 
-def device_beside(filename: str | None) -> DeviceBeside | None:
+def recorded_device(filename: str | None) -> RecordedDevice | None:
     """The device that the target configuration beside a module describes, else XLA's record of the pass."""
     filename = _case_input(filename)
-    config = target_config_beside(filename)
+    config = target_config_of(filename)
     if config is not None:
-        return DeviceBeside(device_in_dump(config))
-    record = priority_record_beside(filename)
+        return RecordedDevice(device_in_dump(config))
+    record = priority_record_of(filename)
     device = device_in_record(record) if record is not None else None
     if device is None:
         return None
-    return DeviceBeside(device, f"for {device.name}, whose numbers are in XLA's own record beside the module")
+    return RecordedDevice(
+        device, f"for {device.name}, whose numbers are in XLA's own record beside the module"
+    )
 
 
 def _case_input(filename: str | None) -> str | None:
@@ -87,19 +89,19 @@ def _case_input(filename: str | None) -> str | None:
     return str(Path(filename).with_name("before.hlo"))
 
 
-def priority_record_beside(filename: str | None) -> Path | None:
+def priority_record_of(filename: str | None) -> Path | None:
     """`….priority_fusion_dump.txt`: XLA's own record of the pass."""
-    return _beside(
+    return _sibling(
         filename, ("priority_fusion_dump.txt",), ("priority_fusion.txtpb", "priority_fusion.txtpb.gz")
     )
 
 
-def before_optimizations_beside(filename: str | None) -> Path | None:
+def before_optimizations_of(filename: str | None) -> Path | None:
     """The module as the front end wrote it, beside its dump ahead of the fusion passes."""
-    return _beside(filename, ("before_optimizations.txt",), ("before_optimizations.hlo",))
+    return _sibling(filename, ("before_optimizations.txt",), ("before_optimizations.hlo",))
 
 
-def _beside(filename: str | None, endings: tuple[str, ...], corpus_names: tuple[str, ...]) -> Path | None:
+def _sibling(filename: str | None, endings: tuple[str, ...], corpus_names: tuple[str, ...]) -> Path | None:
     if not filename or filename.startswith("<"):
         return None
     path = Path(filename)
