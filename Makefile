@@ -33,6 +33,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/lint_words.py
 
 compiled: browser ## Install hlofuse with its hot modules compiled (docs/compiled.md), run every test against that.
 	"$$(tools/find_python)" -m venv $(COMPILED)
