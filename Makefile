@@ -34,6 +34,7 @@ lint: $(READY) size ## Check style, types, import direction and the size budget.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/lint_imports.py
+	$(BIN)/python tools/lint_words.py
 
 size: $(READY) ## Print the figures of the size budget; fail above it.
 	$(BIN)/python tools/size.py

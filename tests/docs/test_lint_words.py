@@ -1,0 +1,63 @@
+"""`tools/lint_words.py`: names and prose without retired words."""
+
+import ast
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "lint_words.py"
+
+
+@pytest.fixture(scope="module")
+def lint() -> Any:
+    spec = importlib.util.spec_from_file_location("lint_words", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def names(lint: Any, path: str, code: str) -> list[str]:
+    return [hit.split(": ")[1] for hit in lint.name_hits(path, ast.parse(code))]
+
+
+@pytest.mark.parametrize(
+    ("code", "hits"),
+    [
+        ("def at_home(): ...", ["at_home"]),
+        ("class BigFilm:\n    dearest = 1", ["BigFilm", "dearest"]),
+        ("def f(ours, *, told=0): x.twins = 1", ["ours", "told", "twins"]),
+        ("import phrases as words", ["words"]),
+        ("def test_what_is_told(): ...", []),
+        ("stack_frames, sign, mask = frame, told(), x.film", []),
+    ],
+)
+def test_what_code_defines_is_checked(lint: Any, code: str, hits: list[str]) -> None:
+    assert sorted(names(lint, "hlofuse/a.py", code)) == sorted(hits)
+
+
+def test_file_names_are_checked(lint: Any) -> None:
+    assert names(lint, "hlofuse/reports/told.py", "") == ["told"]
+    assert names(lint, "samples/told.hlo", "") == []
+
+
+def test_a_hit_names_the_standard_word(lint: Any) -> None:
+    (hit,) = lint.name_hits("a.py", ast.parse("\ntwin = 1"))
+    assert hit == "a.py:2: twin: instead of “twin” write: duplicate, equivalent"
+
+
+@pytest.mark.parametrize(
+    ("code", "hits"),
+    [
+        ('def f():\n    """Is it?"""', ["a.py:1: a docstring states, it does not ask"]),
+        ('x = f"a\\n{y} told"', ["a.py:1: “told” is retired from prose"]),
+        ('x = """\nThe dearest."""', ["a.py:2: “dearest” is retired from prose"]),
+        ('x = "turns off; a kernel of its own"', []),
+    ],
+)
+def test_prose(lint: Any, code: str, hits: list[str]) -> None:
+    found = list(lint.prose_hits("a.py", code, ast.parse(code)))
+    assert [h.replace("a.py:2: “told”", "a.py:1: “told”") for h in found] == hits
