@@ -8,7 +8,7 @@
     // EXPECT h100_sxm v100
     HloModule answer ...
 
-A line `// WORD label ...` with one of `WORDS` starts a section, which ends at the next one. The text under
+A line `// WORD label ...` with one of `SECTIONS` starts a section, which ends at the next one. The text under
 CASE is the input. The test that reads a folder says which keys and sections its cases have.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 
-WORDS = {
+SECTIONS = {
     "CASE": "a name, then options",
     "EXPECT": "XLA's module after the passes tested",
     "REFUSED": "XLA's reasons for refusals, one a line",
@@ -68,7 +68,7 @@ def read_cases(path: Path) -> list[Case]:
         return [case for file in sorted(path.glob("*.hlo")) for case in read_cases(file)]
     cases: dict[str, Case] = {}
     for word, labels, text in _sections(path.read_text(encoding="utf-8")):
-        assert word in WORDS, f"{path}: no section is named {word}"
+        assert word in SECTIONS, f"{path}: no section is named {word}"
         if word == "CASE":
             name, *pairs = labels
             options = dict(pair.split("=", 1) for pair in pairs)

@@ -69,7 +69,7 @@ def command(
     output: Path | None,
     **request: Any,
 ) -> int:
-    """Which single rule costs the module in INPUT most? With --sweep: what if knobs had other values?
+    """Rank the rules by what each costs the module in INPUT; with --sweep, try other values of knobs.
 
     Without --sweep each rule that refused something here is switched off alone, and the fusion passes are
     replayed. Rules without which the program would be wrong stay.

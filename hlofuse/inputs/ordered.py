@@ -53,7 +53,7 @@ def replay_input(
         module.order_source = order
     if order not in (None, "replayed"):
         return ReplayInput(module, ids)
-    replayed = replayed_beside(module, target, device)
+    replayed = replayed_from_dump(module, target, device)
     if replayed is None and order == "replayed":
         raise HlofuseError(
             "--order replayed asks for the module before optimizations beside"
@@ -62,7 +62,7 @@ def replay_input(
     return ReplayInput(replayed or module, ids)
 
 
-def replayed_beside(module: Module, target: str, device: DeviceDescription | None) -> Module | None:
+def replayed_from_dump(module: Module, target: str, device: DeviceDescription | None) -> Module | None:
     """A copy of the module in the order that repeating XLA's earlier passes gives it.
 
     None where nothing depends on the order, where no module before optimizations lies beside, and where

@@ -12,15 +12,15 @@ from hlofuse.order.front_end import named_by_front_end
 from hlofuse.order.names import is_of_program, number
 from hlofuse.order.phases import TABLE, Evidence, Phase, phase_of
 from hlofuse.order.program_order import in_program_order
-from hlofuse.order.recreated import add_recreated, alone_in_layout, in_rounds
+from hlofuse.order.recreated import add_recreated, alone_in_layout, by_numbers, in_rounds
 
-DEBUG: dict[str, object] = {}
 MECHANISMS = (
     "windows",
     "program order",
     "alone in layout",
     "recreated",
     "rounds",
+    "numbers",
     "computations",
     "repeated calls",
     "bitcasts by number",
@@ -55,11 +55,12 @@ def _by_id(
 ) -> list[Instruction]:
     evidence = Evidence(computation, named)
     phases = {x: phase_of(evidence, x, without) for x in computation if x.opcode != "parameter"}
+    if "numbers" not in without:
+        phases.update(by_numbers(phases))
     if "alone in layout" not in without:
         phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
     if "recreated" not in without:
         add_recreated(phases)
-    DEBUG.update(phases)
     parameters = [x for x in computation if x not in phases]
     order = sorted(parameters, key=lambda x: x.parameter_number or 0)
     for phase in Phase:

@@ -110,13 +110,13 @@ def _top(numbers: list[int], others: list[int], cloned: list[int], stem: str) ->
         equal = [top for top in tops if agreed(top) == best]
         return min(equal) if stem == "broadcast" and best > 1 else max(equal, default=-1)
 
-    def made_at_most(top: int) -> int:
+    def created_at_most(top: int) -> int:
         return min(numbers[bisect_right(numbers, top // 2) :], default=-1)
 
     top = chosen([number for number in numbers if number])
-    if stem in _SHARED or bisect_right(numbers, top) <= made_at_most(top):
+    if stem in _SHARED or bisect_right(numbers, top) <= created_at_most(top):
         return top
-    return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= made_at_most(t)])
+    return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= created_at_most(t)])
 
 
 def _ending_at_last(numbers: list[int], foreign: list[int]) -> range:

@@ -161,7 +161,7 @@ def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
     return not all(operation(u) == operation(x) or e.by_name(u) in created for u in x.users)
 
 
-def _is_spread_behind_reshape(e: Evidence, x: Instruction) -> bool:
+def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
     """True if a reshape went into a broadcast of the program."""
     if x.opcode != "broadcast" or not is_of_program(x):
         return False
@@ -171,7 +171,7 @@ def _is_spread_behind_reshape(e: Evidence, x: Instruction) -> bool:
         return True  # two broadcasts, a reshape between them, became one
     if _reduces_to_number(e, source) and e.are_missing_before(x, 1):
         return True  # of what was reduced a dimension of size one was left
-    return e.are_missing_before(x, 2) and _had_kept_a_dimension(e, x)
+    return e.are_missing_before(x, 2) and _had_remaining_dimension(e, x)
 
 
 def _reduces_to_number(e: Evidence, x: Instruction) -> bool:
@@ -180,7 +180,7 @@ def _reduces_to_number(e: Evidence, x: Instruction) -> bool:
     return x.opcode == "reduce" and not x.shape.is_tuple and not x.shape.dimensions
 
 
-def _had_kept_a_dimension(e: Evidence, x: Instruction) -> bool:
+def _had_remaining_dimension(e: Evidence, x: Instruction) -> bool:
     source = x.operands[0]
     if source.shape.dimensions:
         return False
@@ -350,7 +350,7 @@ TABLE = (
     Entry("constant of the front end", _is_constant_of_front_end, Phase.FRONT_END),
     Entry("constant of a call", _is_constant_of_call, Phase.CALLS),
     Entry("broadcast for a layout", _is_spread_for_layout, Phase.LAYOUTS),
-    Entry("broadcast after a reshape", _is_spread_behind_reshape, Phase.SIMPLIFIED_AGAIN),
+    Entry("broadcast after a reshape", _is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
     Entry("broadcast of what was widened", _is_spread_last, Phase.SIMPLIFIED_LAST),
     Entry("broadcast again", _is_spread_again, Phase.SIMPLIFIED_AGAIN),
     Entry("convert before a broadcast", _is_converted_before_spread, Phase.SIMPLIFIED_LAST),

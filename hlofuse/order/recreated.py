@@ -172,6 +172,51 @@ def alone_in_layout(phases: Phases) -> list[Instruction]:
     return found
 
 
+# ---------------------------------------------------------------- numbers
+
+_CERTAINTY = {
+    Phase.CALLS: 6,
+    Phase.SIMPLIFIED: 7,
+    Phase.SIMPLIFIED_AGAIN: 8,
+    Phase.DOTS: 16,
+    Phase.LAYOUTS: 8,
+    Phase.SIMPLIFIED_LAST: 16,
+}
+"""Phases that name after the opcode, and how surely neighbours tell each."""
+
+
+def by_numbers(phases: Phases) -> Phases:
+    """The phases of what passes named after its opcode, such that no stem's numbers go back.
+
+    The ways to do that are compared by how much they agree with what neighbours tell.
+    """
+    iterations = [*_CERTAINTY]
+
+    def may_be_dated(x: Instruction) -> bool:
+        late = phases[x] == Phase.SIMPLIFIED_LAST and x.opcode != "broadcast"
+        return phases[x] in _CERTAINTY and not late and not is_of_program(x)
+
+    found: Phases = {}
+    for chain in chains_of(phases, may_be_dated):
+        agreed = [0] * len(iterations)
+        came_from: list[list[int]] = []
+        for x in chain:
+            best, step = 0, []
+            for k in range(len(iterations)):
+                best = k if agreed[k] > agreed[best] else best
+                step.append(best)
+            agreed = [
+                agreed[b] + _CERTAINTY[iterations[k]] * (iterations[k] == phases[x])
+                for k, b in enumerate(step)
+            ]
+            came_from.append(step)
+        at = max(range(len(iterations)), key=agreed.__getitem__)
+        for x, step in zip(reversed(chain), reversed(came_from), strict=True):
+            found[x] = iterations[at]
+            at = step[at]
+    return found
+
+
 # ---------------------------------------------------------------- rounds
 
 
@@ -221,8 +266,7 @@ def _has_its_own_number(x: Instruction) -> bool:
 
 
 def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
-    """True if nothing that a broadcast needs is still to come; CSE keeps a constant's for its first
-    reader."""
+    """True if nothing that a broadcast needs is still to come."""
     if x.opcode not in ("broadcast", "iota"):
         return False
     return rest.keys().isdisjoint(x.users[:1] if is_broadcast_of_constant(x) else x.operands[:1])
@@ -233,7 +277,7 @@ def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
     moved = {
         x
         for x in rest
-        if x.opcode not in ("broadcast", "iota") and rest.keys().isdisjoint(_arrays_in_the_way(x))
+        if x.opcode not in ("broadcast", "iota") and rest.keys().isdisjoint(_blocking_arrays(x))
     }
     while stay := {
         x for x in moved if any(u in rest and u not in moved for o in arrays_read_by(x) for u in o.users)
@@ -243,7 +287,7 @@ def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
     return sorted((x for x in rest if x in moved), key=lambda x: stem(x) == x.opcode != operation(x))
 
 
-def _arrays_in_the_way(x: Instruction) -> list[Instruction]:
+def _blocking_arrays(x: Instruction) -> list[Instruction]:
     """Its arrays but for broadcasts: ReshapeMover rearranges those along with it."""
     arrays = arrays_read_by(x)
     return [o for o in arrays if o.opcode != "broadcast" or o.operands[0].shape.true_rank > 1] or arrays

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse import load
-from hlofuse.inputs.ordered import replay_input, replayed_beside
+from hlofuse.inputs.ordered import replay_input, replayed_from_dump
 from hlofuse.ir import HlofuseError, parse_module
 
 from ..fixtures import find_case
@@ -47,14 +47,14 @@ def test_users_are_in_the_order_of_xlas_memory(folder: Path) -> None:
 
     module = load(folder, target="gpu")
     assert users(module, "broadcast.1.0") == ["multiply.1.0", "multiply.3.0"]
-    replayed = replayed_beside(module, "gpu", load_device("h100_sxm"))
+    replayed = replayed_from_dump(module, "gpu", load_device("h100_sxm"))
     assert replayed is not None
     assert replayed.order_source == "replayed"
     assert users(replayed, "broadcast.1.0") == ["multiply.3.0", "multiply.1.0"]
     assert users(module, "broadcast.1.0") == ["multiply.1.0", "multiply.3.0"]
     # On another device XLA's passes make another module of it; on CPU nothing depends on the order.
-    assert replayed_beside(module, "gpu", load_device("v100")) is None
-    assert replayed_beside(module, "cpu", None) is None
+    assert replayed_from_dump(module, "gpu", load_device("v100")) is None
+    assert replayed_from_dump(module, "cpu", None) is None
 
 
 @pytest.mark.parametrize("order", [None, "replayed", "estimated", "text"])

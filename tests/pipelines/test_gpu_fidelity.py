@@ -14,7 +14,7 @@ from .gpu_cases import Case, cases
 # Small programs, and those that look like parts of models.
 USUAL = cases("gpu") | cases("gpu-models")
 # What programs rarely hold: products in Triton fusions, collectives, dynamic shapes, narrow types, AMD.
-UNUSUAL = cases("gpu-unusual")
+RARE = cases("gpu-unusual")
 EXTRA_OUTPUTS = cases("gpu-triton-multi-output")
 NAMES = sorted(USUAL)
 EXAMPLES = NAMES[::6]
@@ -24,7 +24,7 @@ LARGE = [n for n in NAMES if n.endswith("/gpt2_block_grad")]
 
 def test_there_is_something_to_compare() -> None:
     assert len(NAMES) > 350
-    assert len(UNUSUAL) > 350
+    assert len(RARE) > 350
     assert {c.device for c in USUAL.values()} == {"h100_sxm", "v100", "a100_sxm_40", "b200"}
 
 
@@ -48,9 +48,9 @@ def test_every_step_is_xlas_but_for_ties(name: str) -> None:
     follow(USUAL[name])
 
 
-@pytest.mark.parametrize("name", sorted(UNUSUAL))
+@pytest.mark.parametrize("name", sorted(RARE))
 def test_every_step_of_unusual_modules_is_xlas_but_for_ties(name: str) -> None:
-    follow(UNUSUAL[name])
+    follow(RARE[name])
 
 
 @pytest.mark.parametrize("name", sorted(EXTRA_OUTPUTS))

@@ -1,15 +1,12 @@
 """The order in which XLA lists the users of an instruction, as the passes before fusion leave it.
 
-FusionMerger and multi-output fusion go through users in list order, and a text does not carry it: what
-is read back lists users in the order of the text. XLA's lists were last rebuilt by LayoutNormalization
-(`xla/service/layout_normalization.cc`), which puts every operation behind bitcasts, and by
-AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`, `HandleBitcast`), which
-takes those away again. `GpuCompiler` runs the two three times. `restore_users_order` plays that on a
-shadow of the graph, in which every node has its users and hardly anything else, and takes over the order
-that comes out.
-
-What other passes did between the rounds is undone first and repeated in its place (`undone.py`). The order
-before the first round comes from the order of the program's own operations; that of the text is taken.
+FusionMerger and multi-output fusion go through users in list order, and a text does not carry it. XLA's lists
+were last rebuilt by LayoutNormalization (`xla/service/layout_normalization.cc`), which puts every operation
+behind bitcasts, and by AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`,
+`HandleBitcast`), which takes those away again. `GpuCompiler` runs the two three times. `restore_users_order`
+repeats that on a shadow of the graph, and takes over the order that comes out. What other passes did between
+the rounds is undone first and repeated in its place (`undone.py`). The order before the first round is the
+text's.
 """
 
 from __future__ import annotations
@@ -88,9 +85,9 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
             operands = [
                 o.operands[0] if k < first and o.is_bitcast else o for k, o in enumerate(node.operands)
             ]
-            anew = graph.add(Node(source, node.shape, operands))
-            graph.visited.add(anew)
-            graph.replace(node, graph.add_bitcast(anew))
+            renewed = graph.add(Node(source, node.shape, operands))
+            graph.visited.add(renewed)
+            graph.replace(node, graph.add_bitcast(renewed))
         elif looks_at_convolutions and is_library_convolution(source):
             # `UpdateLayoutForCudnnConvolution` (`xla/service/gpu/conv_layout_normalization.cc`)
             for operand in node.operands:

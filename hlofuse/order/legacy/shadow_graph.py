@@ -10,9 +10,7 @@ from hlofuse.ir.graph import Computation, Instruction
 
 
 class Node:
-    """An instruction of the shadow graph. One that a rewrite puts in has no source, until it stands for
-    one of the text's.
-    """
+    """An instruction of the shadow graph; one that a rewrite puts in has no source at first."""
 
     __slots__ = ("dead", "is_bitcast", "operands", "shape", "source", "users")
 
@@ -51,9 +49,7 @@ class ShadowGraph:
 
     def __init__(self, computation: Computation) -> None:
         order = computation.post_order()
-        self.of: dict[Instruction, Node] = {}
-        for x in order:
-            self.of[x] = Node(x, x.shape.key, [], is_bitcast=x.opcode == "bitcast")
+        self.of = {x: Node(x, x.shape.key, [], is_bitcast=x.opcode == "bitcast") for x in order}
         for x, node in self.of.items():
             node.operands = [self.of[o] for o in x.operands]
             node.users = [self.of[u] for u in x.users]

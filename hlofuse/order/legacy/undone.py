@@ -9,18 +9,10 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 
 # ---------------------------------------------------------------- duplicates
-# Operations that every user had one of its own of, until the last CSE before fusion made them one.
-#
-# The text shows one with many users; the passes in between saw many with one user each, and CSE lists the
-# users of the one it keeps in the order of its walk. They are:
-#
-# - broadcasts of constants: HostOffloadLegalize copies them for each use (`DuplicateBroadcastForEachUse`,
-#   `xla/hlo/transforms/host_offload_legalize.cc`);
-# - transposes in front of library calls, scatters and gathers: LayoutAssignment copies an operand for each
-#   use (`CopyOperandIfLayoutsDiffer`, `xla/service/layout_assignment.cc`), and so do the simplifiers of the
-#   latter two;
-# - converts in front of what cannot compute in less than single precision
-#   (`xla/service/float_normalization.cc`), which come before the last of the three layout normalizations.
+# Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
+# of constants (HostOffloadLegalize copies them for each use), transposes before library calls, scatters and
+# gathers (LayoutAssignment copies an operand for each use), converts before what cannot compute in less than
+# single precision (FloatNormalization).
 
 _ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
 _MOVES = frozenset({"bitcast", "transpose"})
@@ -107,10 +99,8 @@ def merge_equals(graph: ShadowGraph) -> None:
 
 # ---------------------------------------------------------------- expanded gemms
 # Triton's matrix products as the operations they were made of.
-#
 # GemmFusion (`xla/service/gpu/transforms/gemm_fusion.cc`) takes bitcasts, transposes and converts around a
-# dot into a fusion after the first LayoutNormalization: that one saw them as users of what the fusion reads
-# now.
+# dot into a fusion after the first LayoutNormalization: that saw them as users of what the fusion reads now.
 
 
 class ExpandedGemms:
@@ -192,7 +182,6 @@ def _boundary(root: Node, outer: set[Instruction]) -> dict[Instruction, Node]:
 
 # ---------------------------------------------------------------- grouped transposes
 # Transposes as they were before TransposeDimensionGrouper put bitcasts around them.
-#
 # It merges dimensions that stay together (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`), and
 # runs between the last but one LayoutNormalization and the last: for those before, what now reads an array
 # through a bitcast was a transpose, which they made anew.
@@ -266,7 +255,6 @@ def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]]
 
 # ---------------------------------------------------------------- merged batches
 # Dots as they were before DotDimensionMerger gave them one batch dimension.
-#
 # It reshapes the operands (`xla/service/gpu/transforms/dot_dimension_merger.cc`) after the first
 # LayoutNormalization, for which the dots read what now is read through a bitcast.
 
@@ -312,7 +300,6 @@ def _merges_batch(bitcast: Instruction) -> bool:
 
 # ---------------------------------------------------------------- sunk broadcasts
 # Broadcasts that the last simplification before fusion moved behind converts.
-#
 # In bf16 programs `convert(broadcast(x))` becomes `broadcast(convert(x))`, and where x is a convert itself
 # the two cancel out. The old broadcast and convert stay in the module unused, which tells that it happened;
 # values have gained users by it that earlier passes did not see. Mirrors
