@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hlofuse.verifier.structure import Structures
-
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.order.estimate import MECHANISMS, estimate_order
 from hlofuse.replay import ReplayInput, replay
+from hlofuse.reports.verify.structure import Structures
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
 
 

@@ -43,6 +43,8 @@ def replay_input(
         if order == "text":
             module.order_source = order
         return ReplayInput(module)
+    if ids_file is not None and order not in (None, "xla"):
+        raise HlofuseError("--ids FILE goes with --order xla")
     ids = unique_ids_for(module, ids_file) if order in (None, "xla") else None
     if order == "xla" and ids is None:
         raise HlofuseError(
