@@ -100,9 +100,6 @@ class Evidence:
         """True if a pass created it, in nobody's place."""
         return x not in self.named and not is_of_program(x) and not is_of_call(x)
 
-    def are_laid_out(self, users: list[Instruction]) -> bool:
-        return all(self.by_name(u) == Phase.LAYOUTS for u in users)
-
     def are_missing_before(self, x: Instruction, count: int) -> bool:
         """True if the program had operations right before it that added or dropped dimensions of size one."""
         stem, number = name_before_renaming(x)
@@ -110,9 +107,6 @@ class Evidence:
         return number - count >= first and all(
             (stem, number - k) not in self._names for k in range(1, count + 1)
         )
-
-    def is_front_end_constant(self, x: Instruction) -> bool:
-        return x in self.named
 
 
 class Entry(NamedTuple):
@@ -199,10 +193,6 @@ def _is_new_broadcast(x: Instruction) -> bool:
     return x.opcode == "broadcast" and not is_of_program(x)
 
 
-def _is_spread_for_layout(e: Evidence, x: Instruction) -> bool:
-    return _is_new_broadcast(x) and x.operands[0].opcode != "convert" and e.are_laid_out(x.users)
-
-
 def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     """True if it was narrow, and so converted after the broadcast."""
     if not _is_new_broadcast(x) or _is_spread_constant(x):
@@ -225,37 +215,10 @@ def _is_computed_wide(e: Evidence, x: Instruction) -> bool:
     )
 
 
-def _is_spread_again(e: Evidence, x: Instruction) -> bool:
-    if not _is_new_broadcast(x) or _is_spread_constant(x):
-        return False
-    source = x.operands[0]
-    source = source.operands[0] if source.opcode == "bitcast" else source
-    if e.is_new(source) or source.op_name == x.op_name:
-        return phase_of(e, source) != Phase.SIMPLIFIED
-    return True
-
-
 def _is_inserted_convert(e: Evidence, x: Instruction) -> bool:
     if x.opcode != "convert" or is_of_program(x) or LOWERED.get(operation(x)) == x.opcode:
         return False
     return {x.operands[0].shape.element_type, x.shape.element_type} <= FLOATING_TYPES
-
-
-def _is_converted_before_spread(e: Evidence, x: Instruction) -> bool:
-    """True if a broadcast was converted, and the two changed places."""
-    return _is_inserted_convert(e, x) and bool(x.users) and all(_is_spread_last(e, u) for u in x.users)
-
-
-def _is_widened_for_product(e: Evidence, x: Instruction) -> bool:
-    """True if the device has no product, or the library no convolution, of the narrow type."""
-    if not _is_inserted_convert(e, x):
-        return False
-    wide = x.users if x.shape.element_type == "f32" else x.operands
-    return any(_is_library_or_triton(e, n) or n.opcode == "dot" for n in wide)
-
-
-def _is_convert_of_widened(e: Evidence, x: Instruction) -> bool:
-    return x.opcode == "convert" and not x.op_name and x.shape.element_type in FLOATING_TYPES
 
 
 def _is_regrouped(e: Evidence, x: Instruction) -> bool:
@@ -268,26 +231,8 @@ def _is_regrouped(e: Evidence, x: Instruction) -> bool:
     return not x.op_name and any(u.opcode == "transpose" and not is_of_program(u) for u in x.users)
 
 
-def _is_sum_of_parts(e: Evidence, x: Instruction) -> bool:
-    return x.opcode == "reduce" and x.operands[0].opcode in _CALLS and not is_of_program(x)
-
-
 def _is_former_copy(e: Evidence, x: Instruction) -> bool:
     return x.opcode == "transpose" and not is_of_program(x)
-
-
-def _is_expanded_gather(e: Evidence, x: Instruction) -> bool:
-    return x.opcode in ("gather", "scatter") and (not e.cloned or e.by_name(x) == Phase.CALLS)
-
-
-def _is_root(e: Evidence, x: Instruction) -> bool:
-    """LayoutAssignment gives a tuple that it recreates no number."""
-    return x.opcode == "tuple" and x is e.root and name_before_renaming(x) != ("tuple", 0)
-
-
-def _is_iota_of_several_dimensions(e: Evidence, x: Instruction) -> bool:
-    """The front end broadcasts one of one dimension."""
-    return x.opcode == "iota" and x.shape.rank > 1 and stem(x) == x.opcode
 
 
 def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
@@ -308,34 +253,6 @@ def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
     )
 
 
-def _is_cut_off_call(e: Evidence, x: Instruction) -> bool:
-    if x.opcode != "slice" or is_of_program(x):
-        return False
-    source = x.operands[0]
-    source = source.operands[0] if source.opcode == "bitcast" else source
-    return source.opcode in _CALLS
-
-
-def _is_sliced_again(e: Evidence, x: Instruction) -> bool:
-    """True if its beginning had to be folded first, or a reshape went after it."""
-    if x.opcode != "slice" or is_of_program(x):
-        return False
-    source = x.operands[0]
-    source = source.operands[0] if source.opcode == "bitcast" else source
-    moved = source.opcode in ELEMENTWISE_OPCODES and e.by_name(source) == Phase.SIMPLIFIED_AGAIN
-    return moved or operation(x) == "dynamic_slice"
-
-
-def _is_moved_in_layout(e: Evidence, x: Instruction) -> bool:
-    """True if what is around it, of those that framework and compiler call the same, was laid out."""
-    if x.opcode not in _MOVES or not is_of_program(x) or stem(x) != x.opcode:
-        return False
-    if e.by_name(x) not in (Phase.FRONT_END, Phase.LAYOUTS):
-        return False
-    around = [n for n in (*x.operands, *x.users) if n.opcode in _TELLING and not is_of_program(n)]
-    return any(e.by_name(n) == Phase.LAYOUTS or x not in e.named for n in around)
-
-
 def _is_moved_by_nobody(e: Evidence, x: Instruction) -> bool:
     if x.opcode not in _MOVES or not is_of_program(x) or stem(x) != x.opcode:
         return False
@@ -349,24 +266,12 @@ TABLE = (
     Entry("library or Triton", _is_library_or_triton, Phase.FUSIONS),
     Entry("constant of the front end", _is_constant_of_front_end, Phase.FRONT_END),
     Entry("constant of a call", _is_constant_of_call, Phase.CALLS),
-    Entry("broadcast for a layout", _is_spread_for_layout, Phase.LAYOUTS),
     Entry("broadcast after a reshape", _is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
     Entry("broadcast of what was widened", _is_spread_last, Phase.SIMPLIFIED_LAST),
-    Entry("broadcast again", _is_spread_again, Phase.SIMPLIFIED_AGAIN),
-    Entry("convert before a broadcast", _is_converted_before_spread, Phase.SIMPLIFIED_LAST),
-    Entry("convert for a product", _is_widened_for_product, Phase.DOTS),
     Entry("inserted convert", _is_inserted_convert, Phase.FLOATS),
-    Entry("convert of what was widened", _is_convert_of_widened, Phase.SIMPLIFIED_LAST),
-    Entry("sum of parts", _is_sum_of_parts, Phase.SPLIT_K),
     Entry("regrouped reduction", _is_regrouped, Phase.REDUCTIONS),
     Entry("former copy", _is_former_copy, Phase.LAYOUTS),
-    Entry("expanded gather", _is_expanded_gather, Phase.GATHERS),
-    Entry("root", _is_root, Phase.FRONT_END),
-    Entry("iota of several dimensions", _is_iota_of_several_dimensions, Phase.SIMPLIFIED),
     Entry("merged factor", _is_merged_factor, Phase.SIMPLIFIED),
-    Entry("cut off a call", _is_cut_off_call, Phase.DOTS),
-    Entry("sliced again", _is_sliced_again, Phase.SIMPLIFIED_AGAIN),
-    Entry("moved in a layout", _is_moved_in_layout, Phase.LAYOUTS),
     Entry("moved by nobody", _is_moved_by_nobody, Phase.FRONT_END),
 )
 """The first entry that holds decides; without one the name alone does."""
