@@ -26,8 +26,6 @@ def time_by(model: KernelModel, instruction: Instruction, replay: Replay | None 
     `replay` made the module, and knows which kernels others brought.
     """
     if replay is not None and replay.is_custom_kernel(instruction):
-        from hlofuse.account.kernel_times import custom_kernel_time
-
         return custom_kernel_time(*replay.custom_kernels[instruction.name], model.device)
     if not may_be_fused(instruction):
         return None

@@ -60,9 +60,9 @@ def test_numbers_of_a_stem_tell_the_order_of_the_program() -> None:
   %q = f32[8]{{0}} parameter(1)
   %exp.1.0 = f32[8]{{0}} exponential(%q){named("exp")}
   ROOT %tuple.1.0 = (f32[8]{{0}}, f32[8]{{0}}) tuple(%exp.3.0, %exp.1.0)"""
-    ages = created(body)
-    assert ages.index("exp.2.0") < ages.index("exp.3.0")
-    assert ages[:2] == ["p", "q"]
+    ids = created(body)
+    assert ids.index("exp.2.0") < ids.index("exp.3.0")
+    assert ids[:2] == ["p", "q"]
 
 
 def test_bitcasts_go_by_their_numbers() -> None:
@@ -135,8 +135,8 @@ def orders(without: frozenset[str] | None) -> int:
         module.order_source = "text"
         steps = [(s.producer, s.consumer) for s in case.record.steps if isinstance(s, FusionStep)]
         done = replay(module, "gpu", device=case.device)
-        made = [(e.producer, e.consumer) for e in done.events if e.event == "fuse" and e.pass_name == PASS]
-        found += steps == made
+        actual = [(e.producer, e.consumer) for e in done.events if e.event == "fuse" and e.pass_name == PASS]
+        found += steps == actual
     return found
 
 

@@ -85,9 +85,9 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
             operands = [
                 o.operands[0] if k < first and o.is_bitcast else o for k, o in enumerate(node.operands)
             ]
-            anew = graph.add(Node(source, node.shape, operands))
-            graph.visited.add(anew)
-            graph.replace(node, graph.add_bitcast(anew))
+            renewed = graph.add(Node(source, node.shape, operands))
+            graph.visited.add(renewed)
+            graph.replace(node, graph.add_bitcast(renewed))
         elif looks_at_convolutions and is_library_convolution(source):
             # `UpdateLayoutForCudnnConvolution` (`xla/service/gpu/conv_layout_normalization.cc`)
             for operand in node.operands:
