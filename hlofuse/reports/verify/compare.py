@@ -82,6 +82,7 @@ def verify_module(
         _record_verdict(record, actual),
         _note(before, after, actual, target, other_device) if not exact else None,
         not_dumped,
+        actual.order_source,
     )
 
 

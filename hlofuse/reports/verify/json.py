@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.reports.verify.model import Report
+from hlofuse.reports.verify.model import Report, Verdict
 
 SCHEMA = "hlofuse.verify/1"
 
@@ -19,5 +19,14 @@ def report_json(report: Report) -> dict[str, Any]:
         "modules": len(report.verdicts),
         "exact": report.exact,
         "skipped": list(report.skipped),
-        "verdicts": [asdict(v) for v in report.verdicts],
+        "verdicts": [_verdict(v) for v in report.verdicts],
     }
+
+
+def _verdict(v: Verdict) -> dict[str, Any]:
+    values = asdict(v)
+    # The keys that scripts read.
+    values["remark"] = values.pop("note")
+    for p in values["passes"]:
+        p["changed_ours"] = p.pop("changed_actual")
+    return values

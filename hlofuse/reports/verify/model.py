@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlofuse.ir.graph import OrderSource
+
 
 @dataclass(frozen=True, slots=True)
 class KernelSide:
@@ -102,6 +104,8 @@ class Verdict:
     """What may explain a difference: files of other moments than those that can be compared."""
     not_dumped: tuple[str, ...] = ()
     """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""
+    order: OrderSource = "text"
+    """Where ids and use-lists of the replay came from."""
 
 
 @dataclass(frozen=True, slots=True)

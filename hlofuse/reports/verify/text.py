@@ -10,12 +10,21 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import Report, Verdict
-from hlofuse.reports.verify.phrases import sides, step_lines, summary_rows, undumped_line, verdict_word
+from hlofuse.reports.verify.phrases import (
+    orders_line,
+    sides,
+    step_lines,
+    summary_rows,
+    undumped_line,
+    verdict_word,
+)
 
 
 def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:
     """The summary, then modules that differ; `every` lists the others, too."""
     compared = len(report.compared)
+    if orders := orders_line(report):
+        console.print(orders, style="dim")
     agree = report.exact
     style = "bold green" if report.agrees else "bold red"
     console.print(
