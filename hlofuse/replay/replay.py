@@ -91,7 +91,7 @@ class _Run:
             "device": config.device,
             "tie_breaker": self.result.recorded_order,
             "observers": observers,
-            "known": cache,
+            "tables": cache,
             "release": config.release,
         }
 
