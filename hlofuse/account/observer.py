@@ -127,12 +127,12 @@ class MomentObserver(ReplayObserver):
         if not looks or model is None:
             return
         # The pass goes on with the estimates it has, not with those that a look computes.
-        remaining, model.cache = model.cache, model.cache.copy()
+        own, model.cache = model.cache, model.cache.copy()
         try:
             for look in looks:
                 look(model, producer, consumers)
         finally:
-            model.cache = remaining
+            model.cache = own
         if not self._looks:
             raise Enough
 

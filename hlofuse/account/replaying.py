@@ -202,7 +202,7 @@ def observed_replay(
         with suppress(Enough):
             replay(input, config, [observer], cache=cache, checkpoint=beginning)
 
-    observer = CostObserver(with_ties=input.has_open_ties)
+    observer = CostObserver(with_ties=input.has_open_ties(config.target))
     checkpoint = start.checkpoint if start is not None else begun
     done = replay(input, config, () if totals_only else [observer], cache=cache, checkpoint=checkpoint)
     if start is not None and not totals_only:

@@ -18,11 +18,6 @@ def is_library_convolution(instruction: Instruction) -> bool:
     return custom_call_target(instruction).startswith("__cudnn$conv")
 
 
-def is_library_matmul(instruction: Instruction) -> bool:
-    """True if it is a matrix product that cuBLAS computes (`IsCublasGemm` of `cublas_cudnn.cc`)."""
-    return custom_call_target(instruction).startswith(("__cublas$gemm", "__cublas$lt$"))
-
-
 def is_radix_sort(instruction: Instruction) -> bool:
     """A sort by CUB; the last element of its tuple is memory to work in."""
     return custom_call_target(instruction).startswith("xla.gpu.ext.cub_sort_")

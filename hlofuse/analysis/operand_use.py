@@ -106,12 +106,6 @@ Index = tuple[int, ...]
 """A path into a nested tuple (`ShapeIndex`)."""
 
 
-def element_given(x: Instruction) -> int | None:
-    """Which element of what its computation is given `x` is; None for anything else."""
-    is_element = x.opcode == "get-tuple-element" and x.operands[0].opcode == "parameter"
-    return x.tuple_index if is_element else None
-
-
 def follow_tuples(instruction: Instruction, index: Index) -> tuple[Instruction, Index]:
     """Where the element at `index` really comes from: tuples first, then get-tuple-elements."""
     while instruction.opcode == "tuple" and index:

@@ -39,7 +39,7 @@ def order_line(replay: Ordered) -> str:
     if replay.config is None:
         return ""
     target = TARGETS[replay.config.target]
-    if not (target.has_history or target.restores_use_lists):
+    if not target.depends_on_order:
         return ""
     source = _SOURCES[replay.order_source]
     if target.restores_use_lists:

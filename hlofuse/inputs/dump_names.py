@@ -112,8 +112,8 @@ class FusionStage:
 
 def _passes(target: str, elsewhere: Sequence[str] = ()) -> tuple[str, ...]:
     """The names of a target's passes, each once and without options; those of other pipelines left out."""
-    cached = TARGETS[target]
-    runs = [*cached.passes, *(p for passes in cached.options.values() for p in passes)]
+    options = TARGETS[target].options
+    runs = [*TARGETS[target].passes, *(p for passes in options.values() for p in passes)]
     names = dict.fromkeys(run.partition("(")[0] for run in runs)
     return tuple(name for name in names if name not in elsewhere)
 

@@ -34,11 +34,11 @@ def replay_input(
     optimizations, an estimate, and the order of the text. `order` asks for one of them alone; HlofuseError
     where it cannot be had. `ids_file` names the proto; without it, it is looked for beside the module.
     """
-    cached = TARGETS[target]
-    if not cached.has_history:
+    replayed_for = TARGETS[target]
+    if not replayed_for.has_history:
         if ids_file is not None:
             unique_ids_for(module, ids_file)  # a file of another module is an error all the same
-        if cached.restores_use_lists and order in ("xla", "replayed"):
+        if replayed_for.restores_use_lists and order in ("xla", "replayed"):
             raise HlofuseError(f"--order {order}: target {target} has only its estimate, or the text")
         if order == "text":
             module.order_source = order

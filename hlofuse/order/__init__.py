@@ -1,5 +1,5 @@
 """Where ids and use-lists come from: XLA, its earlier passes repeated, an estimate, or the text."""
 
-from hlofuse.order.restore import is_open, restore, restore_use_lists, source_of
+from hlofuse.order.restore import is_open, restore, source_of
 
-__all__ = ["is_open", "restore", "restore_use_lists", "source_of"]
+__all__ = ["is_open", "restore", "source_of"]

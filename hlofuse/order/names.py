@@ -148,22 +148,6 @@ def _innermost(op_name: str) -> tuple[bool, bool]:
     return False, False
 
 
-def call_of(x: Instruction) -> str:
-    """The outermost call that it was inlined from, within the loop that it is in; "" for none."""
-    call, is_in_body = _outermost_call(x.op_name or "")
-    if is_in_body:
-        return "" if is_named_around_loop(x) else call
-    return call if x.computation is not None and x.computation.is_entry else ""
-
-
-@lru_cache(maxsize=_CACHED)
-def _outermost_call(op_name: str) -> tuple[str, bool]:
-    parts = _parts(op_name)
-    loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)
-    first = next((k for k in range(loop + 1, len(parts)) if _is_call(parts[k])), None)
-    return "" if first is None else "/".join(parts[: first + 1]), loop >= 0
-
-
 @lru_cache(maxsize=_CACHED)
 def calls_within(op_name: str) -> tuple[tuple[str, str], ...]:
     """The functions that the innermost loop or branch calls: the path to each, and the path in it."""

@@ -36,8 +36,6 @@ class Phase(IntEnum):
     FRONT_END = 0
     CALLS = 1
     """CallInliner clones callees after everything else."""
-    GATHERS = 2
-    """GatherSimplifier and ScatterSimplifier, before AlgebraicSimplifier the first time around."""
     SIMPLIFIED = 3
     """AlgebraicSimplifier, the first time around."""
     SIMPLIFIED_AGAIN = 4
@@ -46,7 +44,6 @@ class Phase(IntEnum):
     """DotMerger and the padding of products."""
     LAYOUTS = 6
     """LayoutNormalization."""
-    SPLIT_K = 7
     FUSIONS = 8
     """Triton fusions and library calls."""
     REDUCTIONS = 9

@@ -1,7 +1,7 @@
 """The order in which XLA's memory holds a module, from repeating the passes that made it.
 
-PriorityFusion breaks ties by age and goes through users in the order of XLA's lists. No text carries
-either, but both come of what the passes ahead of fusion did, in order, to the module before optimizations.
+PriorityFusion breaks ties by ids and visits users in the order of XLA's use-lists. No text carries either,
+but both result from what the passes before fusion did, in order, to the module before optimizations.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from hlofuse.pipelines.manager import lower_to_fusion_input
 def with_replayed_order(
     module: Module, unoptimized: Module, target: str, device: DeviceDescription | None
 ) -> Module | None:
-    """A copy of `module` as old, and with users in the order, as the passes leave `unoptimized`.
+    """A copy of `module` with the ids and use-lists that the passes before fusion give `unoptimized`.
 
-    None where what they leave is another module. HlofuseError where calls would multiply beyond reason.
+    None where these passes make another module. HlofuseError where calls would multiply beyond reason.
     """
     replayed = lower_to_fusion_input(unoptimized, target, device, without=_left_out(module))
     copy = copy_module(module)
-    counterparts_ = counterparts(replayed.module, copy)
-    if counterparts_ is None:
+    copies = counterparts(replayed.module, copy)
+    if copies is None:
         return None
-    _take_ids(counterparts_, copy)
-    for replayed_one, copy_ in counterparts_.items():
-        ordered = dict.fromkeys(counterparts_[u] for u in replayed_one.users if u in counterparts_)
-        copy_.users[:] = [*ordered, *(u for u in copy_.users if u not in ordered)]
+    _take_ids(copies, copy)
+    for original, own in copies.items():
+        ordered = dict.fromkeys(copies[u] for u in original.users if u in copies)
+        own.users[:] = [*ordered, *(u for u in own.users if u not in ordered)]
     copy.order_source = "replayed"
     return copy
 
 
 def _left_out(module: Module) -> tuple[str, ...]:
-    """A module compiled where there was no GPU has its sorts, be CUB's faster: XLA has no table of them."""
+    """Passes that did not run: without a GPU, XLA has no table of CUB's speeds and keeps its sorts."""
     instructions = [x for c in module.computations for x in c]
     if any(is_radix_sort(x) for x in instructions) or not any(x.opcode == "sort" for x in instructions):
         return ()
     return (SortRewriter.name,)
 
 
-def _take_ids(counterparts_: dict[Instruction, Instruction], module: Module) -> None:
-    id_of = {copy_: replayed_one.id for replayed_one, copy_ in counterparts_.items()}
+def _take_ids(copies: dict[Instruction, Instruction], module: Module) -> None:
+    id_of = {own: original.id for original, own in copies.items()}
     for computation in module.computations:
         # An unread element is as old as what it is taken from.
         ordered = {i: id_of.get(i, id_of.get(i.operands[0], 0) if i.operands else 0) for i in computation}

@@ -9,44 +9,44 @@ from hlofuse.order.spent_names import reserve_fusion_names, reserve_names_before
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module, OrderSource
     from hlofuse.ir.unique_ids import UniqueIds
+    from hlofuse.pipelines.targets import Target
 
 
-def source_of(module: Module, ids: UniqueIds | None = None) -> OrderSource:
-    """The source of the order that `restore` gives a module."""
-    if ids is not None:
-        return "xla"
-    return module.order_source or "estimated"
+def source_of(module: Module, target: Target, ids: UniqueIds | None = None) -> OrderSource:
+    """The source of the order that `restore` gives a module for a target."""
+    if target.has_history:
+        return "xla" if ids is not None else module.order_source or "estimated"
+    if target.restores_use_lists:
+        return "text" if module.order_source == "text" else "estimated"
+    return "text"
 
 
-def is_open(source: OrderSource | None) -> bool:
+def is_open(source: OrderSource) -> bool:
     """True if XLA may have broken ties between equal priorities in another way."""
-    return source in (None, "estimated", "text")
+    return source in ("estimated", "text")
 
 
-def restore(module: Module, ids: UniqueIds | None = None) -> None:
-    """Give the module ids, and reserve the names that earlier passes spent.
+def restore(module: Module, target: Target, ids: UniqueIds | None = None) -> None:
+    """Give the module ids and use-lists, and reserve the names that earlier passes spent.
 
     `ids` are XLA's. Without them the source that the module names is in force already, or an estimate is
-    made. Use-lists stay as they are: those of the text, or of the repeated passes.
+    made. For priority fusion use-lists stay as they are: those of the text, or of the repeated passes. XLA
+    without it breaks no ties by ids but follows use-lists, and these are estimated.
     """
-    source = source_of(module, ids)
-    if ids is not None:
-        ids.apply(module)
-        ids.give_metadata(module)
-    elif source == "estimated":
-        from hlofuse.order.estimate import estimate_order
+    source = source_of(module, target, ids)
+    if target.has_history:
+        if ids is not None:
+            ids.apply(module)
+            ids.give_metadata(module)
+        elif source == "estimated":
+            from hlofuse.order.estimate import estimate_order
 
-        estimate_order(module)
-    module.order_source = source
-    reserve_fusion_names(module)
-    reserve_names_before_renaming(module)
-
-
-def restore_use_lists(module: Module) -> None:
-    """The same for XLA without priority fusion, which breaks no ties by ids but follows use-lists."""
-    if module.order_source != "text":
+            estimate_order(module)
+        reserve_names_before_renaming(module)
+    elif target.restores_use_lists and source == "estimated":
         from hlofuse.order.legacy.restore import restore_users_order
 
         restore_users_order(module)
-        module.order_source = "estimated"
-    reserve_fusion_names(module)
+    if target.depends_on_order:
+        reserve_fusion_names(module)
+    module.order_source = source

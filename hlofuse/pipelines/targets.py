@@ -62,6 +62,11 @@ class Target:
     after_fusion: tuple[str, ...] = ()
     """XLA's passes after fusion. None of them is implemented."""
 
+    @property
+    def depends_on_order(self) -> bool:
+        """True if decisions rest on ids or use-lists, which no text carries."""
+        return self.has_history or self.restores_use_lists
+
 
 def _gpu_passes(priority_fusion: str = "priority-fusion") -> tuple[str, ...]:
     first = ("variadic-op-splitter", "sort-iota-fusion", priority_fusion)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.order import is_open, source_of
+from hlofuse.pipelines.targets import TARGETS
 
 if TYPE_CHECKING:
     from hlofuse.trace.priority_record import PriorityRecord
@@ -27,7 +28,10 @@ class ReplayInput:
     note: str = ""
     """What a report has to say first: how the module came here; empty where XLA wrote it."""
 
-    @property
-    def has_open_ties(self) -> bool:
+    def order_source(self, target: str) -> OrderSource:
+        """Where a replay on the target takes ids and use-lists from."""
+        return source_of(self.module, TARGETS[target], self.ids)
+
+    def has_open_ties(self, target: str) -> bool:
         """True if XLA may have broken ties between equal priorities in another way than the replay does."""
-        return self.record is None and is_open(source_of(self.module, self.ids))
+        return self.record is None and is_open(self.order_source(target))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
-from hlofuse.order import restore, restore_use_lists
+from hlofuse.order import restore
 from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import TARGETS
@@ -122,10 +122,5 @@ def _begin(input: ReplayInput, config: ReplayConfig) -> Replay:
     result = Replay(input, config, after)
     if config.settings.plugins is not None:
         result.plugin_rules = config.settings.plugins.rules
-    if TARGETS[config.target].has_history:
-        restore(after, input.ids)
-    elif TARGETS[config.target].restores_use_lists:
-        restore_use_lists(after)
-    else:
-        after.order_source = "text"
+    restore(after, TARGETS[config.target], input.ids)
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hlofuse.inputs import load
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.ir.copy import copy_module
 from hlofuse.order import is_open, source_of
+from hlofuse.pipelines import TARGETS
 from hlofuse.replay import replay
 
 from ..running import Run
@@ -30,7 +32,7 @@ def test_the_source_asked_for_is_in_force(samples: Path, order: str | None, sour
 def test_a_copy_keeps_its_source(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax")
     module.order_source = "replayed"
-    assert source_of(copy_module(module)) == "replayed"
+    assert source_of(copy_module(module), TARGETS["gpu"]) == "replayed"
     assert replay(module, "gpu", device="h100_sxm").after.order_source == "replayed"
 
 
@@ -67,3 +69,11 @@ def test_only_an_estimate_leaves_ties_open(hlofuse: Run, samples: Path) -> None:
     text = ("explain", samples / "gpu" / "softmax", *H100, "--xla-trace", "none")
     for order, is_reported in (("xla", False), ("estimated", True), ("text", True)):
         assert ("a tie" in hlofuse(*text, "--order", order).out) == is_reported, order
+
+
+def test_a_report_made_before_any_replay_names_the_same_source(hlofuse: Run, samples: Path) -> None:
+    """`what-if` asks the input, `explain` the replay."""
+    case = samples / "cartpole" / "gpu-legacy" / "no_concatenate"
+    words = (case, "--target", "gpu-legacy", "--device", "a100_sxm_40", "--format", "json")
+    orders = {json.loads(hlofuse(command, *words).out)["order"] for command in ("explain", "what-if")}
+    assert orders == {"estimated"}

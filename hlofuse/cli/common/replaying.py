@@ -296,10 +296,7 @@ class Loaded:
     @property
     def order_source(self) -> OrderSource:
         """Where a replay takes ids and use-lists from."""
-        from hlofuse.order import source_of
-        from hlofuse.pipelines import TARGETS
-
-        return source_of(self.module, self.input.ids) if TARGETS[self.target].has_history else "text"
+        return self.input.order_source(self.target)
 
     @property
     def follows_log(self) -> bool:

@@ -49,11 +49,11 @@ def report(
             document["difference"] = found[0] if len(found) == 1 else found
         emit(dumps(document, indent=2), output)
     elif form == "markdown":
-        from hlofuse.format import markdown as phrases
+        from hlofuse.format.markdown import markdown as escaped
 
-        head = f"{phrases.markdown(order)}\n\n" if order else ""
+        head = f"{escaped(order)}\n\n" if order else ""
         if note:
-            head += f"> **{phrases.markdown(note)}**\n\n"
+            head += f"> **{escaped(note)}**\n\n"
         if differences:
             from hlofuse.reports.difference.markdown import difference_markdown
 

@@ -106,7 +106,7 @@ def side_text(side: KernelSide | None) -> str:
 def orders_line(report: Report) -> str:
     """`Order of instructions: xla 60, replayed 3`; empty where no decision depends on the order."""
     target = TARGETS[report.target]
-    if not (target.has_history or target.restores_use_lists):
+    if not target.depends_on_order:
         return ""
     counts = Counter(v.order for v in report.compared)
     return "Order of instructions: " + ", ".join(f"{source} {n:,}" for source, n in counts.most_common())
