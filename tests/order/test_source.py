@@ -74,6 +74,6 @@ def test_only_an_estimate_leaves_ties_open(hlofuse: Run, samples: Path) -> None:
 def test_a_report_made_before_any_replay_names_the_same_source(hlofuse: Run, samples: Path) -> None:
     """`what-if` asks the input, `explain` the replay."""
     case = samples / "cartpole" / "gpu-legacy" / "no_concatenate"
-    words = (case, "--target", "gpu-legacy", "--device", "a100_sxm_40", "--format", "json")
-    orders = {json.loads(hlofuse(command, *words).out)["order"] for command in ("explain", "what-if")}
+    arguments = (case, "--target", "gpu-legacy", "--device", "a100_sxm_40", "--format", "json")
+    orders = {json.loads(hlofuse(command, *arguments).out)["order"] for command in ("explain", "what-if")}
     assert orders == {"estimated"}
