@@ -56,8 +56,10 @@ def _in_directory(folder: Path, module: str | None, target: str) -> Path:
         return case
     cases = corpus_cases(folder)
     if not cases:
-        return DumpDirectory(folder).pick(module).pass_input(target)
+        return DumpDirectory(folder).pick(module).best(target)
     names = [c.name for c in cases]
+    if module is None and len(names) == 1:
+        module = names[0]
     if module is None or module not in names:
         hint = did_you_mean(module, names) if module is not None else ""
         problem = f"no {printable(module)}{hint}" if module is not None else "several modules"

@@ -154,6 +154,6 @@ _PIPELINES: tuple[Pipeline, ...] = (
 )
 
 
-def before_fusion(device: DeviceDescription | None) -> tuple[Pipeline, ...]:
+def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
     """The same for every device."""
     return _PIPELINES

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
+from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Skipped
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
 
 
 @dataclass(frozen=True)
@@ -27,18 +31,20 @@ def lower_to_fusion_input(
     target: str,
     device: DeviceDescription | None = None,
     without: Collection[str] = (),
+    flags: tuple[str, ...] = (),
 ) -> FusionInput:
-    """What `target` does before fusion, done to a copy, `without` the passes of these names.
+    """What `target` does before fusion with these XLA flags, to a copy, `without` some passes.
 
     HlofuseError only where calls would multiply beyond reason.
     """
     out, recorder = copy_module(module), OnlySkipped()
+    without = {*without, *disabled_passes(flags)}
 
     def run(step: Pass) -> bool:
         recorder.begin_pass(step.name)
         return step.name not in without and step.run(out, recorder)
 
-    for pipeline in before_fusion(target, device):
+    for pipeline in before_fusion(target, device, flags):
         pipeline.run_with(run)
     out.order_source = "replayed"
     return FusionInput(out, tuple(recorder.left_alone))

@@ -64,12 +64,22 @@ def target_options(command: F) -> F:
     )(command)
 
 
-def assume_input_option(command: F) -> F:
-    """`--assume-input`: no questions about the stage."""
-    return click.option(
+def stage_options(command: F) -> F:
+    """`--stage`, and `--assume-input` for the commonest of them."""
+    command = click.option(
         "--assume-input",
         is_flag=True,
-        help="Take the module for the fusion passes' input whatever stage it looks like.",
+        help="The same as --stage fusion-input: replay the fusion passes whatever the module looks like.",
+    )(command)
+    command = click.option(
+        "--xla-flags",
+        metavar="FLAGS",
+        help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
+    )(command)
+    return click.option(
+        "--stage",
+        type=click.Choice(["before-optimizations", "fusion-input", "after-fusion", "scheduled"]),
+        help="Where in the compilation the module stands.  [default: read from the module]",
     )(command)
 
 

@@ -27,8 +27,8 @@ from hlofuse.pipelines.gpu.before_layouts import PRE_SPMD, convolutions, optimiz
 from hlofuse.pipelines.gpu.steps import DCE
 
 
-def before_fusion(device: DeviceDescription | None) -> tuple[Pipeline, ...]:
-    """The pipelines for one device; none unless it is NVIDIA's."""
+def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
+    """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":
         return ()
     return (

@@ -50,13 +50,15 @@ class Beginning:
     """What that is worth, in words, and how XLA's own decisions are had."""
 
 
-def beginning_of_fusion(module: Module, target: str, device: DeviceDescription | None = None) -> Beginning:
+def beginning_of_fusion(
+    module: Module, target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
+) -> Beginning:
     """A copy as it enters the fusion passes, as far as it can be told; the module itself stays as it is.
 
     HlofuseError where calls would multiply beyond reason.
     """
     if before_fusion(target, device):
-        prepared = lower_to_fusion_input(module, target, device)
+        prepared = lower_to_fusion_input(module, target, device, flags=flags)
         beyond = dict.fromkeys(s.pass_name for s in prepared.left_alone)
         more = f", nor here all that {', '.join(beyond)} would rewrite" if beyond else ""
         out, worth = prepared.module, _REPLAYED_NOTE.format(more=more)

@@ -21,6 +21,7 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import us_text
+from hlofuse.inputs.backend import NO_TARGET
 from hlofuse.inputs.stage import Stage
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
@@ -51,8 +52,11 @@ def explain_fused(
 ) -> Fused:
     """What stands between the kernels of a module that fusion has gone over.
 
-    HlofuseError for a GPU target without a device.
+    Of another compiler's module, as XLA:TPU's, no reason is known. HlofuseError for a GPU target without a
+    device.
     """
+    if stage.backend in NO_TARGET:
+        return _without_reasons(module, stage)
     if TARGETS[target].needs_device and device is None:
         raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
     if device is None:
@@ -71,6 +75,23 @@ def explain_fused(
         kernels_of(module),
         tuple(found),
         _rules(found),
+        str(stage.right_file) if stage.right_file is not None else None,
+    )
+
+
+def _without_reasons(module: Module, stage: Stage) -> Fused:
+    backend = (stage.backend or "").upper()
+    reason = f"the fusion passes of {backend} are not public"
+    return Fused(
+        module.name,
+        backend.lower(),
+        None,
+        f"{backend}'s own compiler",
+        stage.evidence,
+        "Kernels and what passes between them are read off the module.",
+        kernels_of(module),
+        tuple(Boundary(p.name, c.name, size, None, reason) for p, _, c, size in edges(module)),
+        {},
         str(stage.right_file) if stage.right_file is not None else None,
     )
 
