@@ -103,6 +103,12 @@ def _index(release: str) -> int:
     )
 
 
+def is_of_older_dialect(module: Module) -> bool:
+    """True for text as releases before 0.8 print it."""
+    dialect = _dialect(module)
+    return dialect is not None and dialect[1] is not None
+
+
 def _dialect(module: Module) -> tuple[str | None, str | None, str] | None:
     """Since, until and evidence, by how a text is printed; parts of it come from JAX and tell only for it.
 

@@ -14,6 +14,7 @@ from hlofuse.inputs.backend import FRONT_ENDS, backend_of
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
 from hlofuse.inputs.evidence import Fact, Source
+from hlofuse.inputs.release import is_of_older_dialect
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.manager import lower_to_fusion_input
@@ -127,6 +128,13 @@ def _by_contents(module: Module, target: str, backend: str | None) -> tuple[str,
     lowered = _lowered_evidence(module)
     if lowered is not None:
         return INPUT, lowered
+    numbered = _numbered_evidence(module)
+    if numbered is not None:
+        return BEFORE, numbered
+    if is_of_older_dialect(module):  # its own passes did less than those that are repeated
+        return INPUT, "its names are those of passes, not of a front end"
+    if target == "gpu" and _has_metadata(module):
+        return BEFORE, "no operation has the name that XLA:GPU gives it right before fusion"
     counts = _passes_before_fusion_change(module, target)
     if counts is not None:
         before, after = counts
@@ -287,6 +295,28 @@ def _lowered_evidence(module: Module) -> str | None:
         if i.opcode != "parameter" and _RENAMED.fullmatch(i.name):
             return f"XLA:GPU has renamed {printable(i.name)}, as it does right before fusion"
     return None
+
+
+_LEAST_NUMBERED = 4
+
+
+def _numbered_evidence(module: Module) -> str | None:
+    """Numbers in names that leave no gap: a front end counted all that it built, nothing is removed."""
+    numbers = set()
+    count = 0
+    for name in (n for c in module.computations for n in (c.name, *(i.name for i in c))):
+        stem, dot, number = name.rpartition(".")
+        if not dot or not stem or not number.isascii() or not number.isdigit():
+            return None
+        numbers.add(int(number[:18]))
+        count += 1
+    if count < _LEAST_NUMBERED or len(numbers) != count or max(numbers) - min(numbers) >= count:
+        return None
+    return "the numbers in its names leave no gap, as only front ends number"
+
+
+def _has_metadata(module: Module) -> bool:
+    return any("metadata" in i.attributes for i in module.entry)
 
 
 _changes: WeakKeyDictionary[Module, dict[str, tuple[int, int] | None]] = WeakKeyDictionary()

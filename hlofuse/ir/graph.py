@@ -616,8 +616,6 @@ class Module:
     __slots__ = (
         "__weakref__",
         "_stack_frames",
-        "requested_stage",
-        "requested_target",
         "attributes",
         "computation_names",
         "computations",
@@ -630,6 +628,8 @@ class Module:
         "order_source",
         "print_options",
         "processing_order",
+        "requested_stage",
+        "requested_target",
     )
 
     entry: Computation
