@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.reporting import head_of, report
+from hlofuse.cli.common.reporting import head_of, head_of_dump, report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,5 +82,6 @@ def _explain_tpu(options: ReplayOptions, error: HlofuseError, how: Mapping[str, 
         text=lambda console: print_tpu(found, console, limit=limit),
         markdown=lambda: tpu_markdown(found, limit=limit),
         json=lambda: tpu_json(found),
+        heads=[head_of_dump(files[0])],
     )
     return True

@@ -123,6 +123,13 @@ class DumpedModule:
             f"{printable(self.label)} has no dump of the module as it enters"
             f" the fusion passes of target {target} (there: {', '.join(there)})."
         )
+        if any(w.startswith("tpu") for w in self.whole) or any(
+            f.pipeline in TPU_PIPELINES for f in self.between
+        ):
+            return (
+                f"{printable(self.label)} is a dump of XLA:TPU, whose fusion passes are not public: nothing of it"
+                " is replayed. explain reads off what was fused."
+            )
         if target == "cpu" and any("gpu" in w for w in self.whole):
             return (
                 f"{head}\nIt is a GPU dump: give --target gpu, or gpu-legacy for a dump of jaxlib 0.4.35."

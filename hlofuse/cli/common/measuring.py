@@ -96,6 +96,7 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
 
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
+    from hlofuse.inputs.backend import NO_TARGET
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
@@ -110,7 +111,7 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     file = module.filename or request.input
     replayed = request.takes_any_stage
     stage = stage_of(module, target)
-    if not replayed and stage.is_fused and not stage.foreign_to(target):
+    if not replayed and stage.is_fused and (not stage.foreign_to(target) or stage.backend in NO_TARGET):
         return Measured(
             profile_of_result(name or module.name, module, target, root),
             file,
