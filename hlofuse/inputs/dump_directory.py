@@ -127,8 +127,8 @@ class DumpedModule:
             f.pipeline in TPU_PIPELINES for f in self.between
         ):
             return (
-                f"{printable(self.label)} is a dump of XLA:TPU, whose fusion passes are not public: nothing of it"
-                " is replayed. explain reads off what was fused."
+                f"{printable(self.label)} is a dump of XLA:TPU, whose fusion passes are not public: nothing"
+                " of it is replayed. explain reads off what was fused."
             )
         if target == "cpu" and any("gpu" in w for w in self.whole):
             return (
