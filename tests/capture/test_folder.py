@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hlofuse.capture.compiling import flags_for
 from hlofuse.inputs.companions import device_in_dump
 
 from ..running import Run
