@@ -122,6 +122,8 @@ def _by_contents(module: Module, target: str, backend: str | None) -> tuple[str,
     """
     if backend == "tpu":
         return INPUT, "nothing in it shows fusions"
+    if backend in FRONT_ENDS:
+        return BEFORE, f"it is {FRONT_ENDS[backend]}'s, which XLA's passes have not seen"
     raw = _unoptimized_evidence(module)
     if raw is not None:
         return BEFORE, raw
@@ -290,8 +292,8 @@ def _lowered_evidence(module: Module) -> str | None:
             return f"it has bitcasts such as {printable(i.name)}, which only passes create"
         if i.opcode == "fusion":
             return f"it has {printable(i.name)}, a fusion that passes before fusion create"
-        if i.opcode == "copy":
-            return f"it has copies such as {printable(i.name)}, which only passes create"
+        if i.opcode == "copy" and i.shape != i.operands[0].shape:
+            return f"{printable(i.name)} copies to another layout, which only passes choose"
         if i.opcode != "parameter" and _RENAMED.fullmatch(i.name):
             return f"XLA:GPU has renamed {printable(i.name)}, as it does right before fusion"
     return None
