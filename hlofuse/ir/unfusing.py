@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -33,6 +35,24 @@ def unfuse(fusion: Instruction) -> None:
 def inline_call(call: Instruction) -> None:
     """Put the called computation's instructions in the place of a `call`."""
     _put_in_place(call, call.called_computations[0])
+
+
+def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
+    """Put the computations of all `chosen` calls in place, those inside them too; True if there was one.
+
+    HlofuseError where that would multiply beyond reason.
+    """
+    most = most_instructions(module)
+    changed, pending = False, True
+    while pending:
+        pending = False
+        for computation in list(module.computations):
+            for i in list(computation) if computation.module is not None else ():
+                if i.computation is computation and chosen(i):
+                    inline_call(i)
+                    changed = pending = True
+            check_growth(module, most)
+    return changed
 
 
 def _put_in_place(caller: Instruction, body: Computation) -> None:

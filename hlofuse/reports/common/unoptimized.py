@@ -15,7 +15,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
-from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
+from hlofuse.ir.unfusing import inline_calls
+from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
@@ -73,7 +74,8 @@ def simplified(module: Module, target: str, device: DeviceDescription | None = N
 
 def _basically_simplified(module: Module) -> Module:
     out = copy_module(module)
-    _inline_calls(out)
+    inline_calls(out, is_inlined)
+    remove_annotations(out)
     recorder = Recorder()
     TupleSimplifier().run(out, recorder)
     HloDCE().run(out, recorder)
@@ -83,16 +85,3 @@ def _basically_simplified(module: Module) -> Module:
         if i.opcode == "reshape" and moves_no_data(i):
             i.opcode = "bitcast"
     return out
-
-
-def _inline_calls(module: Module) -> None:
-    most = most_instructions(module)
-    pending = True
-    while pending:
-        pending = False
-        for computation in list(module.computations):
-            for i in list(computation) if computation.module is not None else ():
-                if is_inlined(i):
-                    inline_call(i)
-                    pending = True
-            check_growth(module, most)
