@@ -3,8 +3,8 @@
 Mirrors `xla/service/hlo_cost_analysis.cc` of jaxlib 0.11.1, in whole numbers where XLA sums single
 precision floats. A loop counts as one turn of it, a conditional as the dearest of its branches. XLA
 knows nothing of what a custom call does: such an instruction costs nothing here and is counted in
-`Cost.unknown` (XLA subtracts 1 from every sum instead). The start of an asynchronous operation has the cost of its
-updates and its done as well, so that the costs of kernels add up to that of their computation.
+`Cost.unknown` (XLA subtracts 1 from every sum instead). The start of an asynchronous operation has the
+cost of its updates and its done as well, so that kernels add up to their computation.
 """
 
 from __future__ import annotations

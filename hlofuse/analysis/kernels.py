@@ -23,7 +23,6 @@ NO_KERNEL: frozenset[str] = frozenset(
 CONTROL_FLOW: frozenset[str] = frozenset({"while", "conditional", "call", "async-start"})
 
 
-
 def is_kernel(instruction: Instruction) -> bool:
     """True for an instruction that is launched as work of its own."""
     opcode = instruction.opcode

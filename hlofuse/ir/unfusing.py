@@ -63,6 +63,8 @@ def _put_in_place(caller: Instruction, body: Computation) -> None:
     for inner in body.post_order():
         if inner.opcode == "parameter":
             outer[inner] = caller.operands[inner.parameter_number]
+            if module.watcher is not None:
+                module.watcher.replaced(inner, outer[inner])
             continue
         clone = clone_of(inner, [outer[o] for o in inner.operands])
         outer[inner] = computation.add_instruction(clone)

@@ -27,6 +27,8 @@ class ReplayInput:
     """Where the log was read from; empty without one."""
     note: str = ""
     """What a report has to say first: how the module came here; empty where XLA wrote it."""
+    unoptimized: Module | None = None
+    """The module before optimizations that the passes before fusion were repeated on."""
 
     def order_source(self, target: str) -> OrderSource:
         """Where a replay on the target takes ids and use-lists from."""

@@ -1,4 +1,4 @@
-"""What is launched: annotations are not, an asynchronous operation is once, a command buffer's kernels are."""
+"""What is launched: no annotation, an asynchronous operation once, a command buffer's kernels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ plus {
   ROOT sum.2 = f32[] add(p.1, p.2)
 }
 
-xla.sdy.manual_computation_body.2 {
+xla.sdy.body.2 {
   local.1 = f32[4,8]{1,0} parameter(0)
   wave.1 = f32[4,8]{1,0} sine(local.1)
   ROOT sum.1 = f32[4,8]{1,0} all-reduce(wave.1), channel_id=1, replica_groups={{0,1,2,3}}, to_apply=plus
@@ -38,7 +38,7 @@ xla.sdy.manual_computation_body.2 {
 ENTRY main.3 {
   x.1 = f32[16,8]{1,0} parameter(0)
   part.1 = f32[4,8]{1,0} custom-call(x.1), custom_call_target="xla.sdy.GlobalToLocalShape"
-  inner.1 = f32[4,8]{1,0} call(part.1), to_apply=xla.sdy.manual_computation_body.2, frontend_attributes={inlineable="xla_late"}
+  inner.1 = f32[4,8]{1,0} call(part.1), to_apply=xla.sdy.body.2, frontend_attributes={inlineable="xla_late"}
   ROOT whole.1 = f32[16,8]{1,0} custom-call(inner.1), custom_call_target="xla.sdy.LocalToGlobalShape"
 }
 """
@@ -88,6 +88,9 @@ WRAPPED = f"""wrapped (q: f32[1024]) -> f32[1024] {{
 }}
 """
 PAIR = "((f32[1024]{0}), f32[1024]{0})"
+UPDATED = f"""started = {PAIR} async-start(a), calls=wrapped
+  going = {PAIR} async-update(started)
+  done = f32[1024]{{0}} async-done(going)"""
 SPELLINGS = {
     "short": (
         "",
@@ -101,8 +104,7 @@ SPELLINGS = {
     ),
     "updated": (
         WRAPPED,
-        f"started = {PAIR} async-start(a), calls=wrapped\n  going = {PAIR} async-update(started)\n"
-        "  done = f32[1024]{0} async-done(going)",
+        UPDATED,
         "exchanged",
     ),
 }

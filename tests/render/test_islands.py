@@ -30,7 +30,10 @@ def test_islands_side_by_side_are_a_picture() -> None:
     lines = []
     for name, length in (("a", 5), ("b", 5), ("c", 1)):
         lines.append(f"  {name}0 = f32[8]{{0}} parameter({ord(name) - 97})")
-        lines += [f"  {name}{k} = f32[8]{{0}} sort({name}{k - 1}), dimensions={{0}}, to_apply=less" for k in range(1, length)]
+        lines += [
+            f"  {name}{k} = f32[8]{{0}} sort({name}{k - 1}), dimensions={{0}}, to_apply=less"
+            for k in range(1, length)
+        ]
     results = "a4, b4, c0"
     text = (
         "HloModule m\n\nless {\n  p = f32[] parameter(0)\n  q = f32[] parameter(1)\n"

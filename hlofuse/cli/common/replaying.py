@@ -206,7 +206,8 @@ class ReplayOptions:
         in_creation_order(loaded.module, unique_ids_for(loaded.module))
         with spinner("repeating the passes before fusion"):
             begun = beginning_of_fusion(loaded.module, loaded.target, (config.xla or config).device)
-        return replace(loaded, input=ReplayInput(begun.module, note=begun.note), log_file=None)
+        begun_input = ReplayInput(begun.module, note=begun.note, unoptimized=loaded.module)
+        return replace(loaded, input=begun_input, log_file=None)
 
     def run(self) -> Observed:
         """Load and replay, with an eye on the costs."""

@@ -89,7 +89,7 @@ class Lineage:
 
 
 def is_view(instruction: Instruction) -> bool:
-    """It computes nothing and moves nothing: a bitcast, an annotation, the done of what was started before."""
+    """It computes nothing and moves nothing: a bitcast, an annotation, the done of an operation."""
     opcode = instruction.opcode
     return opcode in _VIEWS or is_async_end(opcode) or (opcode == "custom-call" and hands_on(instruction))
 

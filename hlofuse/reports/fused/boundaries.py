@@ -128,8 +128,8 @@ def gpu_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boun
         # results was asked about before it had them.
         unread = queries.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
         result = queries.pair(producer, consumer) if value.opcode == "get-tuple-element" else None
-        asked = producer if is_async_end(value.opcode) else value
-        verdict = unread or result or queries.answer(asked, consumer)
+        computed = producer if is_async_end(value.opcode) else value
+        verdict = unread or result or queries.answer(computed, consumer)
         if verdict is None:
             reason = "nothing in priority fusion keeps them apart: a later pass made it so"
             found.append(Boundary(*names, None, reason))
