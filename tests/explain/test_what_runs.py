@@ -11,6 +11,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import parse_module
+from hlofuse.render.palette import category
 from hlofuse.replay import replay
 from hlofuse.reports.common.unoptimized import simplified
 from hlofuse.reports.fused.boundaries import explain_fused
@@ -133,6 +134,12 @@ COPY = NEGATED.replace("BEFORE\n", "").replace(
     "started = (f32[1024]{0:S(1)}, f32[1024]{0}, u32[]) copy-start(a)\n"
     "  done = f32[1024]{0:S(1)} copy-done(started)",
 )
+
+
+def test_an_asynchronous_operation_looks_like_the_operation() -> None:
+    for opcode in ("all-to-all-start", "all-to-all-done", "reduce-scatter-update", "all-reduce-start"):
+        assert category(opcode) == "collective"
+    assert category("dot-start") == category("dot")
 
 
 def test_the_rows_of_kernels_add_up_to_the_total(hlofuse: Run, tmp_path: Path) -> None:
