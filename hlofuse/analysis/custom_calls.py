@@ -44,13 +44,13 @@ _ANNOTATIONS = PLACEMENTS | {
     "X64SplitLow",
     "X64SplitHigh",
 }
-_SHARDY = "xla.sdy."
+SHARDY = "xla.sdy."
 
 
 def is_annotation(instruction: Instruction) -> bool:
     """True for a custom call that nothing is launched for."""
     target = custom_call_target(instruction)
-    return target in _ANNOTATIONS or target.startswith(_SHARDY)
+    return target in _ANNOTATIONS or target.startswith(SHARDY)
 
 
 def hands_on(instruction: Instruction) -> bool:

@@ -36,7 +36,7 @@ class Provenance(GraphWatcher):
         self._pass = ""
         self._named: dict[str, Instruction] = {}
         self._names: dict[Instruction, str] = {}
-        """Names as they were at first; those of what passes add as they are in the end."""
+        """Names as they were at first; final ones of what passes add."""
         self._next: dict[Instruction, dict[Instruction, tuple[str, str]]] = {}
         self._alive: set[Instruction] = set()
         self._removed_by: dict[Instruction, str] = {}

@@ -55,8 +55,12 @@ def test_annotations_of_shardings_are_no_kernels(target: str) -> None:
     assert "all-reduce" in {k.opcode for k in kernels(after)}
 
 
-@pytest.mark.parametrize("call", ["Sharding", "xla.sdy.FuncResultSharding", "MoveToHost", "MoveToDevice"])
-@pytest.mark.parametrize(("target", "device"), [("cpu", None), ("gpu-legacy", "h100_sxm"), ("gpu", "mi350")])
+CALLS = ("Sharding", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "MoveToHost", "MoveToDevice")
+TARGETS = (("cpu", None), ("gpu-legacy", "h100_sxm"), ("gpu", "mi350"), ("gpu", "h100_sxm"))
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("target", "device"), TARGETS)
 def test_annotations_do_not_stand_between_kernels(call: str, target: str, device: str | None) -> None:
     text = (
         "HloModule m\n\nENTRY e {\n  a = f32[64]{0} parameter(0)\n  s = f32[64]{0} sine(a)\n"
@@ -65,7 +69,9 @@ def test_annotations_do_not_stand_between_kernels(call: str, target: str, device
     )
     on = load_device(device) if device is not None else None
     ready = simplified(parse_module(text), target, on)
-    assert len(kernels(replay(ready, target, device=on).after)) == 1
+    moved = (device, call) in (("h100_sxm", "MoveToHost"), ("h100_sxm", "MoveToDevice")) and target == "gpu"
+    # Of NVIDIA's GPUs XLA copies between host and device there, which no kernel reaches across.
+    assert len(kernels(replay(ready, target, device=on).after)) == (2 if moved else 1)
 
 
 NEGATED = """HloModule m, is_scheduled=true

@@ -60,8 +60,8 @@ def test_json_and_markdown_say_the_same(hlofuse: Run, file: Path) -> None:
     assert found["before_fusion"] == [{"name": "same", "what": "replaced", "pass": "algsimp", "by": "a"}]
     text = hlofuse("why", file, "unused", "--target", "cpu", "--format", "markdown").out
     assert "**unused was removed by dce: nothing reads it any more.**" in text
-    kept = json.loads(hlofuse("why", file, "a", "--target", "cpu", "--format", "json").out)
-    assert "before_fusion" not in kept
+    unchanged = json.loads(hlofuse("why", file, "a", "--target", "cpu", "--format", "json").out)
+    assert "before_fusion" not in unchanged
 
 
 def test_an_unknown_name_is_compared_with_names_that_are_no_longer_there(hlofuse: Run, file: Path) -> None:

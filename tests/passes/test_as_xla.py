@@ -48,6 +48,7 @@ _NEVER_SEEN = {
     "broadcast_canonicalizer",
     "gather_expander",
     "sharding-remover",
+    "shardy-xla",
     "strip-memory-placement-annotations",
 }
 PASSES = {name: step for pipeline in before_fusion("cpu") for name, step in simple_steps(pipeline).items()}

@@ -1,4 +1,4 @@
-"""Annotations of memory: `strip-memory-placement-annotations` of XLA:CPU, which has one memory."""
+"""Annotations: `strip-memory-placement-annotations` of XLA:CPU, which has one memory, and those of Shardy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import PLACEMENTS, custom_call_target, hands_on
+from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target, hands_on
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
@@ -21,6 +21,25 @@ class StripMemoryPlacementAnnotations(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return remove_annotations(module, lambda i: custom_call_target(i) in PLACEMENTS)
+
+
+@dataclass(frozen=True)
+class ShardyXLA(Pass):
+    """`shardy-xla`, of which only that is repeated: Shardy's calls that change no shape are removed."""
+
+    name: ClassVar[str] = "shardy-xla"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return remove_annotations(module, _is_shardy)
+
+
+_LATER = frozenset({"FuncResultSharding", "PropagationBarrier", "ShardingGroup"})
+"""Those that `sharding-remover` knows."""
+
+
+def _is_shardy(instruction: Instruction) -> bool:
+    target = custom_call_target(instruction)
+    return target.startswith(SHARDY) and target.removeprefix(SHARDY) not in _LATER
 
 
 def remove_annotations(module: Module, chosen: Callable[[Instruction], bool] = hands_on) -> bool:
