@@ -27,8 +27,7 @@ _MANY = 64
 """From so many users on looking for one in the list costs more than keeping their places."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class GraphWatcher:
+class GraphWatcher(typing.Protocol):
     """Watches what takes the place of instructions (`Module.watcher`)."""
 
     def replaced(self, old: Instruction, new: Instruction) -> None:

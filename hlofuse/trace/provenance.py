@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlofuse.ir.graph import GraphWatcher, Instruction, Module
+from hlofuse.ir.graph import Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Fate:
     """The final name of what stands for it; None where it was removed."""
 
 
-class Provenance(GraphWatcher):
-    """Watches one module from the first pass to the last."""
+class Provenance:
+    """Watches one module from the first pass to the last (`GraphWatcher`)."""
 
     def __init__(self) -> None:
         self._module: Module | None = None
