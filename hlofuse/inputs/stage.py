@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from hlofuse.analysis.custom_calls import custom_call_target, is_inlined
+from hlofuse.analysis.custom_calls import SHARDY, custom_call_target, is_inlined
 from hlofuse.format.escape import printable
 from hlofuse.inputs.backend import FRONT_ENDS, backend_of
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
@@ -264,7 +264,7 @@ def _unoptimized_evidence(module: Module) -> str | None:
                 return f"it has calls such as {printable(i.name)}, which are inlined earlier"
             if opcode in _EXPANDED:
                 return f"it has a {opcode}, {printable(i.name)}, which is expanded earlier"
-            if opcode == "custom-call" and custom_call_target(i) in _PARTITIONER_CALLS:
+            if opcode == "custom-call" and _annotates_sharding(i):
                 return f"it has sharding annotations such as {printable(i.name)}, which are removed earlier"
             if opcode == "bitcast":
                 has_bitcast = True
@@ -283,6 +283,11 @@ def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
             names = f"{printable(other)} and {printable(i.name)}"
             return f"it has {names}, equal constants, which are merged earlier"
     return None
+
+
+def _annotates_sharding(call: Instruction) -> bool:
+    target = custom_call_target(call)
+    return target in _PARTITIONER_CALLS or target.startswith(SHARDY)
 
 
 def _lowered_evidence(module: Module) -> str | None:

@@ -27,6 +27,16 @@ _MANY = 64
 """From so many users on looking for one in the list costs more than keeping their places."""
 
 
+class GraphWatcher(typing.Protocol):
+    """Watches what takes the place of instructions (`Module.watcher`)."""
+
+    def replaced(self, old: Instruction, new: Instruction) -> None:
+        """`new` is read where `old` was."""
+
+    def copied(self, old: Instruction, new: Instruction) -> None:
+        """`new`, in no computation yet, does what `old` does."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)  # with it, __new__ alone makes a bare one there too
 class Instruction:
     """An operation with its operands and users.
@@ -245,8 +255,12 @@ class Instruction:
                     operands[i] = new
             if not at_once:
                 new.add_user(user)
-        if self.computation is not None and self.computation.root is self:
-            self.computation.root = new
+        computation = self.computation
+        if computation is not None:
+            if computation.root is self:
+                computation.root = new
+            if computation.module is not None and computation.module.watcher is not None:
+                computation.module.watcher.replaced(self, new)
 
     @property
     def control_predecessors(self) -> Sequence[Instruction]:
@@ -284,7 +298,7 @@ class Instruction:
         shape: Shape | None = None,
     ) -> Instruction:
         """A free-standing copy that calls the same computations (`CloneWithNewOperands`)."""
-        return Instruction(
+        copy = Instruction(
             name or self.name,
             shape or self.shape,
             self.opcode,
@@ -293,6 +307,13 @@ class Instruction:
             called=list(self.called),
             payload=self.payload,
         )
+        self._note_copy(copy)
+        return copy
+
+    def _note_copy(self, copy: Instruction) -> None:
+        module = self.computation.module if self.computation is not None else None
+        if module is not None and module.watcher is not None:
+            module.watcher.copied(self, copy)
 
     def bare_copy(self) -> Instruction:
         """A free-standing copy that has no operands yet and calls the same computations."""
@@ -318,6 +339,7 @@ class Instruction:
         self.attributes = attributes
         self.called = other.called
         self.payload = other.payload
+        other._note_copy(self)
         if not self.operands:
             self.operands = []  # the parameters and constants of a text share one empty list
 
@@ -630,6 +652,7 @@ class Module:
         "processing_order",
         "requested_stage",
         "requested_target",
+        "watcher",
     )
 
     entry: Computation
@@ -658,6 +681,8 @@ class Module:
         """The order in which passes go through computations, where it is known to be another one."""
         self.order_source: OrderSource | None = None
         """Where ids and use-lists come from; None until it is decided (`hlofuse.order`)."""
+        self.watcher: GraphWatcher | None = None
+        """Sees replacements and copies; a copy of the module has none."""
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"

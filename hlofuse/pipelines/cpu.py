@@ -17,6 +17,7 @@ from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.control_flow.annotations import ShardyXLA, StripMemoryPlacementAnnotations
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
@@ -77,6 +78,8 @@ def _simplification(name: str) -> FixedPoint:
 
 
 _PIPELINES: tuple[Pipeline, ...] = (
+    Pipeline("pre-spmd-partitioner", (StripMemoryPlacementAnnotations(),)),
+    Pipeline("spmd-partitioner", (ShardyXLA(),)),
     Pipeline(
         "sharding-removal",
         (

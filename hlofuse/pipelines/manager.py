@@ -12,6 +12,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Skipped
+from hlofuse.trace.provenance import Provenance
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -32,19 +33,27 @@ def lower_to_fusion_input(
     device: DeviceDescription | None = None,
     without: Collection[str] = (),
     flags: tuple[str, ...] = (),
+    provenance: Provenance | None = None,
 ) -> FusionInput:
     """What `target` does before fusion with these XLA flags, to a copy, `without` some passes.
 
+    `provenance` learns what becomes of each instruction.
     HlofuseError only where calls would multiply beyond reason.
     """
     out, recorder = copy_module(module), OnlySkipped()
     without = {*without, *disabled_passes(flags)}
+    if provenance is not None:
+        provenance.begin(out)
 
     def run(step: Pass) -> bool:
         recorder.begin_pass(step.name)
+        if provenance is not None:
+            provenance.begin_pass(step.name)
         return step.name not in without and step.run(out, recorder)
 
     for pipeline in before_fusion(target, device, flags):
         pipeline.run_with(run)
+    if provenance is not None:
+        provenance.end()
     out.order_source = "replayed"
     return FusionInput(out, tuple(recorder.left_alone))

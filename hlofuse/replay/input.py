@@ -30,6 +30,8 @@ class ReplayInput:
     """What a report has to say first: how the module came here; empty where XLA wrote it."""
     identity: Identity | None = None
     """What the module was taken for; None for one that a library call gave."""
+    unoptimized: Module | None = None
+    """The module before optimizations that the passes before fusion were repeated on."""
 
     def order_source(self, target: str) -> OrderSource:
         """Where a replay on the target takes ids and use-lists from."""

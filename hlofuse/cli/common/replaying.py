@@ -267,7 +267,9 @@ class ReplayOptions:
             )
         right = stage_of(loaded.module, loaded.target).right_file
         better = f"\nXLA's own dump of it at the input of fusion is {printable(str(right))}" if right else ""
-        input = ReplayInput(begun.module, note=begun.note + better, identity=loaded.identity)
+        input = ReplayInput(
+            begun.module, note=begun.note + better, identity=loaded.identity, unoptimized=loaded.module
+        )
         return replace(loaded, input=input, log_file=None)
 
     def run(self) -> Observed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pipeline
+from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.control_flow.call_graph import FlattenCallGraph
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
 from hlofuse.passes.dot.dot_dimensions import DotDimensionMerger
@@ -33,6 +34,7 @@ def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ())
         return ()
     return (
         PRE_SPMD,
+        Pipeline("spmd-partitioner", (ShardyXLA(),)),
         Pipeline("sharding-removal", (ShardingRemover(), DCE)),
         optimization(device),
         Pipeline("collective-optimizations", (DCE, DCE, WhileLoopTripCountAnnotator())),
