@@ -129,22 +129,3 @@ def _wider(x: Instruction, width: int, new_width: int) -> Instruction:
         result = make.binary(x, "or", result, part)
     assert result is not None
     return result if outer else make.reshape(x, array(f"u{new_width}"), result)
-
-
-# The logistic function in terms of the exponential (`xla/hlo/transforms/expanders/logistic_expander.cc`).
-
-
-@dataclass(frozen=True)
-class LogisticExpander(Pass):
-    """`logistic-expander`: 1 / (1 + exp(-x))."""
-
-    name: ClassVar[str] = "logistic-expander"
-
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        def handle(x: Instruction) -> bool:
-            one = make.scalar_like(x.operands[0], 1)
-            power = make.unary(x, "exponential", make.unary(x, "negate", x.operands[0]))
-            new = make.binary(x, "divide", one, make.binary(x, "add", one, power))
-            return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
-
-        return rewrite_each(module, ["logistic"], handle, recorder)
