@@ -6,6 +6,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.slice_sinker import SliceSinker
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
+from hlofuse.passes.batchnorm_expander import BatchNormExpander
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, HloComputationDeduplicator
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
@@ -16,7 +17,7 @@ from hlofuse.passes.dot.dot_operands import DotOperandConverter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
 from hlofuse.passes.float.conversions import ConvertMover
-from hlofuse.passes.float.expanders import ComparisonExpander
+from hlofuse.passes.float.expanders import ComparisonExpander, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization, library_takes_bf16
 from hlofuse.passes.gpu.convolutions.epilogues import CudnnFusedConvRewriter
 from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization, CudnnPadForConvolutions
@@ -31,9 +32,11 @@ from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGath
 from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.passes.sort.sort_simplifier import SortSimplifier
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
 from hlofuse.passes.sort.stable_sort_expander import StableSortExpander
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
+from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 from hlofuse.pipelines.gpu.steps import (
     ALGSIMP,
     ALGSIMP_CONVOLUTIONS,
@@ -53,7 +56,7 @@ PRE_SPMD = Pipeline(
     (
         FlattenCallGraph(),
         CallInliner(),
-        UnimplementedPass("zero_sized_hlo_elimination"),
+        ZeroSizedHloElimination(),
         ConditionalCanonicalizer(),
         TopkDecomposer(of_calls=False),
         TopkRewriter(lambda sort: True),
@@ -67,7 +70,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
         Pipeline(
             "simplification",
             (
-                UnimplementedPass("zero_sized_hlo_elimination"),
+                ZeroSizedHloElimination(),
                 GatherSimplifier(),
                 GatherExpander(),
                 ScatterSimplifier(),
@@ -75,7 +78,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 ScatterSliceSimplifier(),
                 DotStrengthReduction(device),
                 ALGSIMP,
-                UnimplementedPass("simplify-sorts"),
+                SortSimplifier(),
                 TUPLES,
                 WhileLoopConstantSinking(),
                 WhileLoopSimplifier(),
@@ -111,7 +114,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
             UnimplementedPass("permutation_sort_expander"),
             SortRewriter(device),
             ComparisonExpander({"bf16": "f32"}),
-            UnimplementedPass("zero_sized_hlo_elimination"),
+            ZeroSizedHloElimination(),
             SelectAndScatterExpander(),
             UnimplementedPass("cholesky_expander"),
             UnimplementedPass("scatter_expander"),
@@ -119,8 +122,8 @@ def optimization(device: DeviceDescription) -> Pipeline:
             UnimplementedPass("eigh_expander"),
             UnimplementedPass("dynamic-index-splitter"),
             CallInliner(),
-            UnimplementedPass("batchnorm_expander"),
-            UnimplementedPass("logistic-expander"),
+            BatchNormExpander(),
+            LogisticExpander(),
             ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
             FixedPoint(ReduceWindowRewriter()),
