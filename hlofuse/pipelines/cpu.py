@@ -25,10 +25,12 @@ from hlofuse.passes.cpu.library_rewriter import LibraryRewriter
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.dot.batch_dot_simplification import BatchDotSimplification
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.passes.dot.dot_operands import GemvRewriter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.transpose_folding import TransposeFolding
+from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ChangeOpDataType
 from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization
@@ -109,10 +111,10 @@ _PIPELINES: tuple[Pipeline, ...] = (
             UnimplementedPass("all_to_all_decomposer"),
             UnimplementedPass("stochastic_convert_decomposer"),
             CallInliner(single_call_site=True),
-            UnimplementedPass("batch-dot-simplification"),
+            BatchDotSimplification(),
             DotDecomposer(),
             FloatNormalization("bf16", "f32", _is_of_library),
-            UnimplementedPass("batch-dot-simplification"),
+            BatchDotSimplification(),
             UnimplementedPass("convolution-group-converter"),
             BatchNormExpander(),
             LogisticExpander(),
@@ -122,7 +124,7 @@ _PIPELINES: tuple[Pipeline, ...] = (
             FixedPoint(ReduceWindowRewriter()),
             UnimplementedPass("reduce-window-resizer"),
             UnimplementedPass("scan_expander"),
-            UnimplementedPass("dynamic_padder"),
+            DynamicPadder(),
             ConvCanonicalization(),
             ChangeOpDataType("f16", "f32", _is_of_library),
             _simplification("simplification"),

@@ -16,6 +16,7 @@ from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.dot.dot_operands import DotOperandConverter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
+from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ConvertMover
 from hlofuse.passes.float.expanders import ComparisonExpander, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization, library_takes_bf16
@@ -129,7 +130,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
             FixedPoint(ReduceWindowRewriter()),
             UnimplementedPass("reduce-window-resizer"),
             UnimplementedPass("scan_expander"),
-            UnimplementedPass("dynamic_padder"),
+            DynamicPadder(),
             StableSortExpander(),
             _simplification(device),
             DotMerger(_DOT_MERGER_THRESHOLD),
