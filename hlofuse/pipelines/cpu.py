@@ -39,6 +39,7 @@ from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopI
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
 from hlofuse.passes.map_inliner import MapInliner
+from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
 from hlofuse.passes.reduction import ReduceWindowRewriter, TreeReductionRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
@@ -95,8 +96,8 @@ _PIPELINES: tuple[Pipeline, ...] = (
             UnimplementedPass("result_caster"),
             DotDecomposer(),
             UnimplementedPass("operand_upcaster"),
-            UnimplementedPass("rng-expander"),
-            UnimplementedPass("rng-bit-generator-expander"),
+            RngExpander(),
+            RngBitGeneratorExpander(),
             ZeroSizedHloElimination(),
             UnimplementedPass("dynamic-index-splitter"),
             UnimplementedPass("conditional-to-select"),

@@ -28,6 +28,7 @@ from hlofuse.passes.gpu.gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
+from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
 from hlofuse.passes.reduction import ReduceWindowRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
@@ -110,8 +111,8 @@ def optimization(device: DeviceDescription) -> Pipeline:
             UnimplementedPass("result_caster"),
             UnimplementedPass("operand_upcaster"),
             DotOperandConverter(),
-            UnimplementedPass("rng-expander"),
-            UnimplementedPass("rng-bit-generator-expander"),
+            RngExpander(),
+            RngBitGeneratorExpander(),
             UnimplementedPass("permutation_sort_expander"),
             SortRewriter(device),
             ComparisonExpander({"bf16": "f32"}),
