@@ -192,8 +192,10 @@ def _look(instruction: Instruction) -> Hashable:
 
 
 def _may_be_considered(instruction: Instruction) -> bool:
-    """Has operands or is a partition's number."""
-    return bool(instruction.operands) or instruction.opcode in ("partition-id", "replica-id")
+    """Has operands, is a partition's number or says that it may be merged."""
+    if instruction.operands or instruction.opcode in ("partition-id", "replica-id"):
+        return True
+    return "_xla_cse_safe_zero_operand" in (instruction.attributes.raw("frontend_attributes") or "")
 
 
 def _is_considered(instruction: Instruction) -> bool:

@@ -17,6 +17,7 @@ from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.batchnorm_expander import BatchNormExpander
 from hlofuse.passes.control_flow.annotations import ShardyXLA, StripMemoryPlacementAnnotations
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
@@ -28,24 +29,30 @@ from hlofuse.passes.cpu.library_rewriter import STARTS, LibraryRewriter
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.dot.batch_dot_simplification import BatchDotSimplification
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.passes.dot.dot_operands import GemvRewriter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.transpose_folding import TransposeFolding
+from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ChangeOpDataType
-from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander
+from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization
 from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
+from hlofuse.passes.map_inliner import MapInliner
+from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
 from hlofuse.passes.reduction import ReduceWindowRewriter, TreeReductionRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
+from hlofuse.passes.sort.sort_simplifier import SortSimplifier
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 from hlofuse.pipelines.flags import ynn_kinds
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
@@ -59,12 +66,12 @@ def _simplification(name: str) -> FixedPoint:
     """`CreateSimplificationPipeline`."""
     steps: tuple[Pass, ...] = (
         AlgebraicSimplifier(_ALGEBRAIC),
-        UnimplementedPass("simplify-sorts"),
+        SortSimplifier(),
         HloDCE(),
         GatherExpander(),
         GatherSimplifier(),
         TreeReductionRewriter(_is_of_library),
-        UnimplementedPass("zero_sized_hlo_elimination"),
+        ZeroSizedHloElimination(),
         WhileLoopInvariantCodeMotion(),
         TupleSimplifier(),
         WhileLoopConstantSinking(),
@@ -96,12 +103,12 @@ _PIPELINES: tuple[Pipeline, ...] = (
             UnimplementedPass("result_caster"),
             DotDecomposer(),
             UnimplementedPass("operand_upcaster"),
-            UnimplementedPass("rng-expander"),
-            UnimplementedPass("rng-bit-generator-expander"),
-            UnimplementedPass("zero_sized_hlo_elimination"),
+            RngExpander(),
+            RngBitGeneratorExpander(),
+            ZeroSizedHloElimination(),
             UnimplementedPass("dynamic-index-splitter"),
             UnimplementedPass("conditional-to-select"),
-            UnimplementedPass("map-inline"),
+            MapInliner(),
             TopkDecomposer(),
             UnimplementedPass("permutation_sort_expander"),
             ComparisonExpander(),
@@ -112,20 +119,20 @@ _PIPELINES: tuple[Pipeline, ...] = (
             UnimplementedPass("all_to_all_decomposer"),
             UnimplementedPass("stochastic_convert_decomposer"),
             CallInliner(single_call_site=True),
-            UnimplementedPass("batch-dot-simplification"),
+            BatchDotSimplification(),
             DotDecomposer(),
             FloatNormalization("bf16", "f32", _is_of_library),
-            UnimplementedPass("batch-dot-simplification"),
+            BatchDotSimplification(),
             UnimplementedPass("convolution-group-converter"),
-            UnimplementedPass("batchnorm_expander"),
-            UnimplementedPass("logistic-expander"),
+            BatchNormExpander(),
+            LogisticExpander(),
             ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
             UnimplementedPass("associative-scan-rewriter"),
             FixedPoint(ReduceWindowRewriter()),
             UnimplementedPass("reduce-window-resizer"),
             UnimplementedPass("scan_expander"),
-            UnimplementedPass("dynamic_padder"),
+            DynamicPadder(),
             ConvCanonicalization(),
             ChangeOpDataType("f16", "f32", _is_of_library),
             _simplification("simplification"),

@@ -84,7 +84,9 @@ class CallInliner(Pass):
         most = most_instructions(module)
         changed = False
         sites = {c: len(c.callers) for c in module.computations}
+        size = sum(len(c) for c in module.computations)
         for computation in module.computation_post_order():
+            before = len(computation)
             for i in computation.post_order() if computation.module is not None else ():
                 if not is_inlined(i):
                     continue
@@ -92,7 +94,9 @@ class CallInliner(Pass):
                     continue
                 inline(i)
                 changed = True
-            check_growth(module, most)
+            size += len(computation) - before
+            if size > most:
+                check_growth(module, most)
         if changed:
             HloDCE().run(module, recorder)
         return changed

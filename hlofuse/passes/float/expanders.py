@@ -61,6 +61,27 @@ def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction
     return make.add(x, "compare", x.shape, sides, direction=x.attributes.raw("direction"))
 
 
+# The logistic function in plain operations (`xla/hlo/transforms/expanders/logistic_expander.cc`).
+
+
+@dataclass(frozen=True)
+class LogisticExpander(Pass):
+    """`logistic-expander`: 1 / (1 + exp(-x))."""
+
+    name: ClassVar[str] = "logistic-expander"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ["logistic"], _logistic, recorder)
+
+
+def _logistic(x: Instruction) -> bool:
+    operand = x.operands[0]
+    one = make.scalar_like(operand, 1.0)
+    power = make.added(x, "exponential", x.shape, [make.added(x, "negate", x.shape, [operand])])
+    new = make.added(x, "divide", x.shape, [one, make.added(x, "add", x.shape, [one, power])])
+    return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+
+
 # Bitcasts to narrower and wider elements (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`).
 
 

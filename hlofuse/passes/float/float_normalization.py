@@ -31,7 +31,7 @@ _COLLECTIVE = frozenset({"all-reduce", "reduce-scatter"})
 
 @dataclass(frozen=True)
 class FloatNormalization(Pass):
-    """`float-normalization-…` from `low` to `high`; collectives of several arrays are left alone."""
+    """`float-normalization-…` from `low` to `high`."""
 
     low: str
     high: str
@@ -77,8 +77,6 @@ class _Normalizing:
 
     def handle(self, x: Instruction) -> None:
         if x.opcode in _LEFT_ALONE or has_side_effect(x) or self._options.is_skipped(x):
-            return
-        if x.shape.is_tuple and x.opcode in _COLLECTIVE:
             return
         shapes = [x.shape, *(o.shape for o in x.operands)]
         narrow_functions = []

@@ -22,14 +22,16 @@ from hlofuse.passes.layout.constraints import ComputationConstraint, Order
 from hlofuse.passes.layout.rounds import settle
 from hlofuse.trace import Recorder
 
-# What is not laid out here: several devices, hosts, calls and fusions, arrays that a library packs.
+# What is not laid out here: hosts, calls and fusions, arrays that a library packs.
 _LEFT_OUT = frozenset(
     """
-    call async-start async-update async-done infeed outfeed send recv send-done recv-done
-    all-gather all-reduce all-to-all reduce-scatter collective-permute collective-broadcast
-    ragged-all-to-all copy-start copy-done ragged-dot scaled-dot scan
+    call async-start async-update async-done send recv send-done recv-done ragged-all-to-all copy-start
+    copy-done ragged-dot scaled-dot scan
     """.split()
 )
+
+_MAJOR = ("reduce-scatter", "all-gather", "all-to-all")
+"""Collectives that a GPU runs along the most major dimension only."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,10 @@ class _GpuLayouts(LayoutAssignment):
                 order = tuple(range(instruction.operands[0].shape.rank - 1, -1, -1))
                 for k in (0, 1):
                     self.set_buffer_layout(self.buffers.defined_by(instruction)[(k,)], order)
+            elif opcode in _MAJOR and instruction.shape.is_array and instruction.dimensions:
+                major = instruction.dimensions[0]
+                order = (*(d for d in reversed(range(instruction.shape.rank)) if d != major), major)
+                self.set_instruction_layout(instruction, relaid(instruction.shape, order))
             elif opcode == "triangular-solve":
                 for number in (0, 1):
                     self.set_operand_layout(instruction, number, _fortran(instruction.operands[number].shape))

@@ -82,6 +82,10 @@ class LayoutAssignment(Requests):
         instruction = buffer.instruction
         if at_most_rank_1(instruction.shape):
             return
+        if instruction.opcode == "all-reduce":
+            number = buffer.index[0] if len(instruction.operands) > 1 else 0
+            self.set_array_operand_layout(instruction, number, order, priority=constraint.priority)
+            return
         depth_first = goes_depth_first(instruction)
         for number, operand in enumerate(instruction.operands):
             if at_most_rank_1(operand.shape):
@@ -136,6 +140,9 @@ class LayoutAssignment(Requests):
         self._to_definitions(constraint.shape, operand, priority)
         if user.opcode == "custom-call":
             self._to_aliased_output(constraint)
+        if user.opcode == "all-reduce":
+            index = (number,) if len(user.operands) > 1 else ()
+            self.set_buffer_layout(self.buffers.defined_by(user)[index], constraint.shape.minor_to_major)
         changes = can_change_layout(user)
         if not operand.shape.is_array or (changes and not user.shape.is_array and user.opcode != "reduce"):
             return

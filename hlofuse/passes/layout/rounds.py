@@ -10,6 +10,7 @@ from hlofuse.passes.layout.constraints import (
     GIVEN_PRIORITY,
     ROUNDS,
     ComputationConstraint,
+    row_major_everywhere,
     same_layouts,
     subshapes,
 )
@@ -54,7 +55,11 @@ def _run(
                     instruction, constraint.parameters[instruction.parameter_number]
                 )
     for instruction in computation:
-        if instruction.opcode == "while":
+        if instruction.opcode == "infeed":
+            layouts.set_instruction_layout(instruction, row_major_everywhere(instruction.shape))
+        elif instruction.opcode == "outfeed":
+            layouts.set_operand_layout(instruction, 0, row_major_everywhere(instruction.operands[0].shape))
+        elif instruction.opcode == "while":
             _constrain_while(layouts, instruction)
         elif instruction.opcode == "conditional":
             _constrain_conditional(layouts, instruction, mismatched)

@@ -44,24 +44,31 @@ def _used(loop: Instruction, size: int) -> set[int]:
     if not loop.is_root and all(u.opcode == "get-tuple-element" for u in loop.users):
         after = {u.tuple_index for u in loop.users}
     groups = _Groups()
-    depends: dict[Instruction, frozenset[int]] = {}
-    acting: set[int] = set()
+    depends: dict[Instruction, int] = {}
+    """The elements that an instruction is computed from, one bit each."""
+    acting_bits = 0
     for part in (body, condition):
         parameter = part.parameters[0]
         for i in part.post_order():
             if i is parameter or i is body.root:
                 continue
             if i.opcode == "get-tuple-element" and i.operands[0] is parameter:
-                depends[i] = frozenset({i.tuple_index})
+                depends[i] = 1 << i.tuple_index
                 groups.join(body.root.operands[i.tuple_index], i)
             else:
-                depends[i] = frozenset().union(*(depends.get(o, frozenset()) for o in i.operands))
+                bits = 0
                 for o in i.operands:
+                    bits |= depends.get(o, 0)
                     groups.join(o, i)
+                depends[i] = bits
             if has_side_effect(i) or i is condition.root:
-                acting |= depends[i]
+                acting_bits |= depends[i]
+    acting = _places(acting_bits)
     outputs = body.root.operands
-    affecting = {d for k, o in enumerate(outputs) for d in depends.get(o, ()) if d != k}
+    affecting_bits = 0
+    for k, o in enumerate(outputs):
+        affecting_bits |= depends.get(o, 0) & ~(1 << k)
+    affecting = _places(affecting_bits)
     used = {k for k in range(size) if k in affecting or k in after or k in acting}
     members: dict[Instruction, set[int]] = {}
     for k, o in enumerate(outputs):
@@ -75,6 +82,10 @@ def _used(loop: Instruction, size: int) -> set[int]:
         ):
             used -= group
     return used
+
+
+def _places(bits: int) -> set[int]:
+    return {k for k in range(bits.bit_length()) if bits >> k & 1}
 
 
 class _Groups:

@@ -6,6 +6,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.slice_sinker import SliceSinker
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
+from hlofuse.passes.batchnorm_expander import BatchNormExpander
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, HloComputationDeduplicator
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
@@ -15,8 +16,9 @@ from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.dot.dot_operands import DotOperandConverter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
+from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ConvertMover
-from hlofuse.passes.float.expanders import ComparisonExpander
+from hlofuse.passes.float.expanders import ComparisonExpander, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization, library_takes_bf16
 from hlofuse.passes.gpu.convolutions.epilogues import CudnnFusedConvRewriter
 from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization, CudnnPadForConvolutions
@@ -26,14 +28,17 @@ from hlofuse.passes.gpu.gemm.dot_strength_reduction import DotStrengthReduction
 from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
+from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
 from hlofuse.passes.reduction import ReduceWindowRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
+from hlofuse.passes.sort.sort_simplifier import SortSimplifier
 from hlofuse.passes.sort.stable_sort_expander import StableSortExpander
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
+from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 from hlofuse.pipelines.gpu.steps import (
     ALGSIMP,
     ALGSIMP_CONVOLUTIONS,
@@ -53,7 +58,7 @@ PRE_SPMD = Pipeline(
     (
         FlattenCallGraph(),
         CallInliner(),
-        UnimplementedPass("zero_sized_hlo_elimination"),
+        ZeroSizedHloElimination(),
         ConditionalCanonicalizer(),
         TopkDecomposer(of_calls=False),
         TopkRewriter(lambda sort: True),
@@ -67,7 +72,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
         Pipeline(
             "simplification",
             (
-                UnimplementedPass("zero_sized_hlo_elimination"),
+                ZeroSizedHloElimination(),
                 GatherSimplifier(),
                 GatherExpander(),
                 ScatterSimplifier(),
@@ -75,7 +80,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 ScatterSliceSimplifier(),
                 DotStrengthReduction(device),
                 ALGSIMP,
-                UnimplementedPass("simplify-sorts"),
+                SortSimplifier(),
                 TUPLES,
                 WhileLoopConstantSinking(),
                 WhileLoopSimplifier(),
@@ -106,12 +111,12 @@ def optimization(device: DeviceDescription) -> Pipeline:
             UnimplementedPass("result_caster"),
             UnimplementedPass("operand_upcaster"),
             DotOperandConverter(),
-            UnimplementedPass("rng-expander"),
-            UnimplementedPass("rng-bit-generator-expander"),
+            RngExpander(),
+            RngBitGeneratorExpander(),
             UnimplementedPass("permutation_sort_expander"),
             SortRewriter(device),
             ComparisonExpander({"bf16": "f32"}),
-            UnimplementedPass("zero_sized_hlo_elimination"),
+            ZeroSizedHloElimination(),
             SelectAndScatterExpander(),
             UnimplementedPass("cholesky_expander"),
             UnimplementedPass("scatter_expander"),
@@ -119,14 +124,14 @@ def optimization(device: DeviceDescription) -> Pipeline:
             UnimplementedPass("eigh_expander"),
             UnimplementedPass("dynamic-index-splitter"),
             CallInliner(),
-            UnimplementedPass("batchnorm_expander"),
-            UnimplementedPass("logistic-expander"),
+            BatchNormExpander(),
+            LogisticExpander(),
             ConditionalCanonicalizer(),
             DynamicDimensionSimplifier(),
             FixedPoint(ReduceWindowRewriter()),
             UnimplementedPass("reduce-window-resizer"),
             UnimplementedPass("scan_expander"),
-            UnimplementedPass("dynamic_padder"),
+            DynamicPadder(),
             StableSortExpander(),
             _simplification(device),
             DotMerger(_DOT_MERGER_THRESHOLD),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pipeline
+from hlofuse.passes.control_flow.all_reduce_simplifier import AllReduceSimplifier
 from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.control_flow.call_graph import FlattenCallGraph
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
@@ -37,7 +38,9 @@ def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ())
         Pipeline("spmd-partitioner", (ShardyXLA(),)),
         Pipeline("sharding-removal", (ShardingRemover(), DCE)),
         optimization(device),
-        Pipeline("collective-optimizations", (DCE, DCE, WhileLoopTripCountAnnotator())),
+        Pipeline(
+            "collective-optimizations", (AllReduceSimplifier(), DCE, DCE, WhileLoopTripCountAnnotator())
+        ),
         convolutions(device),
         Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
         LAYOUT_NORMALIZATION,

@@ -1,0 +1,162 @@
+"""Random numbers by calls of their generators (`rng_expander.cc`, `rng_bit_generator_expander.cc` in
+`xla/hlo/transforms/expanders/`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
+from hlofuse.passes.common.shapes import array
+from hlofuse.passes.random.generators import Builder, normal, philox, three_fry, uniform
+from hlofuse.trace import Recorder
+
+_FLOATS = ("f16", "f32", "f64")
+_INTEGERS = ("s32", "u32", "s64", "u64")
+
+
+def _found(module: Module, opcode: str) -> list[Instruction]:
+    return [i for c in module.non_fusion_computations() for i in c.post_order() if i.opcode == opcode]
+
+
+def _computation(at: Instruction, parameters: Sequence[tuple[str, Shape]]) -> Computation:
+    body = Computation("rng")
+    for k, (name, shape) in enumerate(parameters):
+        body.append_parsed(Instruction(name, shape, "parameter", payload=str(k)))
+    body.root = body.parameters[0]
+    return module_of(computation_of(at)).add_computation(body)
+
+
+class _Generators:
+    """One computation for each kind of numbers."""
+
+    def __init__(self, create: Callable[[Instruction], Computation]) -> None:
+        self._create = create
+        self._known: dict[Hashable, Computation] = {}
+
+    def of(self, x: Instruction, key: Hashable) -> Computation:
+        if key not in self._known:
+            self._known[key] = self._create(x)
+        return self._known[key]
+
+
+@dataclass(frozen=True)
+class RngBitGeneratorExpander(Pass):
+    """`rng-bit-generator-expander`."""
+
+    name: ClassVar[str] = "rng-bit-generator-expander"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        generators = _Generators(_bit_generator)
+
+        def expand(x: Instruction) -> None:
+            if x.shape.tuple_shapes[1].element_type in ("pred", "c64", "c128"):
+                raise NotRepresentable("random bits of this type")
+            key = (x.operands[0].shape.key, x.shape.tuple_shapes[1].key, x.attributes.raw("algorithm"))
+            body = generators.of(x, key)
+            call = make.added(x, "call", x.shape, [x.operands[0]], called=[("to_apply", body)])
+            replace_instruction(x, call, has_side_effect, relay_control_dependencies=True)
+
+        return expand_each(_found(module, "rng-bit-generator"), expand, recorder)
+
+
+def _bit_generator(x: Instruction) -> Computation:
+    given, data = x.operands[0].shape, x.shape.tuple_shapes[1]
+    body = _computation(x, [("state", given)])
+    b, state = Builder(body), body.parameters[0]
+    key = b.reshape(b.part(state, 0, 1), ())
+    if x.attributes.raw("algorithm") == "rng_three_fry":
+        bits, following = three_fry(b, key, b.part(state, 1, 2), data)
+    else:
+        short = given.dimensions[0] < 3
+        counter = (
+            make.add(state, "reverse", given, [state], dimensions="{0}") if short else b.part(state, 1, 3)
+        )
+        bits, following = philox(b, key, counter, data)
+        if short:
+            following = b.part(following, 0, 1)
+    final = b.concatenate([b.reshape(key, [1]), following])
+    body.root = make.tuple_of(state, [final, bits])
+    return body
+
+
+@dataclass(frozen=True)
+class RngExpander(Pass):
+    """`rng-expander`; the seed of an operation is its id here, XLA's is that of its own graph."""
+
+    name: ClassVar[str] = "rng-expander"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        generators = _Generators(_distribution)
+        return expand_each(_found(module, "rng"), lambda x: _expand(x, generators), recorder)
+
+
+def _expand(rng: Instruction, generators: _Generators) -> None:
+    distribution, kind = rng.attributes.raw("distribution"), rng.shape.element_type
+    known = _FLOATS if distribution == "rng_normal" else (*_FLOATS, *_INTEGERS)
+    if kind not in (*known, "bf16"):
+        raise NotRepresentable("random numbers of this type")
+    shape, operands = rng.shape, list(rng.operands)
+    if rng.shape.bit_width < 32:
+        shape = shape.with_element_type("f32")
+        operands = [make.convert(rng, o, "f32") for o in operands]
+        rng = _replaced(
+            rng, make.added(rng, "rng", shape, operands, like=rng, distribution=distribution or "")
+        )
+    body = generators.of(rng, (distribution, shape.key, *(o.shape.key for o in operands)))
+    seed = make.scalar(rng, "u64", (rng.id * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 32)
+    units = math.prod(shape.dimensions) * (shape.bit_width // 32)
+    state = make.added(rng, "rng-get-and-update-state", array("u64", [2]), [], delta=str(units))
+    call = make.added(rng, "call", shape, [seed, state, *operands], called=[("to_apply", body)])
+    _exchange(rng, call)
+
+
+def _replaced(rng: Instruction, wide: Instruction) -> Instruction:
+    _exchange(rng, make.convert(wide, wide, rng.shape.element_type))
+    return wide
+
+
+def _exchange(rng: Instruction, new: Instruction) -> None:
+    for predecessor in list(rng.control_predecessors):
+        predecessor.add_control_dependency_to(new)
+    for successor in list(rng.control_successors):
+        new.add_control_dependency_to(successor)
+    rng.replace_all_uses_with(new)
+    rng.drop_all_control_dependencies()
+    computation_of(rng).remove_instruction(rng)
+
+
+def _distribution(rng: Instruction) -> Computation:
+    parameters = [
+        ("op_seed", array("u64")),
+        ("state", array("u64", [2])),
+        ("a_or_mean", rng.operands[0].shape),
+        ("b_or_sigma", rng.operands[1].shape),
+    ]
+    body = _computation(rng, parameters)
+    b = Builder(body)
+    seed, state, first, second = body.parameters
+    frontend = '{_xla_cse_safe_zero_operand="true"}'
+    own = make.add(
+        seed,
+        "custom-call",
+        array("u64"),
+        custom_call_target='"GetRngSeed"',
+        frontend_attributes=frontend,
+    )
+    key = b.binary("xor", own, seed)
+    if rng.attributes.raw("distribution") == "rng_normal":
+        body.root = b.binary("add", first, b.binary("multiply", second, normal(b, key, state, rng.shape)))
+    else:
+        bits, _ = philox(b, key, state, rng.shape)
+        body.root = uniform(b, bits, first, second, rng.shape.element_type)
+    return body
