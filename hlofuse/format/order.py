@@ -26,6 +26,10 @@ class Ordered(Protocol):
         """How it is replayed; None for a module that is not."""
 
     @property
+    def text_note(self) -> str | None:
+        """Where in a longer text the module was found, and whether that is cut short."""
+
+    @property
     def order_source(self) -> OrderSource:
         """Where ids and use-lists come from."""
 

@@ -627,6 +627,7 @@ class Module:
         "order_source",
         "print_options",
         "processing_order",
+        "text_note",
     )
 
     entry: Computation
@@ -643,6 +644,8 @@ class Module:
         self.filename: str | None = None
         self.lowered_from: str | None = None
         """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
+        self.text_note: str | None = None
+        """Where in a longer text it was found, and where that is cut short; None for a text of its own."""
         self.print_options = PrintOptions()
         """How the module was written, and is printed unless asked otherwise."""
         self.processing_order: list[Computation] = []

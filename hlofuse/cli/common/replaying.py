@@ -123,6 +123,7 @@ class ReplayOptions:
                 self.config(self.target, self.device)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
+        warn(module.text_note or "")
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
         defaults = otherwise(module) if otherwise is not None else None
         if defaults is not None and self.device is None and not chosen.evidence:
@@ -292,6 +293,11 @@ class Loaded:
     def module(self) -> Module:
         """The module, at whatever stage it was asked for."""
         return self.input.module
+
+    @property
+    def text_note(self) -> str | None:
+        """Where in a longer text the module was found, and whether that is cut short."""
+        return self.module.text_note
 
     @property
     def order_source(self) -> OrderSource:

@@ -31,17 +31,21 @@ def report(
     """Emit one of the three forms.
 
     The first line says where the order of instructions comes from, if decisions depend on it.
-    JSON has fields `xla` and `order` of the replay, `approximate` for the note, and `difference`.
+    A file says also where in a longer text the module was found, which the terminal has as a note.
+    JSON has fields `xla` and `order` of the replay, `approximate` for the note, `difference` and `text_note`.
     """
     from hlofuse.format.order import order_line
 
     order = order_line(replay) if replay is not None else ""
+    text_note = replay.text_note if replay is not None else None
     if form == "json":
         from json import dumps
 
         document = {"approximate": note, **json()} if note else json()
         if replay is not None and replay.config is not None:
             document |= {"xla": replay.config.build.to_json(), "order": replay.order_source}
+        if text_note is not None:
+            document["text_note"] = text_note
         if differences:
             from hlofuse.reports.difference.json import difference_json
 
@@ -51,7 +55,7 @@ def report(
     elif form == "markdown":
         from hlofuse.format.markdown import markdown as escaped
 
-        head = f"{escaped(order)}\n\n" if order else ""
+        head = "".join(f"{escaped(line)}\n\n" for line in (text_note, order) if line)
         if note:
             head += f"> **{escaped(note)}**\n\n"
         if differences:
@@ -62,6 +66,8 @@ def report(
     else:
 
         def draw(console: Console) -> None:
+            if text_note is not None and output is not None:
+                console.print(text_note, style="yellow")
             if order:
                 console.print(order, style="dim")
             if note:
