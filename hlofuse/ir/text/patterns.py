@@ -122,7 +122,15 @@ CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
 _PARENTHESES = nested(r"\(", r"\)", r'[^()\n"]++', 6)
 # Loose: what it finds is read, and judged, by `shapes`.
 _SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"
-_NESTED = nested(r"\{", r"\}", r'[^{}()\n"]++', 6) + "|" + nested(r"\(", r"\)", r'[^(){}\n"]++', 6)
+_LAID_OUT = r'\{[^{}()\n"]*+(?:\([^{}()\n"]*+\)[^{}()\n"]*+)*+\}'
+# Most braces are layouts: they come first. Shapes of operands that are tuples have them inside parentheses.
+_NESTED = "|".join(
+    (
+        _LAID_OUT,
+        nested(r"\{", r"\}", r'[^{}()\n"]++', 6),
+        nested(r"\(", r"\)", rf'[^(){{}}\n"]++|{_LAID_OUT}', 6),
+    )
+)
 INSTRUCTION = re.compile(
     rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ([a-z][a-z0-9\-]*+)"
     rf"\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
@@ -148,6 +156,8 @@ _INDEX = r"\{(?:\d{1,9}+(?:, ?\d{1,9}+)*+)?\}"
 _ALIAS = rf"{_INDEX}: \(\d{{1,9}}+, {_INDEX}(?:, (?:may|must)-alias)?\)"
 _DONOR = rf"\(\d{{1,9}}+, {_INDEX}\)"
 _BOOLS = r"\{(?:true|false)(?:,(?:true|false))*+\}"
+COMMENTS = re.compile(_COMMENTS)
+COMMENT_LINES = re.compile(r"(?:[ \t]*+(?://[^\r\n\0]*+)?\n)++")
 MODULE = re.compile(
     rf"HloModule ({NAME})((?:, is_scheduled=(?:true|false))?+"
     rf"(?:, input_output_alias=\{{ {_ALIAS}(?:, {_ALIAS})*+ \}})?+"
