@@ -1,6 +1,6 @@
 """HLO text inside other text: logs, Markdown, saved graphs, string literals, several modules, cut dumps.
 
-A text that is a module and nothing else is told by its first and last line, and stays as it is.
+A text that is a module and nothing else is recognized by its first and last line, and stays as it is.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
         header = _HEADER.match(text, pos)
         one: ModuleLines | None = None
         if literal is not None and "\\n" in literal[0]:
-            inner = _said(literal[0]).lstrip("\n").split("\n")
+            inner = _unescaped(literal[0]).lstrip("\n").split("\n")
             column = max(inner[0].find("HloModule "), 0)
             header = _HEADER.match(inner[0], column)
             one = module_lines(inner, header[1], 0, column) if header is not None else None
@@ -247,34 +247,34 @@ def _surroundings(text: str, module: ModuleLines) -> str:
     return "a longer text" if before and not before.startswith("//") else ""
 
 
-def _said(literals: str) -> str:
-    """The text that adjacent string literals write."""
+def _unescaped(literals: str) -> str:
+    """The text of adjacent string literals."""
     return "".join(part for part, _ in _parts(literals))
 
 
 def _parts(literals: str) -> Iterator[tuple[str, int]]:
-    """What adjacent string literals say, in pieces, each with the offset at which it is written."""
+    """The text of adjacent string literals in parts, each with the offset at which it is written."""
     for literal in _LITERAL.finditer(literals):
         begin, end = literal.span(2)
         for token in _TOKEN.finditer(literals, begin, end):
             byte, code, letter = token.groups()
-            said = (
+            character = (
                 chr(int(byte or code, 16))
                 if byte or code
                 else _LETTERS.get(letter, letter)
                 if letter
                 else token[0]
             )
-            yield said, token.start()
+            yield character, token.start()
 
 
 def _offset_in_literal(source: str, literal: int, line: int, column: int) -> int:
-    """Where the character at a line and column of what a literal says is written in the source."""
+    """Where the character at a line and column of a literal's text is written in the source."""
     match = _LITERALS.match(source, literal)
     assert match is not None
     parts = list(_parts(match[0]))
-    said = "".join(part for part, _ in parts)
-    line += len(said) - len(said.lstrip("\n"))
+    text = "".join(part for part, _ in parts)
+    line += len(text) - len(text.lstrip("\n"))
     for part, offset in parts:
         for n, character in enumerate(part):
             if line <= 1 and column <= 1:

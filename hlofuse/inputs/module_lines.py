@@ -54,7 +54,7 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
     prefix = _prefix(lines, first, column)
     found = ModuleLines(name, first, [lines[first][column:]], differs=column > 0)
     out = found.lines
-    kept, gap, in_head = 1, 0, False
+    length, gap, in_head = 1, 0, False
     for number in range(first + 1, len(lines)):
         line = lines[number]
         match = prefix.match(line) if prefix is not None else None
@@ -90,8 +90,8 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
             found.heads.append(len(out))
             found.has_entry |= line.lstrip().startswith("ENTRY ")
         out.append(line)
-        kept = len(out)
-    del out[kept:]
+        length = len(out)
+    del out[length:]
     return found if found.heads else None
 
 

@@ -110,7 +110,7 @@ ENTRY %main (p: {PAIR}, z: f32[]) -> f32[4] {{
   %z = f32[] parameter(1)
   %m = f32[4,8]{{1,0}} add(f32[4,8]{{1,0}} %x, f32[4,8]{{1,0:T(8,128)}} %x)
   %r = f32[4]{{0}} reduce(f32[4,8]{{1,0}} %m, f32[] %z), dimensions={{1}}, to_apply=%sum
-  %u = (s32[], f32[], s32[], s32[], s32[], s32[]) tuple(s32[] %i, f32[] %z, s32[] %i, s32[] %i, s32[] %i, /*index=5*/s32[] %i)
+  %u = (s32[], s32[], s32[], s32[], s32[], f32[]) tuple({"s32[] %i, " * 5}/*index=5*/f32[] %z)
   ROOT %n = f32[4]{{0}} negate(f32[4]{{0}} %r)
 }}
 """  # fmt: skip

@@ -201,12 +201,12 @@ class Body:
         return taken
 
     def _shaped_operands(self, text: str) -> list[Instruction]:
-        """Operands `f32[8]{0} %a, /*index=5*/f32[] %b`; KeyError for others, or to have them looked at again."""
+        """Operands `f32[8]{0} %a, /*index=5*/f32[] %b`; KeyError for those in another form."""
         shapes, by_name = self.cache.shapes, self.by_name
-        shape_text, *pieces = text.split(" %")
+        shape_text, *others = text.split(" %")
         out = []
-        for piece in pieces:
-            name, _, following = piece.partition(", ")
+        for other in others:
+            name, _, following = other.partition(", ")
             operand = by_name[name]
             if shape_text.startswith("/*index="):
                 shape_text = shape_text[shape_text.index("*/") + 2 :]

@@ -78,7 +78,7 @@ VALUES: dict[str, str] = {
     "slice": rf"\{{{_RANGE}(?:, {_RANGE})*+\}}",
     "custom_call_target": STRING,
     "padding": rf"{_PAD}(?:_{_NUMBER})?(?:x{_PAD}(?:_{_NUMBER})?)*+",
-    "api_version": "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI)",
+    "api_version": "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI|UNSPECIFIED)",
     "window": _WINDOW,
     "dim_labels": r"[0-9bf]{2,8}_[0-9io]{2,8}->[0-9bf]{2,8}",
     "operand_precision": r"\{(?:default|highest|high)(?:,(?:default|highest|high))*+\}",
