@@ -14,6 +14,7 @@ from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import called, decode, read_bytes
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.reader import parse_module
 
 
@@ -56,21 +57,21 @@ def load(
 
 
 def _parsed(found: Excerpt, name: str) -> Module:
-    """The first reading that can be parsed; the error of the last."""
-    *others, (text, note) = found.readings
-    for reading, its_note in others:
+    """The first reading that can be parsed; the error of the last, or where its shapes do not fit."""
+    last = len(found.readings) - 1
+    for number, (text, note) in enumerate(found.readings):
         try:
-            module = parse_module(reading, name)
-        except HloParseError:
+            module = parse_module(text, name)
+        except HloParseError as error:
+            if number == last:
+                raise found.placed(error) from None
             continue
-        module.text_note = its_note
+        misfit = first_misfit(module)
+        if misfit is not None:
+            raise found.placed(misfit_error(text, *misfit, name))
+        module.text_note = note
         return module
-    try:
-        module = parse_module(text, name)
-    except HloParseError as error:
-        raise found.placed(error) from None
-    module.text_note = note
-    return module
+    raise AssertionError("there is no reading")
 
 
 def _in_directory(folder: Path, module: str | None, target: str) -> Path:
