@@ -36,9 +36,11 @@ _LETTERS = {"n": "\n", "t": "\t", "r": ""}
 class Excerpt:
     """A module found in a text."""
 
+    text: str
+    """The module as it is written."""
     readings: tuple[tuple[str, str | None], ...]
-    """Its text and a note of where it was found and whether it is cut short; of several the first that can
-    be read. The note of a text that is a module and nothing else is None.
+    """The module made complete and a note of where it was found and whether it is cut short; of several the
+    first that can be read. The note of a text that is a module and nothing else is None.
     """
     source: str
     """The text it was found in."""
@@ -47,10 +49,6 @@ class Excerpt:
 
     Otherwise the module's lines have the numbers that they have in the source.
     """
-
-    @property
-    def text(self) -> str:
-        return self.readings[0][0]
 
     def placed(self, error: HloParseError) -> HloParseError:
         """The error at its place in the source."""
@@ -83,7 +81,7 @@ def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
             only is None or module not in (only[1], only[1].removeprefix("jit_"), "1")
         ):
             raise HlofuseError(_SINGLE)
-        return Excerpt(((text, None),), text)
+        return Excerpt(text, ((text, None),), text)
     modules, literals = _modules(text)
     if not modules:
         other = _other_format(text) if start is None else None
@@ -91,7 +89,7 @@ def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
             raise HlofuseError(f"{printable(name)} is {other}")
         if module is not None:
             raise HlofuseError(_SINGLE)
-        return Excerpt(((text, None),), text)
+        return Excerpt(text, ((text, None),), text)
     chosen = _pick(modules, name, module)
     return _excerpt(text, modules, chosen, literals.get(id(chosen)), start is not None)
 
@@ -211,11 +209,12 @@ def _excerpt(
                 add(lines, end)
     elif not chosen.has_entry and _ENTRY_LAYOUT in chosen.lines[0]:
         add(without_result(chosen.lines), len(chosen.lines))
+    written = padding + "\n".join(chosen.lines) + "\n" if has_more or not whole else text
     if not readings and (has_more or not whole):
         add(chosen.lines, None)
     if whole:
         readings.append((text, None))
-    return Excerpt(tuple(readings), text, literal)
+    return Excerpt(written, tuple(readings), text, literal)
 
 
 def _has_more(text: str, module: ModuleLines) -> bool:

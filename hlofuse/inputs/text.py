@@ -36,7 +36,8 @@ def input_limit() -> int:
 def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_module: bool = True) -> str:
     """The text of a dump: a file (gzip is seen by its first bytes), or `-` for standard input.
 
-    Unless `as_module` is false it is the module in that text, with the line numbers of the file.
+    Unless `as_module` is false it is the module in that text, with the line numbers of the file; one that is
+    cut short is as it is written.
 
     Raises HlofuseError for what cannot be read, is empty, is not text, or is longer than `limit` bytes;
     as a module also for what is known to be another kind of text, and for several modules of a size.

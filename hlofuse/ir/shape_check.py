@@ -266,8 +266,8 @@ _CHECKS: dict[str, Check] = {
     **dict.fromkeys(
         "abs acos acosh asin asinh atanh cbrt ceil convert cosine cosh count-leading-zeros erf exponential"
         " exponential-minus-one floor imag is-finite log log-plus-one logistic negate not popcnt real"
-        " reduce-precision reverse round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh copy"
-        " compare complex stochastic-convert map".split(),
+        " reduce-precision reverse round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh"
+        " copy compare complex stochastic-convert map".split(),
         _elementwise,
     ),
     **dict.fromkeys(

@@ -101,6 +101,8 @@ def test_errors_have_the_place_in_the_file(tmp_path: Path, kind: str) -> None:
 def test_read_text_keeps_the_line_numbers(tmp_path: Path) -> None:
     text = read_text(saved(tmp_path, AROUND["graph"][0]))
     assert text == "\n\n\n\n" + HLO
+    cut = HLO[: HLO.index("  %q")]
+    assert read_text(saved(tmp_path, cut)) == cut  # what has no place for a note gets nothing made up
 
 
 def test_the_far_largest_of_several_is_taken(tmp_path: Path) -> None:
