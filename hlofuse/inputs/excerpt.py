@@ -113,7 +113,7 @@ def _is_module_only(text: str, begin: int) -> bool:
     if not line.startswith("}"):
         return False
     header = text[begin : text.find("\n", begin)]
-    return _ENTRY_LAYOUT not in header or text.find("ENTRY ", begin) >= 0
+    return _ENTRY_LAYOUT not in header or text.rfind("\nENTRY ", begin) >= 0
 
 
 def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
