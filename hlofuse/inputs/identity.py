@@ -142,6 +142,7 @@ class Identity:
             "identified_by": {k: {"source": f.source, "text": f.evidence} for k, f in facts.items()},
             "front_end": self.front_end or None,
             "partitions": self.partitions,
+            "text_note": self.excerpt or None,
         }
 
 
@@ -216,5 +217,5 @@ def identify(
         merged(TARGETS[chosen.name].flags, flags),
         _contradicted_by(module, backend),
         str(path) if path is not None else None,
-        module.excerpt,
+        module.text_note or "",
     )

@@ -642,7 +642,6 @@ class Module:
         "computation_names",
         "computations",
         "entry",
-        "excerpt",
         "filename",
         "instruction_names",
         "lowered_from",
@@ -652,6 +651,7 @@ class Module:
         "processing_order",
         "requested_stage",
         "requested_target",
+        "text_note",
         "watcher",
     )
 
@@ -669,12 +669,12 @@ class Module:
         self.filename: str | None = None
         self.lowered_from: str | None = None
         """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
-        self.excerpt: str = ""
-        """Where in a longer text it was found, as a phrase; empty for a text of its own."""
         self.requested_target: str | None = None
         """The target that the user says it is for (`--target`); None where it is to be found out."""
         self.requested_stage: str | None = None
         """The stage that the user says it shows (`--stage`); None where it is to be found out."""
+        self.text_note: str | None = None
+        """Where in a longer text it was found, and where that is cut short; None for a text of its own."""
         self.print_options = PrintOptions()
         """How the module was written, and is printed unless asked otherwise."""
         self.processing_order: list[Computation] = []

@@ -32,7 +32,9 @@ def limit_option(default: int, meaning: str) -> Callable[[F], F]:
 
 def module_option(command: F) -> F:
     """`--module NAME`: which module of a dump directory."""
-    return click.option("--module", metavar="NAME", help="The module to take from a dump directory.")(command)
+    return click.option("--module", metavar="NAME", help="The module to take from a dump directory or file.")(
+        command
+    )
 
 
 def target_options(command: F) -> F:

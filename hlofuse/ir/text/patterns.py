@@ -78,7 +78,7 @@ VALUES: dict[str, str] = {
     "slice": rf"\{{{_RANGE}(?:, {_RANGE})*+\}}",
     "custom_call_target": STRING,
     "padding": rf"{_PAD}(?:_{_NUMBER})?(?:x{_PAD}(?:_{_NUMBER})?)*+",
-    "api_version": "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI)",
+    "api_version": "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI|UNSPECIFIED)",
     "window": _WINDOW,
     "dim_labels": r"[0-9bf]{2,8}_[0-9io]{2,8}->[0-9bf]{2,8}",
     "operand_precision": r"\{(?:default|highest|high)(?:,(?:default|highest|high))*+\}",
@@ -122,7 +122,15 @@ CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
 _PARENTHESES = nested(r"\(", r"\)", r'[^()\n"]++', 6)
 # Loose: what it finds is read, and judged, by `shapes`.
 _SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"
-_NESTED = nested(r"\{", r"\}", r'[^{}()\n"]++', 6) + "|" + nested(r"\(", r"\)", r'[^(){}\n"]++', 6)
+_LAID_OUT = r'\{[^{}()\n"]*+(?:\([^{}()\n"]*+\)[^{}()\n"]*+)*+\}'
+# Most braces are layouts: they come first. Shapes of operands that are tuples have them inside parentheses.
+_NESTED = "|".join(
+    (
+        _LAID_OUT,
+        nested(r"\{", r"\}", r'[^{}()\n"]++', 6),
+        nested(r"\(", r"\)", rf'[^(){{}}\n"]++|{_LAID_OUT}', 6),
+    )
+)
 INSTRUCTION = re.compile(
     rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ([a-z][a-z0-9\-]*+)"
     rf"\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
@@ -138,6 +146,7 @@ OPERAND = re.compile(
 _PARAMETER = rf"%?{NAME}: (?:{PRIMITIVE}\[(?:\d{{1,18}}+(?:,\d{{1,18}}+)*+)?\](?![{{])|({_PLAIN_SHAPE}))"
 _PARAMETERS = rf"\((?:(?:/\*index=\d++\*/)?{_PARAMETER}(?:, (?=[%/A-Za-z_])|(?=\))))*+\)"
 HEAD = re.compile(rf"(ENTRY )?(%?)({NAME}) (?:({_PARAMETERS}) -> ({_SHAPE}) )?\{{\n", re.ASCII)
+PARAMETERS_OF_HEAD = re.compile(rf"({NAME}): ({_PLAIN_SHAPE})", re.ASCII)
 PARAMETER_SHAPE = re.compile(rf"{NAME}: ({_PLAIN_SHAPE})", re.ASCII)
 _COMMENTS = r"(?:[ \t\n]++|//[^\r\n\0]*+|/\*(?:[^*\0]++|\*(?!/))*+\*/)*+"
 END = re.compile(rf"\}}(?:, execution_thread=\"([\w.\-]*+)\")?( // [^\r\n\0]*+)?{_COMMENTS}", re.ASCII)
@@ -147,6 +156,8 @@ _INDEX = r"\{(?:\d{1,9}+(?:, ?\d{1,9}+)*+)?\}"
 _ALIAS = rf"{_INDEX}: \(\d{{1,9}}+, {_INDEX}(?:, (?:may|must)-alias)?\)"
 _DONOR = rf"\(\d{{1,9}}+, {_INDEX}\)"
 _BOOLS = r"\{(?:true|false)(?:,(?:true|false))*+\}"
+COMMENTS = re.compile(_COMMENTS)
+COMMENT_LINES = re.compile(r"(?:[ \t]*+(?://[^\r\n\0]*+)?\n)++")
 MODULE = re.compile(
     rf"HloModule ({NAME})((?:, is_scheduled=(?:true|false))?+"
     rf"(?:, input_output_alias=\{{ {_ALIAS}(?:, {_ALIAS})*+ \}})?+"
