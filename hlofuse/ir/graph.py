@@ -217,16 +217,19 @@ class Instruction:
         if old not in self.operands:
             old.remove_user(self)
         new.add_user(self)
+        self._forget_order()
 
     def append_operand(self, operand: Instruction) -> None:
         self.operands.append(operand)
         operand.add_user(self)
+        self._forget_order()
 
     def remove_operand(self, number: int) -> None:
         """Drop the operand at `number`, later ones move down."""
         old = self.operands.pop(number)
         if old not in self.operands:
             old.remove_user(self)
+        self._forget_order()
 
     def replace_use_with(self, user: Instruction, new: Instruction) -> None:
         """`user` uses `new` wherever it used this (`HloInstruction::ReplaceUseWith`)."""
@@ -236,6 +239,7 @@ class Instruction:
             if operand is self:
                 operands[i] = new
         new.add_user(user)
+        user._forget_order()
 
     def replace_all_uses_with(self, new: Instruction) -> None:
         """All users but `new` itself, and the root role, go over to `new` (`ReplaceAllUsesWith`)."""
@@ -257,6 +261,7 @@ class Instruction:
                 new.add_user(user)
         computation = self.computation
         if computation is not None:
+            computation._order = None
             if computation.root is self:
                 computation.root = new
             if computation.module is not None and computation.module.watcher is not None:
@@ -279,6 +284,7 @@ class Instruction:
             successor._control = successor._control or ([], [])
             self._control[1].append(successor)
             successor._control[0].append(self)
+            self._forget_order()
 
     def drop_all_control_dependencies(self) -> None:
         """Forget what must run before and after this one (`DropAllControlDeps`)."""
@@ -289,6 +295,7 @@ class Instruction:
             assert s._control is not None
             s._control[0].remove(self)
         self._control = None
+        self._forget_order()
 
     def clone(
         self,
@@ -309,6 +316,10 @@ class Instruction:
         )
         self._note_copy(copy)
         return copy
+
+    def _forget_order(self) -> None:
+        if self.computation is not None:
+            self.computation._order = None
 
     def _note_copy(self, copy: Instruction) -> None:
         module = self.computation.module if self.computation is not None else None
@@ -354,6 +365,7 @@ class Computation:
     __slots__ = (
         "__weakref__",
         "_callers",
+        "_order",
         "_slots",
         "attributes_text",
         "module",
@@ -369,6 +381,8 @@ class Computation:
         self.name = name
         self.module: Module | None = None
         self._slots: list[Instruction | None] = []
+        self._order: dict[object, list[Instruction]] | None = None
+        """Orders of the instructions by what they are for, until something changes that they depend on."""
         self.parameters: list[Instruction] = []
         self._callers: Instruction | dict[Instruction, int] | None = None
         self.attributes_text = ""
@@ -448,6 +462,9 @@ class Computation:
         The order is XLA's to the last instruction, because passes and printing follow it.
         `but_for`: leaves that are left out. `starts`: what nobody uses, for who knows it.
         """
+        whole = not but_for and starts is None
+        if whole and (cached := self.cached_orders.get(None)) is not None:
+            return cached.copy()
         order: list[Instruction] = []
         emit = order.append
         entered = set(but_for)
@@ -474,7 +491,16 @@ class Computation:
                     if not waiting:
                         break
                     current, left = waiting.pop()
+        if whole:
+            self.cached_orders[None] = order.copy()
         return order
+
+    @property
+    def cached_orders(self) -> dict[object, list[Instruction]]:
+        """Orders that were worked out, by what they are for; another dict once the graph has changed."""
+        if self._order is None:
+            self._order = {}
+        return self._order
 
     def unreachable_roots(self) -> list[Instruction]:
         """What nobody uses or waits for, but for the root (`CollectUnreachableRoots`)."""
@@ -501,6 +527,7 @@ class Computation:
         """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
         instruction.computation = self
         slots = self._slots
+        self._order = None
         instruction.id = len(slots)
         slots.append(instruction)
         if instruction.called:
@@ -542,6 +569,7 @@ class Computation:
         parameter._control = None
         parameter._places = None
         slots.append(parameter)
+        self._order = None
         return parameter
 
     def fill_parameter(self, number: int, source: Instruction) -> Instruction:
@@ -559,6 +587,7 @@ class Computation:
     def vacate(self, instruction: Instruction) -> None:
         """Leave a hole where it stands; it is about to be put at the end."""
         self._slots[instruction.id] = None
+        self._order = None
 
     def drop_parameter(self, number: int) -> None:
         """Let a parameter no longer be one: every later one gets a new number, name and id."""
@@ -573,6 +602,7 @@ class Computation:
         None is one that will not stay: nobody sees the name it gets.
         """
         slots = self._slots
+        self._order = None
         names = self.module.instruction_names if self.module is not None else None
         for k in range(first, len(parameters)):
             parameter = parameters[k]
@@ -600,6 +630,7 @@ class Computation:
                 "dependencies; XLA stops here with the same error"
             )
         self._slots[instruction.id] = None
+        self._order = None
         instruction.computation = None
         operands = instruction.operands
         if operands:
@@ -613,6 +644,7 @@ class Computation:
     def reorder(self, instructions: list[Instruction]) -> None:
         """Give the instructions ids in this order, oldest first; all of them have to be there."""
         self._slots = list(instructions)
+        self._order = None
         for number, instruction in enumerate(instructions):
             instruction.id = number
 
