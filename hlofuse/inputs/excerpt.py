@@ -296,6 +296,8 @@ def _other_format(text: str) -> str | None:
         return "XLA's buffer assignment, not the module: take the file without -buffer-assignment in its name"
     if start.startswith("HloLiveRange"):
         return "XLA's live ranges, not the module: take the file without -live-range in its name"
+    if "TensorsGraphInfo:" in start:
+        return "a graph of PyTorch/XLA's own operations, not HLO: XLA_SAVE_TENSORS_FMT=hlo writes HLO"
     if start.startswith(("hlo_module {", "fusion_steps", "hlo_module_before_fusion")):
         return "a protocol buffer printed as text, not an HLO text dump"
     return None

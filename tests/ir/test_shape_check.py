@@ -37,7 +37,7 @@ WRONG = [
     ("f32[] add(z, i)", "add takes operands of f32, the type of its result, but i is s32[]"),
     ("f32[8,16] select(p, x, y)", "select takes operands of [8,16]"),
     ("f32[8,16] clamp(z, x, y)", "clamp takes operands of [8,16]"),
-    ("f32[8,8] dot(x, x), lhs_contracting_dims={5}, rhs_contracting_dims={1}", "a dimension that its operands"),
+    ("f32[8,8] dot(x, x), lhs_contracting_dims={5}, rhs_contracting_dims={1}", "names a dimension that its"),
     (
         "f32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
         "dot of f32[8,16] and f32[8,15]: dimensions that meet differ in size",
