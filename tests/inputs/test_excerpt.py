@@ -134,6 +134,7 @@ def test_a_single_module_is_not_another(tmp_path: Path) -> None:
         load(saved(tmp_path, HLO), "g")
 
 
+SHORT = "HloModule m\n\nsum {\n  b = f32[] parameter(1)\n  ROOT s = f32[] negate(b)\n}\n"
 CUTS: dict[str, tuple[Callable[[str], str], int, list[str]]] = {
     "in a line": (lambda t: t[: t.index("dimensions=")], 12, ["p", "zero", "e", "q"]),
     "after a line": (lambda t: t[: t.index("  %q")], 13, ["p", "zero", "e", "r", "q"]),
@@ -143,6 +144,7 @@ CUTS: dict[str, tuple[Callable[[str], str], int, list[str]]] = {
     "in the heading": (lambda t: t[: t.index("q: f32")], 8, ["a", "b", "s"]),
     "before the entry": (lambda t: t[: t.index("ENTRY")], 7, ["a", "b", "s"]),
     "in another": (lambda t: t[: t.index("  ROOT %s")], 5, ["a", "b"]),
+    "no signature": (lambda t: SHORT[: SHORT.index("  ROOT s")], 4, ["b"]),
 }
 
 
