@@ -11,6 +11,7 @@ from hlofuse.ir.text.shapes import split_tuple
 _BRACES = nested(r"\{", r"\}", r'[^{}"\n]++', 3)
 _ABOUT_RESULT = re.compile(rf", (?:entry_computation_layout|input_output_alias)={_BRACES}")
 _ENTRY_LAYOUT = re.compile(rf", entry_computation_layout=({_BRACES})")
+_PROGRAM_SHAPE = re.compile(r" (\(.*) \{\s*(?://.*)?$")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"')
 _INSTRUCTION = re.compile(rf"\s*(ROOT )?%?({NAME}) = .*\)", re.ASCII)
 _PARAMETER = re.compile(r" parameter\((\d{1,9})\)", re.ASCII)
@@ -38,6 +39,16 @@ def completed(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
 def without_result(lines: list[str]) -> list[str]:
     """The module without the attributes of its header that are about the result, which is not there."""
     return [_ABOUT_RESULT.sub("", lines[0]), *lines[1:]]
+
+
+def lacks_entry(header: str, last: str) -> bool:
+    """True if the last computation, by the line that it begins with, is not the one of the entry's layout."""
+    layout, signature = _ENTRY_LAYOUT.search(header), _PROGRAM_SHAPE.search(last)
+    if layout is None or signature is None:
+        return False
+    names_off = re.sub(rf"{NAME}: ", "", signature[1])
+    entry, found = (re.sub(r"\{[^{}]*\}|/\*.*?\*/|\s", "", s) for s in (layout[1][1:-1], names_off))
+    return entry != found
 
 
 def _is_complete(line: str) -> bool:
