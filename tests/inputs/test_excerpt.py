@@ -113,7 +113,7 @@ def test_the_far_largest_of_several_is_taken(tmp_path: Path) -> None:
 
 
 def test_lit_tests_without_headers(tmp_path: Path) -> None:
-    one, two = ("e {\n  ROOT %s = f32[] parameter(0)\n}\n" % name for name in "pq")
+    one, two = (f"e {{\n  ROOT {name} = f32[] parameter(0)\n}}\n" for name in "pq")
     text = f"// RUN: opt %s\n\n{one}// CHECK: x\n// -----\n\n{two}"
     module = load(saved(tmp_path, text), "2")
     assert (module.entry.root.name, module.text_note) == ("q", "module 2 of 2, in lines 9–12")
