@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import far_largest
-from hlofuse.inputs.module_lines import LOGGED, ModuleLines, module_lines
+from hlofuse.inputs.module_lines import LOGGED, ModuleLines, module_lines, sections
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.inputs.truncated import completed, without_result
+from hlofuse.inputs.truncated import completed, lacks_entry, without_result
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.text.patterns import NAME
 
@@ -29,6 +29,7 @@ _STRING = r"""(['"])((?:(?!\1)[^\\\n]|\\.)*+)\1"""
 _LITERAL = re.compile(rf"\s*[bBuU]?{_STRING}")
 _LITERALS = re.compile(r"""(?:\s*[bBuU]?(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+"))++""")
 _TOKEN = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))|[^\\]++", re.DOTALL)
+_TEXT_PROTO = re.compile(r"^(?:hlo_module\s*\{|fusion_steps|hlo_module_before_fusion)", re.MULTILINE)
 _LETTERS = {"n": "\n", "t": "\t", "r": ""}
 
 
@@ -149,7 +150,7 @@ def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
             pos = literal.end() if literal is not None else pos + 1
         if one is not None:
             found.append(one)
-    return found, literals
+    return found or (sections(text.split("\n")) if "\n// -----" in text else []), literals
 
 
 def _pick(modules: Sequence[ModuleLines], name: str, module: str | None) -> ModuleLines:
@@ -207,7 +208,7 @@ def _excerpt(
         for lines, end in completed(chosen.lines, chosen.heads[-1]):
             if len(lines) > chosen.heads[0]:
                 add(lines, end)
-    elif not chosen.has_entry and _ENTRY_LAYOUT in chosen.lines[0]:
+    elif not chosen.has_entry and lacks_entry(chosen.lines[0], chosen.lines[chosen.heads[-1]]):
         add(without_result(chosen.lines), len(chosen.lines))
     written = padding + "\n".join(chosen.lines) + "\n" if has_more or not whole else text
     if not readings and (has_more or not whole):
@@ -290,12 +291,14 @@ def _other_format(text: str) -> str | None:
     start = text[:4096].lstrip()
     if start.startswith(("HloModule", "ENTRY", "%", "//", "/*")):
         return None
+    if _TEXT_PROTO.search(start):
+        return "a protocol buffer printed as text, not an HLO text dump"
     if start.startswith(("module @", "module {", "#loc", "#map", "builtin.module")) or "func.func" in start:
         return "StableHLO (MLIR), not HLO text: hlofuse capture compiles it and keeps XLA's dump"
     if start.startswith("BufferAssignment"):
         return "XLA's buffer assignment, not the module: take the file without -buffer-assignment in its name"
     if start.startswith("HloLiveRange"):
         return "XLA's live ranges, not the module: take the file without -live-range in its name"
-    if start.startswith(("hlo_module {", "fusion_steps", "hlo_module_before_fusion")):
-        return "a protocol buffer printed as text, not an HLO text dump"
+    if "TensorsGraphInfo:" in start:
+        return "a graph of PyTorch/XLA's own operations, not HLO: XLA_SAVE_TENSORS_FMT=hlo writes HLO"
     return None

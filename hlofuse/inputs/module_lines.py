@@ -55,6 +55,7 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
     found = ModuleLines(name, first, [lines[first][column:]], differs=column > 0)
     out = found.lines
     length, gap, in_head = 1, 0, False
+    depth = _depth(out[0])  # a header written by hand may go on for some lines
     for number in range(first + 1, len(lines)):
         line = lines[number]
         match = prefix.match(line) if prefix is not None else None
@@ -68,7 +69,9 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
         gap = 0
         if match is not None:
             line = line[match.end() :]
-        if found.is_open:
+        if depth > 0 and len(out) < _GAP:
+            depth += _depth(line)
+        elif found.is_open:
             close = _CLOSE.fullmatch(line)
             if in_head:
                 in_head = not line.rstrip().endswith("{")
@@ -93,6 +96,31 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
         length = len(out)
     del out[length:]
     return found if found.heads else None
+
+
+def sections(lines: list[str]) -> list[ModuleLines]:
+    """The parts between `// -----` that have computations, for texts whose modules have no header."""
+    found: list[ModuleLines] = []
+    current: ModuleLines | None = None
+    for number, line in enumerate(lines):
+        if line.startswith("// -----"):
+            current = None
+            continue
+        if _HEAD.fullmatch(line):
+            entry = line.lstrip().startswith("ENTRY ")
+            if current is None:
+                current = ModuleLines("", number, [], has_entry=True)
+                found.append(current)
+            current.heads.append(len(current.lines))
+            if entry or not current.name:
+                current.name = line.replace("ENTRY ", "").split()[0].strip("%")
+        if current is not None:
+            current.lines.append(line)
+    return found if len(found) > 1 else []
+
+
+def _depth(line: str) -> int:
+    return line.count("{") - line.count("}")
 
 
 def _prefix(lines: list[str], first: int, column: int) -> re.Pattern[str] | None:

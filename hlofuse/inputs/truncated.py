@@ -11,6 +11,7 @@ from hlofuse.ir.text.shapes import split_tuple
 _BRACES = nested(r"\{", r"\}", r'[^{}"\n]++', 3)
 _ABOUT_RESULT = re.compile(rf", (?:entry_computation_layout|input_output_alias)={_BRACES}")
 _ENTRY_LAYOUT = re.compile(rf", entry_computation_layout=({_BRACES})")
+_PROGRAM_SHAPE = re.compile(r" (\(.*) \{\s*(?://.*)?$")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"')
 _INSTRUCTION = re.compile(rf"\s*(ROOT )?%?({NAME}) = .*\)", re.ASCII)
 _PARAMETER = re.compile(r" parameter\((\d{1,9})\)", re.ASCII)
@@ -32,14 +33,22 @@ def completed(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
         if last <= head + 1:
             yield without_result(lines[:head]), head
             return
-        done = _closed(lines, head, last)
-        if done is not None:
-            yield done, last
+        yield _closed(lines, head, last), last
 
 
 def without_result(lines: list[str]) -> list[str]:
     """The module without the attributes of its header that are about the result, which is not there."""
     return [_ABOUT_RESULT.sub("", lines[0]), *lines[1:]]
+
+
+def lacks_entry(header: str, last: str) -> bool:
+    """True if the last computation, by the line that it begins with, is not the one of the entry's layout."""
+    layout, signature = _ENTRY_LAYOUT.search(header), _PROGRAM_SHAPE.search(last)
+    if layout is None or signature is None:
+        return False
+    names_off = re.sub(rf"{NAME}: ", "", signature[1])
+    entry, found = (re.sub(r"\{[^{}]*\}|/\*.*?\*/|\s", "", s) for s in (layout[1][1:-1], names_off))
+    return entry != found
 
 
 def _is_complete(line: str) -> bool:
@@ -49,11 +58,11 @@ def _is_complete(line: str) -> bool:
         _INSTRUCTION.match(line) is not None
         and '"' not in plain
         and all(plain.count(a) == plain.count(b) for a, b in ("()", "{}", "[]"))
-        and not plain.rstrip().endswith(("=", ","))
+        and re.search(r"[=,]\s*$|, ?[a-z_\-]*$", plain) is None
     )
 
 
-def _closed(lines: list[str], head: int, last: int) -> list[str] | None:
+def _closed(lines: list[str], head: int, last: int) -> list[str]:
     body = lines[head + 1 : last]
     matches = [m for m in map(_INSTRUCTION.match, body) if m is not None]
     if any(m[1] for m in matches):
@@ -69,13 +78,15 @@ def _closed(lines: list[str], head: int, last: int) -> list[str] | None:
             (expected[n][0] if expected else f"missing_parameter.{n}", s) for n, s in enumerate(shapes)
         ]
     missing = [n for n in range(max(len(expected), max(there, default=-1) + 1)) if n not in there]
-    if missing and missing[-1] >= len(expected):
-        return None
+    if missing and missing[-1] >= len(expected):  # nothing says what they are: the others are renumbered
+        place = {n: k for k, n in enumerate(sorted(there))}
+        body = [_PARAMETER.sub(lambda m: f" parameter({place[int(m[1])]})", line) for line in body]
+        missing = []
     percent = signature[2] if signature is not None else ""
     added = []
     for n in missing:
         name, shape = expected[n]
         added.append(f"  {percent}{f'{name}.{n}' if name in names else name} = {shape} parameter({n})")
-    root = re.sub(r"^\s*", "  ROOT ", lines[last - 1])
+    root = re.sub(r"^\s*", "  ROOT ", body[-1])
     opened = signature[1] + "{" if signature is not None else lines[head]
-    return [*without_result(lines[:head]), opened, *lines[head + 1 : last - 1], root, *added, "}"]
+    return [*without_result(lines[:head]), opened, *body[:-1], root, *added, "}"]

@@ -13,6 +13,8 @@ from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES, UNBOUNDED, Shape
 from hlofuse.ir.text.errors import Rejected, located
+from hlofuse.ir.text.infer import RULES
+from hlofuse.ir.text.infer_windows import Given, Unfit
 
 Check = Callable[[Instruction], str | None]
 
@@ -138,64 +140,21 @@ def _broadcast(x: Instruction) -> str | None:
     return None
 
 
-def _transpose(x: Instruction) -> str | None:
-    before, order = x.operands[0].shape.dimensions, x.attributes["dimensions"]
-    if sorted(order) != list(range(len(before))):
-        return f"must order all dimensions of {x.operands[0].shape}"
-    return _result(x, [before[d] for d in order])
-
-
-def _reduce(x: Instruction) -> str | None:
-    before, away = x.operands[0].shape, x.attributes["dimensions"]
-    if any(not 0 <= d < len(before.dimensions) for d in away):
-        return f"over dimensions={{{','.join(map(str, away))}}}, which {before} does not have"
-    inputs = x.operands[: len(x.operands) // 2]
-    other = next((o for o in inputs if not _same(o.shape.dimensions, before.dimensions)), None)
-    if other is not None:
-        return f"takes inputs of {_dimensions(before.dimensions)}, but {other.name} is {other.shape}"
-    expected = [d for n, d in enumerate(before.dimensions) if n not in away]
-    results = x.shape.tuple_shapes if x.shape.is_tuple else (x.shape,)
-    if all(_same(r.dimensions, expected) for r in results):
+def _inferred(x: Instruction) -> str | None:
+    """The dimensions that follow from the operands and attributes."""
+    shapes = [o.shape for o in x.operands]
+    if "sparsity" in x.attributes.text or any(UNBOUNDED in s.dimensions for s in shapes):
         return None
-    return f"of {before} has dimensions {_dimensions(expected)}, not {x.shape}"
-
-
-def _concatenate(x: Instruction) -> str | None:
-    (place,) = x.attributes["dimensions"]
-    shapes = [list(o.shape.dimensions) for o in x.operands]
-    if not all(place < len(s) == len(shapes[0]) for s in shapes):
-        return f"along dimension {place}, which not all of its operands have"
-    if any(UNBOUNDED in s for s in shapes):
+    try:
+        expected = RULES[x.opcode](Given(x.opcode, x.operands, x.attributes, dict(x.called)))
+    except Unfit as error:
+        return str(error)
+    except (IndexError, KeyError, ValueError):
+        return f"names a dimension that its operands do not have: {', '.join(map(str, shapes))}"
+    if _fits(expected, x.shape):
         return None
-    expected = list(shapes[0])
-    expected[place] = sum(s[place] for s in shapes)
-    for o, s in zip(x.operands, shapes, strict=True):
-        if s[:place] + s[place + 1 :] != expected[:place] + expected[place + 1 :]:
-            return f"takes operands that differ in dimension {place} only, but {o.name} is {o.shape}"
-    return _result(x, expected)
-
-
-def _dot(x: Instruction) -> str | None:
-    attributes = x.attributes
-    if "sparsity" in attributes.text:
-        return None
-    left, right = x.operands[0].shape, x.operands[1].shape
-    sides = []
-    for side, shape in (("lhs", left), ("rhs", right)):
-        batch, contracting = (attributes.get(f"{side}_{k}_dims") or () for k in ("batch", "contracting"))
-        bad = [d for d in (*batch, *contracting) if not 0 <= d < len(shape.dimensions)]
-        if bad:
-            return f"needs dimensions of its {side} that exist: {shape} has no dimension {bad[0]}"
-        sides.append((batch, contracting, shape.dimensions))
-    (lb, lc, ls), (rb, rc, rs) = sides
-    if len(lb) != len(rb) or len(lc) != len(rc):
-        return "takes as many batch and contracting dimensions of the one side as of the other"
-    for a, b in zip((*lb, *lc), (*rb, *rc), strict=True):
-        if not _same((ls[a],), (rs[b],)):
-            return f"takes dimensions of one size, but {a} of {left} is {ls[a]} and {b} of {right} is {rs[b]}"
-    free = [d for n, d in enumerate(ls) if n not in lb and n not in lc]
-    free += [d for n, d in enumerate(rs) if n not in rb and n not in rc]
-    return _result(x, [*(ls[d] for d in lb), *free])
+    given = ", ".join(map(str, shapes))
+    return f"of {given} is {expected.text_without_layout}, not {x.shape.text_without_layout}"
 
 
 def _slice(x: Instruction) -> str | None:
@@ -222,25 +181,6 @@ def _dynamic_update_slice(x: Instruction) -> str | None:
     if len(before) != len(update) or any(u > b != UNBOUNDED for u, b in zip(update, before, strict=True)):
         return f"takes an update that fits into {x.operands[0].shape}, not {x.operands[1].shape}"
     return _result(x, before)
-
-
-def _pad(x: Instruction) -> str | None:
-    before, padding = x.operands[0].shape, x.attributes["padding"]
-    if len(padding) != len(before.dimensions):
-        return f"takes padding for each dimension of {before}, not {len(padding)}"
-    if UNBOUNDED in before.dimensions:
-        return None
-    pairs = zip(before.dimensions, padding, strict=True)
-    return _result(x, [d + p.low + p.high + max(d - 1, 0) * p.interior for d, p in pairs])
-
-
-def _element(x: Instruction) -> str | None:
-    whole, index = x.operands[0].shape, x.attributes["index"]
-    if not whole.is_tuple or index >= len(whole.tuple_shapes):
-        return f"takes element {index} of {whole}, which has none"
-    if _fits(whole.tuple_shapes[index], x.shape):
-        return None
-    return f"is {whole.tuple_shapes[index]}, element {index} of {x.operands[0].name}, not {x.shape}"
 
 
 def _tuple(x: Instruction) -> str | None:
@@ -278,15 +218,10 @@ _CHECKS: dict[str, Check] = {
     "select": _choice,
     "clamp": _choice,
     "broadcast": _broadcast,
-    "transpose": _transpose,
-    "reduce": _reduce,
-    "concatenate": _concatenate,
-    "dot": _dot,
+    **dict.fromkeys("concatenate dot get-tuple-element pad reduce transpose".split(), _inferred),
     "slice": _slice,
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
-    "pad": _pad,
-    "get-tuple-element": _element,
     "tuple": _tuple,
     "fusion": _calling,
     "call": _calling,

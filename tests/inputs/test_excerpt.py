@@ -112,6 +112,20 @@ def test_the_far_largest_of_several_is_taken(tmp_path: Path) -> None:
     assert (module.name, module.text_note) == ("jit_f", "module 2 of 2, in lines 7–22")
 
 
+def test_lit_tests_without_headers(tmp_path: Path) -> None:
+    one, two = (f"e {{\n  ROOT {name} = f32[] parameter(0)\n}}\n" for name in "pq")
+    text = f"// RUN: opt %s\n\n{one}// CHECK: x\n// -----\n\n{two}"
+    module = load(saved(tmp_path, text), "2")
+    assert (module.entry.root.name, module.text_note) == ("q", "module 2 of 2, in lines 9–12")
+
+
+def test_a_header_over_several_lines_and_an_entry_without_the_word(tmp_path: Path) -> None:
+    plain = HLO.replace("ENTRY ", "").replace("layout={(", "layout={\n(")
+    module = load(saved(tmp_path, f"{plain}// -----\n{OTHER}"), "jit_f")
+    assert module.text_note == "module 1 of 2, in lines 1–17"
+    assert load(saved(tmp_path, HLO.replace("ENTRY ", ""))).text_note is None
+
+
 @pytest.mark.parametrize("choice", ["jit_g", "g", "2"])
 def test_one_of_several_is_chosen_by_name_or_number(tmp_path: Path, choice: str) -> None:
     path = saved(tmp_path, f"{HLO}// -----\n{OTHER}")
@@ -134,6 +148,7 @@ def test_a_single_module_is_not_another(tmp_path: Path) -> None:
         load(saved(tmp_path, HLO), "g")
 
 
+SHORT = "HloModule m\n\nsum {\n  b = f32[] parameter(1)\n  ROOT s = f32[] negate(b)\n}\n"
 CUTS: dict[str, tuple[Callable[[str], str], int, list[str]]] = {
     "in a line": (lambda t: t[: t.index("dimensions=")], 12, ["p", "zero", "e", "q"]),
     "after a line": (lambda t: t[: t.index("  %q")], 13, ["p", "zero", "e", "r", "q"]),
@@ -143,6 +158,7 @@ CUTS: dict[str, tuple[Callable[[str], str], int, list[str]]] = {
     "in the heading": (lambda t: t[: t.index("q: f32")], 8, ["a", "b", "s"]),
     "before the entry": (lambda t: t[: t.index("ENTRY")], 7, ["a", "b", "s"]),
     "in another": (lambda t: t[: t.index("  ROOT %s")], 5, ["a", "b"]),
+    "no signature": (lambda t: SHORT[: SHORT.index("  ROOT s")], 4, ["b"]),
 }
 
 

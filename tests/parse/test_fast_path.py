@@ -93,6 +93,40 @@ def test_comments_between_instructions(odd: str) -> None:
     assert list(differences(module, parse_by_grammar(text))) == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  %odd = f32[4]{0} all-reduce(%p), replica_groups=[8,2]<=[2,8]T(1,0), to_apply=%sum",
+        "  %odd = bf16[0]{0} constant({})",
+        "  %odd = f32[] constant(-2.38197633e+38)",
+    ],
+)
+def test_forms_of_published_dumps_need_no_grammar(line: str) -> None:
+    layout = "entry_computation_layout={(f32[4]{0},f32[])->f32[4]{0}}"
+    text = long_module(line, lines=6).replace("HloModule long", f"HloModule long, {layout}")
+    parts = GrammarFallback()
+    module = read_fast(text, parts)
+    assert parts.characters == 0
+    assert list(differences(module, parse_by_grammar(text))) == []
+
+
+def test_a_sharding_is_checked_once_for_all_metadata() -> None:
+    rows = "".join(
+        f'  %o.{n} = f32[4]{{0}} negate(%p), sharding={{devices=[2]<=[2]}}, metadata={{op_name="{n}"}}\n'
+        for n in range(50)
+    )
+    parts = GrammarFallback()
+    read_fast(long_module(rows.rstrip("\n"), lines=6), parts)
+    assert parts.characters == len(", sharding={devices=[2]<=[2]}")
+
+
+@pytest.mark.parametrize("groups", ["[8,2]<=[2,8]T(1,2)", "[8,2]<=[2,9]T(1,0)", "[8,2]<=[2,8]"])
+def test_wrong_groups_are_the_grammars_to_say(groups: str) -> None:
+    line = f"  %odd = f32[4]{{0}} all-reduce(%p), replica_groups={groups}, to_apply=%sum"
+    with pytest.raises(HloParseError):
+        parse_module(long_module(line, lines=6))
+
+
 PAIR = "(f32[4,8]{1,0:T(8,128)}, (s32[], bf16[2]{0}), /*index=2*/token[])"
 OPERANDS_WITH_SHAPES = f"""HloModule old
 

@@ -57,8 +57,8 @@ _LISTS = """
     scatter_indices_batching_dims fft_length
 """
 _NUMBERS = """
-    index iota_dimension index_vector_dim channel_id feature_group_count batch_group_count exponent_bits
-    mantissa_bits
+    feature_index index iota_dimension index_vector_dim channel_id feature_group_count batch_group_count
+    exponent_bits mantissa_bits
 """
 _BOOLEANS = """
     indices_are_sorted unique_indices is_stable constrain_layout use_global_device_ids
@@ -71,6 +71,7 @@ VALUES: dict[str, str] = {
     **dict.fromkeys(_BOOLEANS.split(), "true|false"),
     **dict.fromkeys("calls to_apply condition body select scatter".split(), rf"%?{NAME}"),
     **dict.fromkeys("branch_computations called_computations".split(), rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"),
+    "epsilon": r"\d{1,9}+(?:\.\d{0,20}+)?(?:e[+\-]\d\d)?",
     "kind": "k(?:Loop|Input|Output|Custom)",
     "direction": "EQ|NE|GE|GT|LE|LT",
     "type": "FLOAT|TOTALORDER|SIGNED|UNSIGNED",
@@ -84,7 +85,8 @@ VALUES: dict[str, str] = {
     "operand_precision": r"\{(?:default|highest|high)(?:,(?:default|highest|high))*+\}",
     "fft_type": "FFT|IFFT|RFFT|IRFFT",
     "output_to_operand_aliasing": rf"\{{{_ALIASED}(?:, {_ALIASED})*+\}}",
-    "replica_groups": rf"\{{(?:{INTS}(?:,{INTS})*+)?\}}|\[{_NUMBER},{_NUMBER}\]<=\[{_NUMBER}\]",
+    "replica_groups": rf"\{{(?:{INTS}(?:,{INTS})*+)?\}}|\[{_NUMBER},{_NUMBER}\]<="
+    rf"\[{_NUMBER}(?:\]|(?:,{_NUMBER})++\]T\({_NUMBER}(?:,{_NUMBER})++\))",
     "source_target_pairs": rf"\{{\{{{_NUMBER},{_NUMBER}\}}(?:,\{{{_NUMBER},{_NUMBER}\}})*+\}}",
     "operand_layout_constraints": r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}",
 }
@@ -105,7 +107,7 @@ _METADATA = (
 # one by one in `tails`), then those any instruction may have, each at most once.
 _COMMON = "sharding|frontend_attributes|control-predecessors|metadata|backend_config"
 _BRACES = nested(r"\{", r"\}", r'[^{}"\n\0]++', 3)
-_VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\])"
+_VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?)"
 OWN = re.compile(rf", ([a-z_]++)=({_VALUE})", re.ASCII)
 COMMON_ATTRIBUTES = re.compile(
     rf"((?:, (?!{_COMMON})[a-z_]++={_VALUE})*+)"
@@ -115,6 +117,7 @@ COMMON_ATTRIBUTES = re.compile(
     rf"(?:, backend_config=(?:{JSON}|{STRING}))?+",
     re.ASCII,
 )
+SHARDING = re.compile(r', sharding=\{(?:[^{}"\n]++|\{[^{}"\n]*+\})*+\}')
 CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
 
 # ------------------------------------------------------------------ lines
