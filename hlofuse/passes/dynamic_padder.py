@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
@@ -25,9 +25,7 @@ class DynamicPadder(Pass):
             recorder.skipped(x, "a dynamic shape")
         if dynamic:
             return False
-        sizes = [
-            i for c in module.computations for i in c.post_order() if i.opcode == "get-dimension-size"
-        ]
+        sizes = [i for c in module.computations for i in c.post_order() if i.opcode == "get-dimension-size"]
         for x in sizes:
             size = x.operands[0].shape.dimensions[x.dimensions[0]]
             constant = make.added(x, "constant", Shape("s32"), [], payload=str(size))

@@ -47,8 +47,16 @@ from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.passes.sort.sort_simplifier import SortSimplifier
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
-from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
+from hlofuse.pipelines.unimplemented import (
+    QR,
+    SLICES,
+    calls,
+    has_groups,
+    has_index_vector,
+    has_mixed_operands,
+)
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
@@ -95,28 +103,28 @@ _PIPELINES: tuple[Pipeline, ...] = (
             BatchedGatherScatterNormalizer(),
             UnimplementedPass("result_caster"),
             DotDecomposer(),
-            UnimplementedPass("operand_upcaster"),
+            UnimplementedPass("operand_upcaster", ("dot", "convolution"), has_mixed_operands),
             RngExpander(),
             RngBitGeneratorExpander(),
             ZeroSizedHloElimination(),
-            UnimplementedPass("dynamic-index-splitter"),
+            UnimplementedPass("dynamic-index-splitter", SLICES, has_index_vector),
             UnimplementedPass("conditional-to-select"),
             MapInliner(),
             TopkDecomposer(),
             UnimplementedPass("permutation_sort_expander"),
             ComparisonExpander(),
-            UnimplementedPass("cholesky_expander"),
-            UnimplementedPass("qr_expander"),
-            UnimplementedPass("eigh_expander"),
-            UnimplementedPass("triangular_solve_expander"),
-            UnimplementedPass("all_to_all_decomposer"),
-            UnimplementedPass("stochastic_convert_decomposer"),
+            UnimplementedPass("cholesky_expander", ("cholesky",)),
+            UnimplementedPass("qr_expander", ("custom-call",), calls(*QR)),
+            UnimplementedPass("eigh_expander", ("custom-call",), calls("Eigh")),
+            UnimplementedPass("triangular_solve_expander", ("triangular-solve",)),
+            UnimplementedPass("all_to_all_decomposer", ("all-to-all",), lambda x: x.shape.is_array),
+            UnimplementedPass("stochastic_convert_decomposer", ("stochastic-convert",)),
             CallInliner(single_call_site=True),
             BatchDotSimplification(),
             DotDecomposer(),
             FloatNormalization("bf16", "f32", _is_of_library),
             BatchDotSimplification(),
-            UnimplementedPass("convolution-group-converter"),
+            UnimplementedPass("convolution-group-converter", ("convolution",), has_groups),
             BatchNormExpander(),
             LogisticExpander(),
             ConditionalCanonicalizer(),
@@ -124,7 +132,7 @@ _PIPELINES: tuple[Pipeline, ...] = (
             UnimplementedPass("associative-scan-rewriter"),
             FixedPoint(ReduceWindowRewriter()),
             UnimplementedPass("reduce-window-resizer"),
-            UnimplementedPass("scan_expander"),
+            UnimplementedPass("scan_expander", ("scan",)),
             DynamicPadder(),
             ConvCanonicalization(),
             ChangeOpDataType("f16", "f32", _is_of_library),

@@ -25,9 +25,7 @@ class BatchDotSimplification(Pass):
     name: ClassVar[str] = "batch-dot-simplification"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        dots = [
-            i for c in module.non_fusion_computations() for i in c if i.opcode == "dot" and _trivial(i)
-        ]
+        dots = [i for c in module.non_fusion_computations() for i in c if i.opcode == "dot" and _trivial(i)]
         return expand_each(dots, _simplify, recorder)
 
 

@@ -109,7 +109,9 @@ def _expand(rng: Instruction, generators: _Generators) -> None:
     if rng.shape.bit_width < 32:
         shape = shape.with_element_type("f32")
         operands = [make.convert(rng, o, "f32") for o in operands]
-        rng = _replaced(rng, make.added(rng, "rng", shape, operands, like=rng, distribution=distribution or ""))
+        rng = _replaced(
+            rng, make.added(rng, "rng", shape, operands, like=rng, distribution=distribution or "")
+        )
     body = generators.of(rng, (distribution, shape.key, *(o.shape.key for o in operands)))
     seed = make.scalar(rng, "u64", (rng.id * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 32)
     units = math.prod(shape.dimensions) * (shape.bit_width // 32)

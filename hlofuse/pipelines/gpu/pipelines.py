@@ -36,7 +36,9 @@ def before_fusion(device: DeviceDescription | None) -> tuple[Pipeline, ...]:
         PRE_SPMD,
         Pipeline("sharding-removal", (ShardingRemover(), DCE)),
         optimization(device),
-        Pipeline("collective-optimizations", (AllReduceSimplifier(), DCE, DCE, WhileLoopTripCountAnnotator())),
+        Pipeline(
+            "collective-optimizations", (AllReduceSimplifier(), DCE, DCE, WhileLoopTripCountAnnotator())
+        ),
         convolutions(device),
         Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
         LAYOUT_NORMALIZATION,
