@@ -25,7 +25,7 @@ from hlofuse.passes.cpu.library_rewriter import LibraryRewriter
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.dot.batch_dot_simplification import BatchDotSimplification
+from hlofuse.passes.dot.batch_dots import BatchDotSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.passes.dot.dot_operands import GemvRewriter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
@@ -120,10 +120,10 @@ _PIPELINES: tuple[Pipeline, ...] = (
             UnimplementedPass("all_to_all_decomposer", ("all-to-all",), lambda x: x.shape.is_array),
             UnimplementedPass("stochastic_convert_decomposer", ("stochastic-convert",)),
             CallInliner(single_call_site=True),
-            BatchDotSimplification(),
+            BatchDotSimplifier(),
             DotDecomposer(),
             FloatNormalization("bf16", "f32", _is_of_library),
-            BatchDotSimplification(),
+            BatchDotSimplifier(),
             UnimplementedPass("convolution-group-converter", ("convolution",), has_groups),
             BatchNormExpander(),
             LogisticExpander(),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class BatchDotSimplification(Pass):
+class BatchDotSimplifier(Pass):
     """`batch-dot-simplification`."""
 
     name: ClassVar[str] = "batch-dot-simplification"
@@ -47,5 +47,5 @@ def _simplify(dot: Instruction) -> None:
     replace_instruction(dot, make.reshaped(new, dot.shape), has_side_effect)
 
 
-def _elided(x: Instruction, dimensions: Collection[int]) -> Instruction:
+def _elided(x: Instruction, dimensions: Sequence[int]) -> Instruction:
     return make.reshaped(x, without(x.shape, dimensions))
