@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Recorder
 
@@ -110,9 +111,25 @@ class FixedPoint(_Combined):
 
 @dataclass(frozen=True)
 class UnimplementedPass(Pass):
-    """The place of one of XLA's passes that is not implemented: it leaves every module as it is."""
+    """The place of one of XLA's passes that is not implemented: it leaves every module as it is.
+
+    It records the instructions outside fusions that XLA's pass would work on.
+    """
 
     name: str
+    opcodes: tuple[str, ...] = field(default=(), compare=False)
+    """What the pass works on; none where no such instruction reaches it by default."""
+    where: Callable[[Instruction], bool] | None = field(default=None, compare=False)
+    """True for those instructions of `opcodes` that it works on; None for all."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
+        if self.opcodes:
+            found = Counter(
+                i.opcode
+                for c in module.computations
+                for i in c
+                if i.opcode in self.opcodes and (self.where is None or self.where(i))
+            )
+            if found:
+                recorder.unimplemented(found)
         return False

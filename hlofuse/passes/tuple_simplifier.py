@@ -23,6 +23,8 @@ class TupleSimplifier(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.computations:
+            if not any(i.opcode in ("tuple", "get-tuple-element") for i in computation):
+                continue
             for instruction in computation.post_order():
                 if instruction.computation is None:
                     continue

@@ -26,6 +26,8 @@ class ZeroSizedHloElimination(Pass):
         attempted = attempt(_eliminated, recorder)
         changed = False
         for computation in module.non_fusion_computations():
+            if not any(0 in x.shape.dimensions for x in computation):
+                continue
             for x in computation.post_order():
                 changed |= x.shape.is_array and 0 in x.shape.dimensions and attempted(x)
         return changed

@@ -29,7 +29,7 @@ from hlofuse.passes.cpu.library_rewriter import STARTS, LibraryRewriter
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.dot.batch_dot_simplification import BatchDotSimplification
+from hlofuse.passes.dot.batch_dots import BatchDotSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.passes.dot.dot_operands import GemvRewriter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
@@ -54,6 +54,14 @@ from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 from hlofuse.pipelines.flags import ynn_kinds
+from hlofuse.pipelines.unimplemented import (
+    QR,
+    SLICES,
+    calls,
+    has_groups,
+    has_index_vector,
+    has_mixed_operands,
+)
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
@@ -102,28 +110,28 @@ _PIPELINES: tuple[Pipeline, ...] = (
             BatchedGatherScatterNormalizer(),
             UnimplementedPass("result_caster"),
             DotDecomposer(),
-            UnimplementedPass("operand_upcaster"),
+            UnimplementedPass("operand_upcaster", ("dot", "convolution"), has_mixed_operands),
             RngExpander(),
             RngBitGeneratorExpander(),
             ZeroSizedHloElimination(),
-            UnimplementedPass("dynamic-index-splitter"),
+            UnimplementedPass("dynamic-index-splitter", SLICES, has_index_vector),
             UnimplementedPass("conditional-to-select"),
             MapInliner(),
             TopkDecomposer(),
             UnimplementedPass("permutation_sort_expander"),
             ComparisonExpander(),
-            UnimplementedPass("cholesky_expander"),
-            UnimplementedPass("qr_expander"),
-            UnimplementedPass("eigh_expander"),
-            UnimplementedPass("triangular_solve_expander"),
-            UnimplementedPass("all_to_all_decomposer"),
-            UnimplementedPass("stochastic_convert_decomposer"),
+            UnimplementedPass("cholesky_expander", ("cholesky",)),
+            UnimplementedPass("qr_expander", ("custom-call",), calls(*QR)),
+            UnimplementedPass("eigh_expander", ("custom-call",), calls("Eigh")),
+            UnimplementedPass("triangular_solve_expander", ("triangular-solve",)),
+            UnimplementedPass("all_to_all_decomposer", ("all-to-all",), lambda x: x.shape.is_array),
+            UnimplementedPass("stochastic_convert_decomposer", ("stochastic-convert",)),
             CallInliner(single_call_site=True),
-            BatchDotSimplification(),
+            BatchDotSimplifier(),
             DotDecomposer(),
             FloatNormalization("bf16", "f32", _is_of_library),
-            BatchDotSimplification(),
-            UnimplementedPass("convolution-group-converter"),
+            BatchDotSimplifier(),
+            UnimplementedPass("convolution-group-converter", ("convolution",), has_groups),
             BatchNormExpander(),
             LogisticExpander(),
             ConditionalCanonicalizer(),
@@ -131,7 +139,7 @@ _PIPELINES: tuple[Pipeline, ...] = (
             UnimplementedPass("associative-scan-rewriter"),
             FixedPoint(ReduceWindowRewriter()),
             UnimplementedPass("reduce-window-resizer"),
-            UnimplementedPass("scan_expander"),
+            UnimplementedPass("scan_expander", ("scan",)),
             DynamicPadder(),
             ConvCanonicalization(),
             ChangeOpDataType("f16", "f32", _is_of_library),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
+from hlofuse.passes.control_flow.sharding_remover import changes_shape
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Skipped
@@ -25,6 +28,8 @@ class FusionInput:
     module: Module
     left_alone: tuple[Skipped, ...] = ()
     """Instructions that XLA rewrites and the passes could not."""
+    not_repeated: Mapping[str, Counter[str]] = field(default_factory=dict)
+    """Passes that are not implemented and had something to work on: how many of each opcode."""
 
 
 def lower_to_fusion_input(
@@ -38,8 +43,10 @@ def lower_to_fusion_input(
     """What `target` does before fusion with these XLA flags, to a copy, `without` some passes.
 
     `provenance` learns what becomes of each instruction.
-    HlofuseError only where calls would multiply beyond reason.
+    HlofuseError where calls would multiply beyond reason, and for a program partitioned by hand that the
+    partitioner has not seen.
     """
+    _refuse_manual_partitioning(module)
     out, recorder = copy_module(module), OnlySkipped()
     without = {*without, *disabled_passes(flags)}
     if provenance is not None:
@@ -56,4 +63,15 @@ def lower_to_fusion_input(
     if provenance is not None:
         provenance.end()
     out.order_source = "replayed"
-    return FusionInput(out, tuple(recorder.left_alone))
+    return FusionInput(out, tuple(recorder.left_alone), recorder.not_repeated)
+
+
+def _refuse_manual_partitioning(module: Module) -> None:
+    if any(changes_shape(i) for i in module.instructions()):
+        number = module.attributes.raw("num_partitions")
+        devices = f"{number} devices" if number else "several devices"
+        raise HlofuseError(
+            f"{module.name} is partitioned by hand over {devices} (SPMDFullToShardShape), and this module is"
+            " from before the partitioner ran; give the dump after spmd-partitioning, or the one that"
+            " enters fusion"
+        )

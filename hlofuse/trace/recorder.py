@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ class Recorder:
         """What was decided, in order."""
         self.left_alone: dict[Skipped, None] = {}
         """What `skipped` was called with, each once; it is no part of the trace."""
+        self.not_repeated: dict[str, Counter[str]] = {}
+        """Opcodes that passes which are not implemented work on, and how many there were at most."""
         self._pass = ""
         self._step = 0
 
@@ -182,6 +185,10 @@ class Recorder:
     def skipped(self, instruction: Instruction, reason: str) -> None:
         """The pass leaves `instruction` as it is, though XLA rewrites it: `reason` says what is missing."""
         self.left_alone[Skipped(self._pass, _computation_name(instruction), instruction.name, reason)] = None
+
+    def unimplemented(self, opcodes: Counter[str]) -> None:
+        """The pass is not implemented, and the module holds these that it works on."""
+        self.not_repeated[self._pass] = self.not_repeated.get(self._pass, Counter()) | opcodes
 
 
 class OnlySkipped(Recorder):

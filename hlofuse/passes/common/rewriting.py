@@ -52,6 +52,8 @@ def rewrite_each(
     attempted = attempt(handle, recorder)
     changed = False
     for computation in module.non_fusion_computations():
+        if not any(x.opcode in opcodes for x in computation):
+            continue
         for x in computation.post_order():
             if x.opcode in opcodes and x.computation is not None:
                 changed |= attempted(x)

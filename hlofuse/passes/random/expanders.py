@@ -41,12 +41,12 @@ class _Generators:
 
     def __init__(self, create: Callable[[Instruction], Computation]) -> None:
         self._create = create
-        self._known: dict[Hashable, Computation] = {}
+        self._created: dict[Hashable, Computation] = {}
 
     def of(self, x: Instruction, key: Hashable) -> Computation:
-        if key not in self._known:
-            self._known[key] = self._create(x)
-        return self._known[key]
+        if key not in self._created:
+            self._created[key] = self._create(x)
+        return self._created[key]
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class RngExpander(Pass):
 
 def _expand(rng: Instruction, generators: _Generators) -> None:
     distribution, kind = rng.attributes.raw("distribution"), rng.shape.element_type
-    known = _FLOATS if distribution == "rng_normal" else (*_FLOATS, *_INTEGERS)
-    if kind not in (*known, "bf16"):
+    possible = _FLOATS if distribution == "rng_normal" else (*_FLOATS, *_INTEGERS)
+    if kind not in (*possible, "bf16"):
         raise NotRepresentable("random numbers of this type")
     shape, operands = rng.shape, list(rng.operands)
     if rng.shape.bit_width < 32:

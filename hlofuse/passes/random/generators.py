@@ -11,7 +11,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array
 
-Words = list[Instruction]
+Parts = list[Instruction]
 """Numbers in parts of 32 or 64 bits, the lowest first."""
 
 
@@ -62,7 +62,7 @@ class Builder:
 
     # Numbers in parts.
 
-    def split(self, x: Instruction) -> Words:
+    def split(self, x: Instruction) -> Parts:
         """64 bits as two of 32 (`Uint64ToUint32s`)."""
         half = self.constant("u64", 32)
         return [
@@ -75,7 +75,7 @@ class Builder:
         low, high = self.convert(low, "u64"), self.convert(high, "u64")
         return self.binary("or", low, self.binary("shift-left", high, 32))
 
-    def increased(self, number: Words, by: Instruction, sizes: Sequence[int] = ()) -> Words:
+    def increased(self, number: Parts, by: Instruction, sizes: Sequence[int] = ()) -> Parts:
         """128 bits in two parts (`Uint128AddUint64`)."""
         low = self.binary("add", number[0], by)
         one = self.constant("u64", 1)
@@ -140,14 +140,14 @@ def three_fry(
     return b.convert(bits, f"u{shape.bit_width}"), state
 
 
-def _three_fry_inputs(b: Builder, state: Instruction, sizes: Sequence[int]) -> tuple[Words, Instruction]:
+def _three_fry_inputs(b: Builder, state: Instruction, sizes: Sequence[int]) -> tuple[Parts, Instruction]:
     number = b.spread(b.reshape(state, ()), sizes)
-    behind = 1
+    stride = 1
     for d in reversed(range(len(sizes))):
         if sizes[d] >= 2:
             counter = make.iota(b.at, array("u64", sizes), d)
-            number = b.binary("add", number, b.binary("multiply", counter, behind))
-            behind *= sizes[d]
+            number = b.binary("add", number, b.binary("multiply", counter, stride))
+            stride *= sizes[d]
     following = b.binary("add", state, math.prod(sizes))
     return b.split(number), following
 
@@ -156,7 +156,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
 
-def _three_fry_rounds(b: Builder, x: Words, key: Words) -> Words:
+def _three_fry_rounds(b: Builder, x: Parts, key: Parts) -> Parts:
     key = [b.bits(part, "u32") for part in key]
     keys = [*key, b.constant("u32", _PARITY)]
     for k in (0, 1):
@@ -181,9 +181,9 @@ def philox(b: Builder, key: Instruction, state: Instruction, shape: Shape) -> tu
     wide = shape.bit_width == 64
     numbers = -(-count * (2 if wide else 1) // 4)
     halves = [b.reshape(b.part(state, k, k + 1), ()) for k in (0, 1)]
-    words = [*b.split(halves[0]), *b.split(halves[1])]
+    parts = [*b.split(halves[0]), *b.split(halves[1])]
     counter = make.iota(b.at, array("u64", [numbers]), 0)
-    start = [b.joined(*words[:2]), b.joined(*words[2:])]
+    start = [b.joined(*parts[:2]), b.joined(*parts[2:])]
     low, high = b.increased(start, counter, [numbers])
     inputs = [*b.split(low), *b.split(high)]
     following = b.increased(start, b.constant("u64", numbers))
@@ -202,7 +202,7 @@ _FACTORS = (0xD2511F53, 0xCD9E8D57)
 _PHILOX_ROUNDS = 10
 
 
-def _philox_rounds(b: Builder, x: Words, key: Words) -> Words:
+def _philox_rounds(b: Builder, x: Parts, key: Parts) -> Parts:
     for _ in range(_PHILOX_ROUNDS):
         (high_0, low_0), (high_1, low_1) = (_product(b, x[2 * k], _FACTORS[k]) for k in (0, 1))
         x = [

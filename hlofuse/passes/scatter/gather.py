@@ -124,6 +124,7 @@ class GatherExpander(Pass):
         simple = [
             x
             for computation in module.non_fusion_computations()
+            if any(x.opcode == "gather" for x in computation)
             for x in computation.post_order()
             if x.opcode == "gather" and _is_simple(x)
         ]

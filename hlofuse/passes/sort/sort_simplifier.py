@@ -38,26 +38,26 @@ def _without_unread(sort: Instruction) -> bool:
     read |= {p.parameter_number // 2 for p in compare if p.opcode == "parameter" and p.users}
     if len(read) == len(sort.operands) or not read:
         return False
-    kept = sorted(read)
-    operands = [sort.operands[k] for k in kept]
+    remaining = sorted(read)
+    operands = [sort.operands[k] for k in remaining]
     new = clone_of(sort, operands)
-    new.shape = operands[0].shape if len(kept) == 1 else Shape.tuple_of([o.shape for o in operands])
+    new.shape = operands[0].shape if len(remaining) == 1 else Shape.tuple_of([o.shape for o in operands])
     clone = clone_computation(compare)
     for parameter in list(clone.parameters):
         operand, side = divmod(parameter.parameter_number, 2)
         if operand in read:
-            parameter.payload = str(2 * kept.index(operand) + side)
+            parameter.payload = str(2 * remaining.index(operand) + side)
         else:
             clone.remove_instruction(parameter)
     clone.parameters[:] = [p for p in clone.parameters if p.computation is clone]
     new.called = [("to_apply", clone)]
     new.attributes = new.attributes.without("to_apply").updated(to_apply=f"%{clone.name}")
     computation_of(sort).add_instruction(new)
-    results = {kept[0]: new}
-    if len(kept) > 1:
+    results = {remaining[0]: new}
+    if len(remaining) > 1:
         results = {
             k: added(sort, "get-tuple-element", o.shape, [new], index=str(place))
-            for place, (k, o) in enumerate(zip(kept, operands, strict=True))
+            for place, (k, o) in enumerate(zip(remaining, operands, strict=True))
         }
     for user in list(sort.users):
         user.replace_all_uses_with(results[user.tuple_index])

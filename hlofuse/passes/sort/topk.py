@@ -50,7 +50,7 @@ class TopkDecomposer(Pass):
     def _is_handled(self, x: Instruction) -> bool:
         if x.opcode == "topk":
             return self.of_instructions
-        return self.of_calls and is_topk_call(x)
+        return self.of_calls and is_topk_call(x) and bool(x.called_computations)
 
 
 def is_topk_call(x: Instruction) -> bool:

@@ -48,6 +48,7 @@ from hlofuse.pipelines.gpu.steps import (
     RESHAPES,
     TUPLES,
 )
+from hlofuse.pipelines.unimplemented import QR, SLICES, calls, has_index_vector, has_mixed_operands
 
 _DOT_MERGER_THRESHOLD = 64 << 20
 """`xla_gpu_dot_merger_threshold_mb`."""
@@ -109,7 +110,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
             DotDimensionSorter(),
             DotDecomposer(),
             UnimplementedPass("result_caster"),
-            UnimplementedPass("operand_upcaster"),
+            UnimplementedPass("operand_upcaster", ("dot", "convolution"), has_mixed_operands),
             DotOperandConverter(),
             RngExpander(),
             RngBitGeneratorExpander(),
@@ -118,11 +119,11 @@ def optimization(device: DeviceDescription) -> Pipeline:
             ComparisonExpander({"bf16": "f32"}),
             ZeroSizedHloElimination(),
             SelectAndScatterExpander(),
-            UnimplementedPass("cholesky_expander"),
+            UnimplementedPass("cholesky_expander", ("cholesky",)),
             UnimplementedPass("scatter_expander"),
-            UnimplementedPass("qr_expander"),
-            UnimplementedPass("eigh_expander"),
-            UnimplementedPass("dynamic-index-splitter"),
+            UnimplementedPass("qr_expander", ("custom-call",), calls(*QR)),
+            UnimplementedPass("eigh_expander", ("custom-call",), calls("Eigh")),
+            UnimplementedPass("dynamic-index-splitter", SLICES, has_index_vector),
             CallInliner(),
             BatchNormExpander(),
             LogisticExpander(),
@@ -130,7 +131,7 @@ def optimization(device: DeviceDescription) -> Pipeline:
             DynamicDimensionSimplifier(),
             FixedPoint(ReduceWindowRewriter()),
             UnimplementedPass("reduce-window-resizer"),
-            UnimplementedPass("scan_expander"),
+            UnimplementedPass("scan_expander", ("scan",)),
             DynamicPadder(),
             StableSortExpander(),
             _simplification(device),

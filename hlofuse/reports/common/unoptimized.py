@@ -7,6 +7,7 @@ nothing made bitcasts. Some passes are repeated for none, so that a replay of th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.manager import FusionInput, lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 from hlofuse.trace.provenance import Provenance
@@ -32,13 +33,7 @@ BRIEF = "approximate: from a module before optimizations"
 _BEFORE = "APPROXIMATE: this is a module before optimizations. "
 _BASIC = (
     "Calls were inlined, tuples, equal and unused operations and reshapes cleaned up; the other passes that"
-    " XLA runs ahead of fusion were not repeated."
-)
-
-_REPLAYED_NOTE = (
-    "XLA's passes ahead of fusion were repeated first: nearly all programs measured come out as XLA has them,"
-    " kernel for kernel. Not repeated are passes that simplify sorts and those for random bits, linear"
-    " algebra, batch normalization, dynamic shapes and shardings{more}."
+    " XLA runs before fusion were not repeated."
 )
 
 _EXACT_HINT = ' For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
@@ -67,13 +62,23 @@ def beginning_of_fusion(
     """
     if before_fusion(target, device):
         prepared = lower_to_fusion_input(module, target, device, flags=flags, provenance=provenance)
-        beyond = dict.fromkeys(s.pass_name for s in prepared.left_alone)
-        more = f", nor here all that {', '.join(beyond)} would rewrite" if beyond else ""
-        out, worth = prepared.module, _REPLAYED_NOTE.format(more=more)
+        out, worth = prepared.module, _worth(prepared)
     else:
         out, worth = _basically_simplified(module, provenance), _BASIC
     path = _EXACT_HINT.format(flags=FUSION_STAGES[target].flags) if target in FUSION_STAGES else ""
     return Beginning(out, _BEFORE + worth + path)
+
+
+def _worth(prepared: FusionInput) -> str:
+    """What was repeated, and what in this module was not."""
+    missing = [
+        f"{name} ({', '.join(f'{n} {opcode}' for opcode, n in sorted(found.items()))})"
+        for name, found in prepared.not_repeated.items()
+    ]
+    left = Counter(s.pass_name for s in prepared.left_alone if s.pass_name not in prepared.not_repeated)
+    missing += [f"{name} (for {n} {'instruction' if n == 1 else 'instructions'})" for name, n in left.items()]
+    text = "XLA's passes before fusion were repeated first."
+    return f"{text} Not repeated: {', '.join(missing)}." if missing else text
 
 
 def simplified(module: Module, target: str, device: DeviceDescription | None = None) -> Module:

@@ -19,7 +19,7 @@ from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class BatchDotSimplification(Pass):
+class BatchDotSimplifier(Pass):
     """`batch-dot-simplification`."""
 
     name: ClassVar[str] = "batch-dot-simplification"

@@ -1,0 +1,77 @@
+"""What a note says of passes that are not repeated, and programs that only the partitioner can lower."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
+from hlofuse.passes.random.expanders import RngExpander
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.reports.common.unoptimized import beginning_of_fusion
+from hlofuse.trace import Recorder
+
+CHOLESKY = """HloModule m
+ENTRY e {
+  a = f32[4,4]{1,0} parameter(0)
+  b = f32[4,4]{1,0} cholesky(a), lower=true
+  c = f32[4,4]{1,0} cholesky(b), lower=true
+  ROOT r = f32[4,4]{1,0} negate(c)
+}
+"""
+PLAIN = CHOLESKY.replace("cholesky", "negate").replace(", lower=true", "")
+BY_HAND = """HloModule m, num_partitions=8
+ENTRY e {
+  a = f32[32,784]{1,0} parameter(0)
+  b = f32[32,98]{1,0} custom-call(a), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  ROOT r = f32[32,784]{1,0} custom-call(b), custom_call_target="SPMDShardToFullShape", sharding={replicated}
+}
+"""
+RANDOM = """HloModule m
+ENTRY e {
+  z = f32[] constant(0)
+  o = f32[] constant(1)
+  hz = f16[] constant(0)
+  ho = f16[] constant(1)
+  u = f32[5]{0} rng(z, o), distribution=rng_uniform
+  n = f16[6,5]{1,0} rng(hz, ho), distribution=rng_normal
+  ROOT t = (f32[5]{0}, f16[6,5]{1,0}) tuple(u, n)
+}
+"""
+
+
+def test_a_note_counts_what_passes_that_are_not_repeated_would_work_on() -> None:
+    beginning = beginning_of_fusion(parse_module(CHOLESKY), "cpu")
+    assert "Not repeated: cholesky_expander (2 cholesky)." in beginning.note
+    assert lower_to_fusion_input(parse_module(CHOLESKY), "cpu").not_repeated == {
+        "cholesky_expander": Counter(cholesky=2)
+    }
+
+
+def test_a_note_says_that_all_passes_were_repeated_where_none_had_more_to_do() -> None:
+    note = beginning_of_fusion(parse_module(PLAIN), "cpu").note
+    assert "XLA's passes before fusion were repeated first." in note
+    assert "Not repeated" not in note
+
+
+def test_a_program_partitioned_by_hand_is_refused_before_the_partitioner() -> None:
+    with pytest.raises(HlofuseError, match="partitioned by hand over 8 devices"):
+        lower_to_fusion_input(parse_module(BY_HAND), "cpu")
+
+
+def test_sharding_remover_leaves_calls_that_change_a_shape() -> None:
+    module, recorder = parse_module(BY_HAND), Recorder()
+    assert not ShardingRemover().run(module, recorder)
+    assert [s.instruction for s in recorder.left_alone] == ["r", "b"]
+
+
+def test_random_numbers_call_their_generators_with_a_state_each() -> None:
+    module = parse_module(RANDOM)
+    assert RngExpander().run(module, Recorder())
+    found = Counter(i.opcode for i in module.entry)
+    assert found["rng"] == 0
+    assert found["call"] == found["rng-get-and-update-state"] == 2
+    assert found["convert"] == 3  # the operands to f32 and the numbers back
