@@ -103,7 +103,7 @@ def _index(release: str) -> int:
     )
 
 
-def is_of_older_dialect(module: Module) -> bool:
+def is_of_earlier_dialect(module: Module) -> bool:
     """True for text as releases before 0.8 print it."""
     dialect = _dialect(module)
     return dialect is not None and dialect[1] is not None

@@ -14,7 +14,7 @@ from hlofuse.inputs.backend import FRONT_ENDS, backend_of
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
 from hlofuse.inputs.evidence import Fact, Source
-from hlofuse.inputs.release import is_of_older_dialect
+from hlofuse.inputs.release import is_of_earlier_dialect
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.manager import lower_to_fusion_input
@@ -135,7 +135,7 @@ def _by_contents(module: Module, target: str, backend: str | None) -> tuple[str,
         return BEFORE, numbered
     if _has_metadata(module) and "entry_computation_layout" not in module.attributes:
         return BEFORE, "its header has no entry_computation_layout, which a compilation sets first of all"
-    if is_of_older_dialect(module):  # its own passes did less than those that are repeated
+    if is_of_earlier_dialect(module):  # its own passes did less than those that are repeated
         return INPUT, "its names are those of passes, not of a front end"
     if target == "gpu" and _has_metadata(module):
         return BEFORE, "no operation has the name that XLA:GPU gives it right before fusion"

@@ -181,7 +181,7 @@ def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path
 def test_of_a_line_of_the_program_the_kernels_are_named(gpt2: Replay) -> None:
     with pytest.raises(HlofuseError) as reported:
         why(gpt2, "programs.py:301")
-    kernels = str(reported.value).split(" come of programs.py:301; name one: ")[1].split(", ")
+    kernels = str(reported.value).split(" are from programs.py:301; name one: ")[1].split(", ")
     assert "broadcast_select_fusion" in kernels
     assert all(story(gpt2, k).fate in ("kernel", "fused") for k in kernels)
     with pytest.raises(HlofuseError, match="and no kernel comes of a line of that name"):

@@ -110,14 +110,15 @@ def visit(
     if visited is None:
         # Most visits change nothing. They follow the order as it was; the first change ends that.
         order, orders = _order_of_visit(computation), computation.cached_orders
-        for place, x in enumerate(order):
+        visited = set()
+        for number, x in enumerate(order, 1):
             if wanted is None or x.opcode in wanted:
                 changed |= bool(handle(x))
                 if computation.cached_orders is not orders:
+                    visited = set(order[:number])
                     break
         else:
             return changed
-        visited = set(order[: place + 1])
     visiting: set[Instruction] = set()
     for start in (*computation.unreachable_roots(), None):
         # The root is the one that there is by then.

@@ -30,7 +30,7 @@ def why(
 ) -> Story | PairAnswer:
     """The story of `name`, or what was decided about `name` and `other`.
 
-    Names are those of the input, of the result, or of fusions made on the way, with or without `%`; a line
+    Names are those of the input, of the result, or of intermediate fusions, with or without `%`; a line
     of the program, `model.py:42`, stands for the one kernel that comes of it.
     HlofuseError with suggestions for a name that is none of them.
     """
@@ -122,13 +122,13 @@ def _kernel_of(line: SourceLine, name: str, facts: Facts) -> str:
             f"{module} has no instruction {requests}, and no kernel comes of a line of that name"
         )
     choice = listing([printable(k) for k in kernels], _KERNELS)
-    raise HlofuseError(f"{len(kernels)} kernels of {module} come of {requests}; name one: {choice}")
+    raise HlofuseError(f"{len(kernels)} kernels of {module} are from {requests}; name one: {choice}")
 
 
 def holder_of(name: str, facts: Facts) -> Instruction | None:
     """What `name` is a part of, where it is not an instruction the passes look at.
 
-    That is an operation inside a fusion (of a library, or copied into one of ours) or of the function that
+    That is an operation inside a fusion (of a library, or copied into a fusion) or of the function that
     a reduce, sort or scatter applies.
     """
     instruction, module = facts.before.get(name), facts.replay.before
