@@ -5,7 +5,8 @@
 Prints, per file and for stacked programs of growing size, XLA's time over ours (above 1 we are the
 faster): `graph` is names, opcodes, operands, users and shapes; `attributes` has every attribute of
 every instruction typed as well. Both run in one process, in turn, memos cold, best of several with
-the collector off. Then the time per instruction as programs grow, and memory per instruction.
+the collector off. Texts of every era: until 2024 XLA wrote operands with their shapes, tuples in full.
+Then the time per instruction as programs grow, and memory per instruction.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from stacked import count, stacked, with_unique_attributes
+from stacked import count, stacked, with_large_tuples, with_operand_shapes, with_unique_attributes
 
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.attributes import cache
@@ -123,6 +124,11 @@ def main() -> None:
     sample = SAMPLE.read_text()
     compare("stacked gpt2 blocks", stacked(sample, 4000), seconds)
     compare("the same, every attribute text unique", with_unique_attributes(stacked(sample, 4000)), seconds)
+    compare("the same, a comment before it", f"// by hand\n\n{stacked(sample, 4000)}", seconds)
+    compare("the same, operands with shapes", with_operand_shapes(stacked(sample, 4000)), seconds)
+    for path in options.files:
+        compare("old: " + "/".join(path.parts[-3:]), with_operand_shapes(path.read_text()), seconds)
+    compare("operands that are tuples of 600", with_large_tuples(600), seconds)
     for size in (50_000,) if options.quick else (50_000, 200_000):
         compare("stacked gpt2 blocks", stacked(sample, size), seconds)
     print("memory before any attribute is touched")

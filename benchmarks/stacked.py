@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from hlofuse.ir import PrintOptions, parse_module, print_module
+
 _NAME = re.compile(r"%[A-Za-z_][\w.\-]*")
 _PARAMETER = re.compile(r" parameter\((\d+)\)")
 _ENTRY = re.compile(r"^ENTRY (%?\S+) .*?\{\n(.*?)^\}\n?", re.MULTILINE | re.DOTALL)
@@ -52,3 +54,27 @@ def with_unique_attributes(text: str) -> str:
         return f"{own.rstrip()}, metadata={metadata}{mark}{config.rstrip()}\n"
 
     return re.sub(r"^ +(?:ROOT )?%?[\w.\-]+ = [^\n]*\n", renumbered, text, flags=re.MULTILINE)
+
+
+def with_operand_shapes(text: str) -> str:
+    """The module as XLA wrote it until 2024: the shape of each operand before its name."""
+    return print_module(parse_module(text), PrintOptions(operand_shapes=True))
+
+
+def with_large_tuples(size: int) -> str:
+    """A loop over a tuple of that many arrays, which stands in full before each operand that is the tuple."""
+    shapes = [f"f32[{8 + n % 7},{4 + n % 5}]{{1,0}}" for n in range(size)]
+    all_shapes = f"({', '.join(shapes)})"
+    elements = "".join(
+        f"  %e.{n} = {s} get-tuple-element({all_shapes} %p), index={n}\n  %n.{n} = {s} negate({s} %e.{n})\n"
+        for n, s in enumerate(shapes)
+    )
+    operands = ", ".join(f"{s} %n.{n}" for n, s in enumerate(shapes))
+    return (
+        f"HloModule tuples\n\n%body (p: {all_shapes}) -> {all_shapes} {{\n  %p = {all_shapes} parameter(0)\n"
+        f"{elements}  ROOT %t = {all_shapes} tuple({operands})\n}}\n\n"
+        f"%condition (q: {all_shapes}) -> pred[] {{\n  %q = {all_shapes} parameter(0)\n"
+        f"  ROOT %c = pred[] constant(false)\n}}\n\nENTRY %main (a: {all_shapes}) -> {all_shapes} {{\n"
+        f"  %a = {all_shapes} parameter(0)\n  ROOT %w = {all_shapes} while({all_shapes} %a),"
+        " condition=%condition, body=%body\n}\n"
+    )

@@ -3,7 +3,8 @@
 Mirrors `xla/service/hlo_cost_analysis.cc` of jaxlib 0.11.1, in whole numbers where XLA sums single
 precision floats. A loop counts as one turn of it, a conditional as the dearest of its branches. XLA
 knows nothing of what a custom call does: such an instruction costs nothing here and is counted in
-`Cost.unknown` (XLA subtracts 1 from every sum instead).
+`Cost.unknown` (XLA subtracts 1 from every sum instead). The start of an asynchronous operation has the
+cost of its updates and its done as well, so that kernels add up to their computation.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis import flops as count
+from hlofuse.analysis.async_ops import ends_of, is_async_end, start_of, wrapped_operation
 from hlofuse.analysis.bitcasts import leaves_size, shape_size, transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
+from hlofuse.analysis.custom_calls import is_annotation
 from hlofuse.analysis.fusion_bytes import fusion_bytes
 
 if TYPE_CHECKING:
@@ -59,7 +62,6 @@ NOTHING = Cost()
 _FREE = frozenset(
     {"parameter", "constant", "get-tuple-element", "domain", "after-all", "add-dependency", "bitcast"}
 )
-_MARKERS = ("xla.sdy.call_marker_before", "xla.sdy.call_marker_after")
 
 
 class CostAnalysis:
@@ -108,6 +110,16 @@ class CostAnalysis:
         return self._computations.get(instruction.called[attribute][1], NOTHING)
 
     def _cost(self, instruction: Instruction) -> Cost:
+        cost = self._without_ends(instruction)
+        computation = instruction.computation
+        if computation is None or computation.root is not instruction:
+            return cost
+        caller = computation.first_caller
+        if caller is not None and caller.opcode == "async-start":
+            return cost + _ends(caller)
+        return cost
+
+    def _without_ends(self, instruction: Instruction) -> Cost:
         opcode = instruction.opcode
         if opcode in _FREE or (opcode == "transpose" and transpose_is_bitcast(instruction)):
             return NOTHING
@@ -120,8 +132,17 @@ class CostAnalysis:
         if opcode == "conditional":
             return _greatest([self._computations.get(c, NOTHING) for _, c in instruction.called])
         if opcode == "custom-call":
-            target = instruction.attributes.get("custom_call_target")
-            return NOTHING if target in _MARKERS else Cost(unknown=1)
+            return NOTHING if is_annotation(instruction) else Cost(unknown=1)
+        if is_async_end(opcode) and start_of(instruction) is not None:
+            return NOTHING  # part of its start
+        operation = wrapped_operation(instruction)
+        if operation is not None:
+            return self._cost(operation) + _ends(instruction)
+        if opcode.endswith("-start") or opcode in ("send", "recv"):
+            return self._operation(instruction) + _ends(instruction)
+        return self._operation(instruction)
+
+    def _operation(self, instruction: Instruction) -> Cost:
         read, written = _bytes(instruction)
         work = self._work(instruction)
         return Cost(work.flops, work.transcendentals, read, written, work.unknown)
@@ -182,6 +203,11 @@ _FLOPS = {
     "triangular-solve": count.triangular_solve_flops,
     "cholesky": count.cholesky_flops,
 }
+
+
+def _ends(start: Instruction) -> Cost:
+    """What updates and dones read and write; XLA counts that as if they copied."""
+    return _sum(Cost(0, 0, *_bytes(end)) for end in ends_of(start))
 
 
 def _bytes(instruction: Instruction) -> tuple[int, int]:

@@ -23,6 +23,43 @@ def is_radix_sort(instruction: Instruction) -> bool:
     return custom_call_target(instruction).startswith("xla.gpu.ext.cub_sort_")
 
 
+# ------------------------------------------------------------ annotations
+#
+# Calls that tell the compiler something and hand their operand on. XLA removes them: `sharding-remover`, the
+# partitioner and Shardy's import those of shardings, `strip-memory-placement-annotations` (CPU) and
+# `host-offloader` those of memory, the algebraic simplifier LayoutConstraint once fusion is over, and XLA:TPU
+# the halves of 64-bit values.
+
+PLACEMENTS = frozenset({"MoveToHost", "MoveToDevice", "annotate_device_placement"})
+"""Where a value is kept."""
+_ANNOTATIONS = PLACEMENTS | {
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "ShardBarrierFrom",
+    "ShardBarrierTo",
+    "LayoutConstraint",
+    "AssumeGatherIndicesInBound",
+    "X64Combine",
+    "X64SplitLow",
+    "X64SplitHigh",
+}
+SHARDY = "xla.sdy."
+
+
+def is_annotation(instruction: Instruction) -> bool:
+    """True for a custom call that nothing is launched for."""
+    target = custom_call_target(instruction)
+    return target in _ANNOTATIONS or target.startswith(SHARDY)
+
+
+def hands_on(instruction: Instruction) -> bool:
+    """True for an annotation that may be replaced by its operand: a partitioned value has another shape."""
+    if not is_annotation(instruction) or len(instruction.operands) != 1:
+        return False
+    return instruction.shape.text_without_layout == instruction.operands[0].shape.text_without_layout
+
+
 # ------------------------------------------------------------ inlined calls
 #
 # Which calls are gone before fusion (`CallInliner::ShouldInline` in `xla/service/call_inliner.cc`).

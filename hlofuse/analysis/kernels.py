@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.bitcasts import moves_no_data
+from hlofuse.analysis.custom_calls import is_annotation
 from hlofuse.ir.graph import Computation, Instruction, Module
 
 # Nothing runs for these: values that are there already, views of them, and bookkeeping.
@@ -20,20 +22,14 @@ NO_KERNEL: frozenset[str] = frozenset(
 # These run other computations, whose kernels count in their place.
 CONTROL_FLOW: frozenset[str] = frozenset({"while", "conditional", "call", "async-start"})
 
-# The second half of an operation that was counted when it started.
-ASYNC_END: frozenset[str] = frozenset(
-    """
-    all-gather-done all-reduce-done async-done async-update collective-permute-done copy-done recv-done
-    send-done
-    """.split()
-)
-
 
 def is_kernel(instruction: Instruction) -> bool:
     """True for an instruction that is launched as work of its own."""
     opcode = instruction.opcode
-    if opcode in NO_KERNEL or opcode in CONTROL_FLOW or opcode in ASYNC_END:
+    if opcode in NO_KERNEL or opcode in CONTROL_FLOW or is_async_end(opcode):
         return False
+    if opcode == "custom-call":
+        return not is_annotation(instruction)
     return not (opcode in ("reshape", "transpose") and moves_no_data(instruction))
 
 

@@ -25,10 +25,11 @@ _BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "lib
 
 
 def flags_for(dump: Path, more: str = "") -> str:
-    """XLA_FLAGS that write everything wanted into `dump`; the user's own flags stay in force."""
+    """XLA_FLAGS that write everything wanted into `dump`, after the user's own."""
     if any(c.isspace() for c in str(dump)):
         raise CaptureError(f"XLA_FLAGS cannot hold a folder with spaces: {printable(str(dump))}")
-    parts = [os.environ.get("XLA_FLAGS", ""), _DUMP.format(folder=dump), more]
+    # XLA takes the last of several: a --xla_dump_to of the user's would leave nothing here.
+    parts = [os.environ.get("XLA_FLAGS", ""), more, _DUMP.format(folder=dump)]
     return " ".join(p for p in parts if p)
 
 

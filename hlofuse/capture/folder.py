@@ -58,6 +58,10 @@ def _is_of_host(module: DumpedModule, target: str) -> bool:
     return target != "cpu" and "cpu_after_optimizations" in module.whole
 
 
+_OF_THE_MACHINE = ("xla_dump_", "xla_gpu_cuda_data_dir")
+"""Flags that say where files lie, not what is compiled."""
+
+
 def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Path]]]:
     """The fusion passes' input and the dump after each of them that changed it; HlofuseError without."""
     if target != "tpu":
@@ -99,6 +103,11 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
     config = before.with_name(f"{module.label}.gpu_target_config.pbtxt")
     if config.is_file():
         shutil.copyfile(config, folder / "gpu_target_config.pbtxt")
+    flags = before.with_name(f"{module.label}.debug_options")
+    if flags.is_file():
+        lines = flags.read_text(encoding="utf-8").splitlines(keepends=True)
+        remaining = [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
+        (folder / "debug_options").write_text("".join(remaining), encoding="utf-8")
     record = before.with_name(f"{module.label}.priority_fusion_dump.txt")
     if record.is_file():
         text = record.read_text(encoding="utf-8")

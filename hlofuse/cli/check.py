@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
@@ -18,7 +19,10 @@ from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hlofuse.reports.check import Check
+    from hlofuse.reports.common.head import Head
 
 FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
 
@@ -129,9 +133,10 @@ def command(
     if form not in ("text", "json", "markdown"):  # those say it themselves
         for note in found.notes:
             warn(note)
+    heads = [m.head for m in measured if m.head is not None]
     for kind, file in further:
-        emit(_written(found, kind, "never", file, root), file)
-    emit(_written(found, form, color, output, root), output)
+        emit(_written(found, kind, "never", file, root, heads), file)
+    emit(_written(found, form, color, output, root, heads), output)
     return 1 if found.failed and not exit_zero else 0
 
 
@@ -151,11 +156,15 @@ def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
     return found
 
 
-def _written(check: Check, form: str, color: str, output: Path | None, root: Path) -> str:
+def _written(
+    check: Check, form: str, color: str, output: Path | None, root: Path, heads: Sequence[Head]
+) -> str:
+    from hlofuse.reports.common.head import head_lines, with_heads
+
     if form == "json":
         from hlofuse.reports.check.json import check_json
 
-        return dumps(check_json(check), indent=2)
+        return dumps(with_heads(check_json(check), heads) if heads else check_json(check), indent=2)
     if form == "sarif":
         from hlofuse.reports.check.sarif import check_sarif
 
@@ -169,9 +178,16 @@ def _written(check: Check, form: str, color: str, output: Path | None, root: Pat
 
         return check_github(check, root)
     if form == "markdown":
+        from hlofuse.format.markdown import markdown
         from hlofuse.reports.check.markdown import check_markdown
 
-        return check_markdown(check)
+        lines = "".join(f"{markdown(line)}\n\n" for line in head_lines(heads))
+        return lines + check_markdown(check)
     from hlofuse.reports.check.text import print_check
 
-    return rendered(lambda console: print_check(check, console), color, output)
+    def draw(console: Console) -> None:
+        for line in head_lines(heads):
+            console.print(line, style="dim")
+        print_check(check, console)
+
+    return rendered(draw, color, output)

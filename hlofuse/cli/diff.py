@@ -14,6 +14,8 @@ from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.cli.common.side_by_side import picture_if_possible, picture_of, read_both, times_on
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.times import Times
 
@@ -107,12 +109,19 @@ def _report(
     chosen: tuple[str, ...],
     times: Times | None,
 ) -> None:
+    from hlofuse.inputs.identity import identify_file
+    from hlofuse.reports.common.head import Head, head_lines
     from hlofuse.reports.diff.model import summarize
 
+    heads = [Head(identify_file(side.module)) for side in (found.before, found.after)]
+    lines = head_lines(heads)
     if form == "json":
-        from hlofuse.reports.diff.json import to_json
+        from json import dumps
 
-        text = to_json(found, times)
+        from hlofuse.reports.common.head import with_heads
+        from hlofuse.reports.diff.json import as_dict
+
+        text = dumps(with_heads(as_dict(found, times), heads), indent=1, ensure_ascii=True)
     elif form == "svg":
         text = picture_of(found)
     elif form == "html":
@@ -121,14 +130,22 @@ def _report(
         picture = picture_if_possible(found)
         text = to_html(summarize(found, times), limit=limit, only=chosen, picture=picture)
     elif form == "markdown":
+        from hlofuse.format.markdown import markdown
         from hlofuse.reports.diff.markdown import to_markdown
 
-        text = to_markdown(summarize(found, times), limit=limit, only=chosen)
+        text = "".join(f"{markdown(line)}\n\n" for line in lines)
+        text += to_markdown(summarize(found, times), limit=limit, only=chosen)
     else:
         from hlofuse.reports.diff.text import draw
 
         summary = summarize(found, times)
-        text = rendered(lambda console: draw(summary, console, limit=limit, only=chosen), color, output)
+
+        def with_lines(console: Console) -> None:
+            for line in lines:
+                console.print(line, style="dim")
+            draw(summary, console, limit=limit, only=chosen)
+
+        text = rendered(with_lines, color, output)
     emit(text, output)
 
 

@@ -48,9 +48,10 @@ def command(
     Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
-    from hlofuse.cli.common.reporting import report
+    from hlofuse.cli.common.reporting import head_of, report
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.ir.errors import HlofuseError
+    from hlofuse.reports.common.xla_result import compare_with_result
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.explain.explain import explain, record_check
 
@@ -79,6 +80,10 @@ def command(
         "only_refused": only_refused,
     }
     difference = difference_of(observed)
+    identity = observed.replay.input.identity
+    result = None
+    if not observed.changes and identity is not None:
+        result = compare_with_result(identity.file, observed.replay.target, observed.replay.after)
     timeline = _timeline(options)
 
     def draw(console: Console) -> None:
@@ -107,7 +112,7 @@ def command(
         markdown=written,
         json=data,
         note=observed.note,
-        replay=observed.replay,
+        heads=[head_of(observed.replay, result=result)],
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
@@ -152,7 +157,7 @@ def _compare(
     output: Path | None,
 ) -> None:
     from hlofuse.cli.common.output import rendered
-    from hlofuse.cli.common.reporting import report
+    from hlofuse.cli.common.reporting import head_of, report
     from hlofuse.pipelines import TARGETS
     from hlofuse.reports.compare_devices.json import comparison_json
     from hlofuse.reports.compare_devices.model import compare_devices
@@ -172,7 +177,7 @@ def _compare(
         markdown=lambda: f"```\n{rendered(draw, color, output)}```",
         json=lambda: comparison_json(found),
         note=observed.note,
-        replay=observed.replay,
+        heads=[head_of(observed.replay)],
     )
 
 

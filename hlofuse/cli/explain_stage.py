@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import head_of, head_of_dump, report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,13 +30,14 @@ def explain_stage(options: ReplayOptions, error: HlofuseError, how: Mapping[str,
     if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
 
+    from hlofuse.inputs.backend import NO_TARGET
     from hlofuse.reports.fused.boundaries import explain_fused
     from hlofuse.reports.fused.json import fused_json
     from hlofuse.reports.fused.markdown import fused_markdown
     from hlofuse.reports.fused.text import print_fused
 
     loaded = options.read(any_stage=True)
-    if error.stage.foreign_to(loaded.target):
+    if error.stage.foreign_to(loaded.target) and error.stage.backend not in NO_TARGET:
         return False
     device = loaded.config.device if loaded.config is not None else None
     with spinner("asking the rules"):
@@ -49,6 +50,7 @@ def explain_stage(options: ReplayOptions, error: HlofuseError, how: Mapping[str,
         text=lambda console: print_fused(found, console, limit=limit, better=better),
         markdown=lambda: fused_markdown(found, limit=limit, better=better),
         json=lambda: fused_json(found),
+        heads=[head_of(loaded, replayed=False)],
     )
     return True
 
@@ -64,7 +66,7 @@ def _explain_tpu(options: ReplayOptions, error: HlofuseError, how: Mapping[str, 
     if files is None:
         return False
     if isinstance(error, StageError):
-        if error.stage.platform != "tpu":
+        if error.stage.backend != "tpu":
             return False
     elif not any(name in files[0].name for name in TPU_PIPELINES):
         return False
@@ -80,5 +82,6 @@ def _explain_tpu(options: ReplayOptions, error: HlofuseError, how: Mapping[str, 
         text=lambda console: print_tpu(found, console, limit=limit),
         markdown=lambda: tpu_markdown(found, limit=limit),
         json=lambda: tpu_json(found),
+        heads=[head_of_dump(files[0])],
     )
     return True

@@ -11,6 +11,7 @@ from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.output import emit
 from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
+from hlofuse.cli.common.reporting import announce
 from hlofuse.format.escape import printable
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
 
     options = ReplayOptions(input=input, **request)
     observed = options.run()
+    announce(observed.replay)
     warn(observed.note)
     replays = _side_by_side(options, observed, compare_device)
     sequence = sequence_of(observed.replay.before) if timeline and Path(input).is_dir() else None

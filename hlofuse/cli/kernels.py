@@ -9,11 +9,10 @@ import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import ReportedModule, head_of, report
 from hlofuse.pipelines import device_of
 
 if TYPE_CHECKING:
-    from hlofuse.replay import Replay
     from hlofuse.reports.difference.model import Difference
     from hlofuse.reports.kernels import KernelSelection
 
@@ -48,7 +47,7 @@ def command(
     from hlofuse.reports.kernels.markdown import selection_markdown
     from hlofuse.reports.kernels.text import print_selection
 
-    found, difference, replay = _selection(ReplayOptions(input=input, **request))
+    found, difference, reported = _selection(ReplayOptions(input=input, **request))
     ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
     shown = ordered[: limit or None]
     report(
@@ -58,15 +57,15 @@ def command(
         text=lambda console: print_selection(found, shown, console),
         markdown=lambda: selection_markdown(found, shown),
         json=lambda: selection_json(found),
-        note=replay.input.note if replay is not None else "",
-        replay=replay,
+        note=reported.input.note,
+        heads=[head_of(reported, replayed=found.replayed)],
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
     return 0
 
 
-def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | None, Replay | None]:
+def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | None, ReportedModule]:
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
@@ -76,8 +75,8 @@ def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | No
     device = loaded.config.device if loaded.config is not None else device_of(target, None)[0]
     stage = stage_of(module, target)
     as_it_is = stage.is_fused and not stage.foreign_to(target)
-    if as_it_is and not (options.assume_input or options.changes_xla):
-        return kernel_selection(module, target, device=device), None, None
+    if as_it_is and not options.takes_any_stage:
+        return kernel_selection(module, target, device=device), None, loaded
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
     found = kernel_selection(replay.after, target, device=device, replay=replay, what_if=observed.changes)

@@ -12,6 +12,7 @@ from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.output import write_file
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options, warn
+from hlofuse.cli.common.reporting import announce
 
 if TYPE_CHECKING:
     from hlofuse.plot.figure import Plot
@@ -43,6 +44,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     form = "dot" if to_stdout else format_of(output)
     require_engine(form)
     loaded = ReplayOptions(input=input, **request).read()
+    announce(loaded)
     warn(loaded.note)
     with spinner("plotting"):
         content = _plot(loaded, kind).to_bytes(form)

@@ -12,6 +12,7 @@ from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import emit, write_file
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
+from hlofuse.cli.common.reporting import announce
 from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
 from hlofuse.cli.render_atlas import is_directory, write_atlas
 from hlofuse.ir.errors import HlofuseError
@@ -154,22 +155,23 @@ def command(
 def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
     """The view, what it is of, and what must be said first."""
     from hlofuse.inputs import stage_of
-    from hlofuse.inputs.stage import INPUT
     from hlofuse.reports.common.unoptimized import BRIEF
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.difference.phrases import difference_lines
 
     loaded = options.read(any_stage=True)
     module, target = loaded.module, loaded.target
-    if view is None and not (options.assume_input or options.changes_xla):
+    if view is None and not options.takes_any_stage:
         stage = stage_of(module, target)
-        fits = stage.name == INPUT and not stage.foreign_to(target)
+        fits = not stage.is_fused and not stage.foreign_to(target)
         view = "after" if fits and loaded.config is not None else "before"
         if fits and loaded.config is None:
             click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
     if view == "before":
+        announce(loaded, replayed=False)
         return view, module, []
     loaded = options.at_fusion_input(loaded)
+    announce(loaded)
     caption = [BRIEF] if loaded.note else []
     warn(loaded.note)
     if not loaded.changes:

@@ -10,6 +10,7 @@ import click
 from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.output import emit, write_file
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
+from hlofuse.cli.common.reporting import announce
 from hlofuse.format.escape import printable
 
 _PATH = click.Path(path_type=Path)
@@ -44,6 +45,7 @@ def command(
     loaded = ReplayOptions(input=input, **request).read()
     if loaded.changes:
         click.echo(f"note: not XLA's behaviour: {', '.join(map(printable, loaded.changes))}", err=True)
+    announce(loaded)
     warn(loaded.note)
     head = f"// {loaded.note}\n" if loaded.note else ""
     result = loaded.replay([ModuleTexts()] if keep_passes is not None else [])

@@ -9,11 +9,10 @@ import click
 
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import ReportedModule, head_of, report
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
-    from hlofuse.replay import Replay
     from hlofuse.reports.difference.model import Difference
 
 
@@ -46,10 +45,10 @@ def command(
     requests = [ReplayOptions(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
     heaviest = None if form == "json" else limit or None
-    found, differences, replays = [], [], []
+    found, differences, modules_ = [], [], []
     for options in requests:
-        module, difference, replay = _module(options, after or options.changes_xla)
-        replays += [replay] if replay is not None else []
+        module, difference, reported = _module(options, after or options.changes_xla)
+        modules_.append(reported)
         found.append(statistics(module, heaviest=heaviest))
         differences += [difference] if difference is not None else []
     report(
@@ -59,17 +58,18 @@ def command(
         text=lambda console: print_statistics(found, console),
         markdown=lambda: statistics_markdown(found),
         json=lambda: statistics_json(found),
-        note=next((r.input.note for r in replays if r.input.note), ""),
-        replay=replays[0] if len(found) == len(replays) == 1 else None,
+        note=next((s.input.note for s in modules_ if s.input.note), ""),
+        heads=[head_of(s, replayed=after or requests[0].changes_xla) for s in modules_],
         differences=differences,
         limit=limit,
     )
     return 0
 
 
-def _module(request: ReplayOptions, after: bool) -> tuple[Module, Difference | None, Replay | None]:
+def _module(request: ReplayOptions, after: bool) -> tuple[Module, Difference | None, ReportedModule]:
     if not after:  # on which device is all the same
-        return request.read(any_stage=True, on_note=lambda _: None).module, None, None
+        loaded = request.read(any_stage=True, on_note=lambda _: None)
+        return loaded.module, None, loaded
     from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()

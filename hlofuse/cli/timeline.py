@@ -9,7 +9,7 @@ import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import head_of_dump, report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,5 +61,13 @@ def command(
         parts = [timeline_markdown(f, limit=limit, every=every_dump) for f in timelines]
         return "\n".join(parts) if parts else sequences_markdown(found)
 
-    report(form, color, output, text=text, markdown=markdown, json=lambda: timeline_json(found, timelines))
+    report(
+        form,
+        color,
+        output,
+        text=text,
+        markdown=markdown,
+        json=lambda: timeline_json(found, timelines),
+        heads=[head_of_dump(sequence.dumps[0].path) for sequence in chosen],
+    )
     return 0

@@ -8,7 +8,7 @@ import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import head_of_dump, report
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
@@ -59,5 +59,6 @@ def command(
         text=lambda console: print_provenance(provenance, console, limit=limit),
         markdown=lambda: provenance_markdown(provenance, limit=limit),
         json=lambda: provenance_json(provenance),
+        heads=[head_of_dump(sequence.dumps[0].path)],
     )
     return 0

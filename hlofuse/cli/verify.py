@@ -106,6 +106,7 @@ def command(
         text=lambda console: print_report(found, console, limit=limit, every=verbose),
         markdown=lambda: report_markdown(found, limit=limit),
         json=lambda: report_json(found),
+        heads=[v.head for v in found.verdicts],
     )
     if all(v.error is not None for v in found.verdicts):
         return 2

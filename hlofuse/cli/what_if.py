@@ -11,7 +11,7 @@ from hlofuse.cli.common.options import input_argument, limit_option, report_opti
 from hlofuse.cli.common.output import emit, rendered, write_file
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import head_of, report
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _rank(options: ReplayOptions, limit: int, form: str, color: str, output: Pat
         markdown=lambda: ranking_markdown(found, limit=limit),
         json=lambda: ranking_json(found),
         note=loaded.note,
-        replay=loaded,
+        heads=[head_of(loaded)],
     )
 
 
@@ -148,7 +148,7 @@ def _sweep(
         markdown=lambda: sweep_markdown(found),
         json=lambda: sweep_json(found),
         note=loaded.note,
-        replay=loaded,
+        heads=[head_of(loaded)],
     )
 
 

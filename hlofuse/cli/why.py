@@ -9,7 +9,7 @@ import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import head_of, report
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
@@ -60,7 +60,7 @@ def command(
         markdown=lambda: why_markdown(answer, limit=limit),
         json=lambda: why_json(answer),
         note=observed.note,
-        replay=observed.replay,
+        heads=[head_of(observed.replay)],
         differences=[difference] if difference is not None else [],
         limit=limit,
     )

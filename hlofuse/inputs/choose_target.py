@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.format.escape import printable
+from hlofuse.inputs.backend import FRONT_ENDS, NO_TARGET, backend_of
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.dump_names import read_name
-from hlofuse.inputs.platform import platform_of
+from hlofuse.inputs.evidence import Fact, Source
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.targets import TARGETS
@@ -25,12 +26,35 @@ _EVIDENCE: tuple[tuple[str, tuple[str, ...]], ...] = (
 DEFAULT = "cpu"
 
 
+_OWN_NAME = re.compile(
+    r"(?<![a-z0-9])(?:(gpu|cuda|rocm|sm_?\d\d|sm_\d+\.\d|gfx[0-9a-f]{3,4})|(cpu))(?![a-z])", re.IGNORECASE
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenTarget:
     """A target, and what it was told by: empty where someone said so, or nothing tells."""
 
     name: str
     evidence: str = ""
+    source: Source = "default"
+
+    def backend(self, module: Module, requested: bool = False) -> Fact:
+        """The backend of the module with its evidence; another compiler's name where it is no target."""
+        backend = TARGETS[self.name].backend
+        if requested:
+            return Fact(backend, "asked", "--target says so")
+        found = backend_of(module)
+        if found is not None and found.value in FRONT_ENDS and not module.is_scheduled:
+            name = FRONT_ENDS[found.value]
+            return Fact(
+                backend, "default", f"as the module is {name}'s, which is no target ({found.evidence})"
+            )
+        if found is not None and found.value in (backend, *NO_TARGET):
+            return found
+        if self.evidence:
+            return Fact(backend, self.source, self.evidence)
+        return Fact(backend, "default", "which nothing in the input tells (--target)")
 
 
 def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> ChosenTarget | None:
@@ -38,11 +62,11 @@ def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> 
 
     `path` is a dump directory (of `module`), a corpus, or a file whose neighbours are looked at.
     """
-    names = _names(Path(path), module) if str(path) != "-" else []
+    names = sibling_names(Path(path), module) if str(path) != "-" else ()
     for target, evidence in _EVIDENCE:
         for mark in evidence:
             if any(mark in name for name in names):
-                return ChosenTarget(target, f"there are dumps called {mark}")
+                return ChosenTarget(target, f"there are dumps called {mark}", "directory")
     return _target_of_folder(Path(path)) if str(path) != "-" else None
 
 
@@ -58,14 +82,8 @@ def _target_of_folder(path: Path) -> ChosenTarget | None:
         return None
     for target in sorted(TARGETS, key=len, reverse=True):
         if corpus.name == target or corpus.name.startswith(f"{target}-"):
-            return ChosenTarget(target, f"it lies in {corpus.name}")
+            return ChosenTarget(target, f"it lies in {corpus.name}", "directory")
     return None
-
-
-def target_of_module(module: Module) -> ChosenTarget | None:
-    """The target that only this module's own contents give away."""
-    platform, evidence = platform_of(module)
-    return ChosenTarget(platform, evidence) if platform in ("cpu", "gpu") else None
 
 
 def choose_target(
@@ -77,38 +95,25 @@ def choose_target(
 ) -> ChosenTarget:
     """The target for what lies at `path`; `read` is the module, once it has been.
 
-    Names of files and folders tell most, then a device that is given (`device`), then the module's contents.
-    Those tell a GPU, but not the release: it is `gpu` then.
+    Names of dumps tell most, then the module's contents, then a device that is given (`device`), last the
+    file's own name.
     """
     named = target_of_files(path, module)
     if named is not None and not (device and named.name == "cpu"):
         return named
+    inside = backend_of(read) if read is not None else None
+    if inside is not None and inside.value in TARGETS and not (device and inside.value == "cpu"):
+        return ChosenTarget(inside.value, inside.evidence, inside.source)
     if device:
-        return ChosenTarget("gpu", "a device is given")
-    inside = target_of_module(read) if read is not None else None
-    return inside or ChosenTarget(DEFAULT)
+        return ChosenTarget("gpu", "a device is given", "asked")
+    own = _OWN_NAME.search(Path(path).name) if str(path) != "-" else None
+    if own is not None:
+        return ChosenTarget("gpu" if own[1] else "cpu", f"its file name says {own[0]}", "text")
+    return ChosenTarget(DEFAULT)
 
 
-def release_doubt(chosen: ChosenTarget, module: Module) -> str:
-    """What to say where an XLA before that of the chosen target wrote the module; empty if nothing shows it.
-
-    Since 0.11 places in the source stand in tables ahead of the module, before they stood in every line.
-    """
-    if chosen.name not in ("cpu", "gpu") or module.lowered_from is not None:
-        return ""
-    for i in module.instructions():
-        metadata = i.attributes.get("metadata")
-        if metadata is None or not metadata.source_file:
-            continue
-        old = f"an XLA older than 0.11 wrote this module ({printable(i.name)} names its source file itself)"
-        if chosen.name == "gpu":
-            return f"{old}: if PriorityFusion was off, as it once was, it is for --target gpu-legacy"
-        backend = "" if chosen.evidence else ", and nothing in it tells for which backend"
-        return f"{old}{backend}: taken for cpu; a GPU's asks for --target gpu-legacy (or gpu) and --device"
-    return ""
-
-
-def _names(path: Path, module: str | None) -> Iterable[str]:
+def sibling_names(path: Path, module: str | None) -> Sequence[str]:
+    """The names of the files that belong to the same module as what lies at `path`, without folders."""
     try:
         if path.is_dir():
             if is_corpus_case(path):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.format.escape import printable
+from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines.flags import from_debug_options
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-
-_DUMP = re.compile(
-    r"((?:.+?\.)?module_\d+\.)(.+?)\.(?:cl_\d+\.)?(?:\d{4,9}\.|before_|after_|cpu_|gpu_|sm_|gfx)"
-)
 
 
 def target_config_of(filename: str | None) -> Path | None:
@@ -58,6 +58,42 @@ def _shipped(device: DeviceDescription) -> DeviceDescription | None:
     return None
 
 
+_SM = re.compile(r"(?<![a-z0-9])sm_?(\d+)\.?(\d)a?(?![0-9])", re.IGNORECASE)
+_GFX = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![0-9a-z])", re.IGNORECASE)
+
+
+def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
+    """The device of the architecture that names of files tell, such as `sm_9.0_gpu_after_optimizations`.
+
+    Of several with that architecture the first is taken, and the note says so. HlofuseError where hlofuse
+    has the numbers of none.
+    """
+    from hlofuse.cost.gpu.device import device_names, load_device
+
+    for name in names:
+        sm, gfx = _SM.search(name), _GFX.search(name)
+        if sm is None and gfx is None:
+            continue
+        devices = [replace(load_device(n), name=n) for n in device_names()]
+        if sm is not None:
+            architecture = f"sm_{sm[1]}.{sm[2]}"
+            fitting = [d for d in devices if d.compute_capability == (int(sm[1]), int(sm[2]))]
+        else:
+            assert gfx is not None
+            architecture = gfx[0].lower()
+            fitting = [d for d in devices if d.gfx_version == architecture]
+        if not fitting:
+            raise HlofuseError(
+                f"the name {printable(name)} says {architecture}, and hlofuse has no device of that"
+                " architecture: --device FILE gives its numbers (hlofuse devices)"
+            )
+        best = next((d for d in fitting if "sxm" in d.name), fitting[0])
+        others = [d.name for d in fitting if d is not best]
+        alone = f"; {', '.join(others)} has it, too" if others else ""
+        return RecordedDevice(best, f"for {best.name}: names of files say {architecture}{alone}")
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedDevice:
     """A device that a file beside a module describes."""
@@ -84,7 +120,7 @@ def recorded_device(filename: str | None) -> RecordedDevice | None:
 
 def _case_input(filename: str | None) -> str | None:
     """`before.hlo` for what lies beside it as a program of a corpus; other files themselves."""
-    if not filename or filename.startswith("<") or _DUMP.match(Path(filename).name):
+    if not filename or filename.startswith("<") or read_name(Path(filename)) is not None:
         return filename
     return str(Path(filename).with_name("before.hlo"))
 
@@ -94,6 +130,12 @@ def priority_record_of(filename: str | None) -> Path | None:
     return _sibling(
         filename, ("priority_fusion_dump.txt",), ("priority_fusion.txtpb", "priority_fusion.txtpb.gz")
     )
+
+
+def flags_of(filename: str | None) -> tuple[str, ...]:
+    """XLA flags that change what fuses, from the `debug_options` beside a module; () without one."""
+    path = _sibling(_case_input(filename), ("debug_options",), ("debug_options",))
+    return from_debug_options(read_text(path, as_module=False)) if path is not None else ()
 
 
 def before_optimizations_of(filename: str | None) -> Path | None:
@@ -106,7 +148,8 @@ def _sibling(filename: str | None, endings: tuple[str, ...], corpus_names: tuple
         return None
     path = Path(filename)
     names = list(corpus_names) if path.name in ("before.hlo", "before.hlo.gz") else []
-    match = _DUMP.match(path.name)
-    if match is not None:
-        names += [f"{match[1]}{match[2]}.{ending}" for ending in endings]
+    named = read_name(path)
+    if named is not None:
+        label = f"{named.prefix}." if named.prefix else ""
+        names += [f"{label}module_{named.module_id:04d}.{named.module}.{ending}" for ending in endings]
     return next((p for n in names if (p := path.with_name(n)).is_file()), None)

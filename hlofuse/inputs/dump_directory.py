@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, FusionStage, read_name
+from hlofuse.inputs.dump_names import FUSION_STAGES, TPU_PIPELINES, DumpFile, FusionStage, read_name
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 
@@ -46,6 +46,32 @@ class DumpedModule:
         first of them. HlofuseError where the directory holds no such dump, saying how to get it.
         """
         return self.stages(target)[0]
+
+    def best(self, target: str = "cpu") -> Path:
+        """The dump that a replay can start from: the input of the fusion passes, else one before it.
+
+        Of a module that no pass is replayed on, as XLA:TPU's, it is the input of that backend's own fusion
+        passes. Where nothing lies before fusion it is the finished module. HlofuseError without any dump.
+        """
+        try:
+            return self.pass_input(target)
+        except HlofuseError:
+            for k, file in enumerate(self.between):
+                if file.pipeline in TPU_PIPELINES:
+                    return self.between[max(k - 1, 0)].path
+            if _BEFORE in self.whole:
+                return self.whole[_BEFORE]
+            finished = self.finished
+            if finished is None or (target == "cpu" and "gpu" in finished.name):
+                raise
+            return finished
+
+    @property
+    def finished(self) -> Path | None:
+        """The module after all passes; None where the directory lacks it."""
+        return next(
+            (p for name, p in sorted(self.whole.items()) if name.endswith("after_optimizations")), None
+        )
 
     def stages(
         self, target: str = "cpu", passes: Sequence[str] | None = None
@@ -97,6 +123,13 @@ class DumpedModule:
             f"{printable(self.label)} has no dump of the module as it enters"
             f" the fusion passes of target {target} (there: {', '.join(there)})."
         )
+        if any(w.startswith("tpu") for w in self.whole) or any(
+            f.pipeline in TPU_PIPELINES for f in self.between
+        ):
+            return (
+                f"{printable(self.label)} is a dump of XLA:TPU, whose fusion passes are not public: nothing"
+                " of it is replayed. explain reads off what was fused."
+            )
         if target == "cpu" and any("gpu" in w for w in self.whole):
             return (
                 f"{head}\nIt is a GPU dump: give --target gpu, or gpu-legacy for a dump of jaxlib 0.4.35."
@@ -222,6 +255,42 @@ class DumpDirectory:
         if len(ranked) > _LISTED:
             lines.append(f"  … and {plural(len(ranked) - _LISTED, 'smaller one')}")
         return "\n".join(lines)
+
+
+def dumped_module(path: Path) -> DumpedModule | None:
+    """All dumps of the module that a dump file shows; None for a file that is none."""
+    file = read_name(path)
+    if file is None:
+        return None
+    try:
+        modules = DumpDirectory(path.parent).modules
+    except HlofuseError:
+        return None
+    key = (file.prefix, file.module_id, file.module)
+    return next((m for m in modules if (m.prefix, m.module_id, m.name) == key), None)
+
+
+def fusion_result_of(filename: str | None, target: str) -> tuple[Path, bool] | None:
+    """XLA's own result beside a module before or at the input of fusion; None without one.
+
+    Also says whether it is the module after all passes, where that after fusion was not dumped.
+    """
+    if not filename or filename.startswith("<"):
+        return None
+    path = Path(filename)
+    if path.name.startswith(("before.hlo", "before_optimizations.hlo")):
+        after = corpus_file(path.parent, "after")
+        return (after, False) if after is not None else None
+    module = dumped_module(path)
+    if module is None:
+        return None
+    try:
+        passes = module.stages(target)[1]
+    except HlofuseError:
+        passes = []
+    if passes:
+        return passes[-1][1], False
+    return (module.finished, True) if module.finished is not None else None
 
 
 def corpus_file(folder: Path, name: str) -> Path | None:

@@ -16,9 +16,12 @@ _FILE = re.compile(
     r"(?:(?P<prefix>.+?)\.)?module_(?P<id>\d+)\.(?P<middle>.+)\.(?:txt|hlo)(?:\.gz)?", re.DOTALL
 )
 _BETWEEN = re.compile(
-    r"(?P<name>.+?)\.(?:cl_\d+\.)?(?P<number>\d{4,9})\.(?P<pipeline>.+?)\.after_(?P<after>.+?)(?:\.before_(?P<before>.+))?",
+    # The name may end in a number of its own, as that of jit_f.1367 does: it reaches as far as it can.
+    r"(?P<name>.+)\.(?P<number>\d{4,9})\.(?P<pipeline>.+?)"
+    r"\.(?:after_(?P<after>.+?)(?:\.before_(?P<before>.+))?|before_(?P<only_before>.+))",
     re.DOTALL,
 )
+_CHANGE_LIST = re.compile(r"\.cl_\d+$")
 _WHOLE = re.compile(
     r"(?P<name>.+?)\.(?:cl_\d+\.)?(?P<stage>before_optimizations|(?:cpu_|gpu_|sm_[\w.]+?_gpu_|gfx\w+?_gpu_|tpu_)?after_optimizations)",
     re.DOTALL,
@@ -54,11 +57,11 @@ def read_name(path: Path) -> DumpFile | None:
             path,
             prefix,
             module_id,
-            between["name"],
+            _CHANGE_LIST.sub("", between["name"]),
             int(between["number"]),
             between["pipeline"],
             between["after"],
-            between["before"],
+            between["before"] or between["only_before"],
         )
     whole = _WHOLE.fullmatch(m["middle"])
     if whole is not None:

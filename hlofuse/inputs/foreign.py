@@ -13,7 +13,9 @@ from hlofuse.ir.errors import HlofuseError
 
 MLIR, BYTECODE, PROTO = "StableHLO text", "StableHLO bytecode", "an HLO proto"
 _BYTECODE_MAGIC = b"ML\xefR"
-_MLIR_START = re.compile(rb"\s*(?:(?://[^\n]*\n|#[\w-]+ ?=[^\n]*\n)\s*)*(?:builtin\.)?module\b(?! \w|,)")
+_MLIR_START = re.compile(
+    rb"\s*(?:(?://[^\n]*\n|#[\w-]+ ?=[^\n]*\n)\s*)*(?:(?:builtin\.)?module\b(?! \w|,)|func\.func\b)"
+)
 
 
 def foreign_form(data: bytes) -> str | None:

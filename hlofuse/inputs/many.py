@@ -64,8 +64,12 @@ def modules_at(path: Path, stage: str = "output") -> Many:
         try:
             before, passes = module.stages(target)
         except HlofuseError as e:
-            found.skipped.append(str(e).split("\n")[0])
-            continue
+            # Of --xla_dump_to alone: the module before optimizations and after.
+            whole = module.finished if stage == "output" else module.whole.get("before_optimizations")
+            if whole is None:
+                found.skipped.append(str(e).split("\n")[0])
+                continue
+            before, passes = whole, []
         # Numbers of modules differ from run to run, their order less.
         seen[module.name] += 1
         label = module.name if count[module.name] == 1 else f"{module.name}#{seen[module.name]}"

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
-from hlofuse.analysis.custom_calls import is_inlined
+from hlofuse.analysis.custom_calls import SHARDY, custom_call_target, is_inlined
 from hlofuse.format.escape import printable
-from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file
+from hlofuse.inputs.backend import FRONT_ENDS, backend_of
+from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
-from hlofuse.inputs.platform import platform_of
+from hlofuse.inputs.evidence import Fact, Source
+from hlofuse.inputs.release import is_of_older_dialect
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines.targets import TARGETS
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.targets import TARGETS, before_fusion
 
 _LATER_IN_CORPUS = re.compile(r"(after|\d+-.+)\.hlo(\.gz)?")
 
-INPUT = "input"
-BEFORE = "before optimizations"
-FUSED = "fused"
+BEFORE = "before-optimizations"
+INPUT = "fusion-input"
+FUSED = "after-fusion"
 SCHEDULED = "scheduled"
+STAGES = (BEFORE, INPUT, FUSED, SCHEDULED)
+"""In the order of a compilation. BEFORE is anywhere before the fusion passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,70 +35,115 @@ class Stage:
     """The stage of a module and what shows it."""
 
     name: str
-    """INPUT, BEFORE (somewhere ahead of the fusion passes), FUSED or SCHEDULED."""
-    platform: str | None = None
-    """`cpu`, `gpu` or `tpu` where something in the module tells."""
+    """One of STAGES."""
+    backend: str | None = None
+    """`cpu`, `gpu`, `tpu` or another, where something in the module tells."""
     evidence: str = ""
-    """What gave it away, in words; empty for a module with nothing against it."""
+    """What shows the stage, in words."""
     right_file: Path | None = None
-    """The dump of the pass's input, if it lies beside this one."""
+    """The dump of the pass's input, if it lies in the same directory."""
+    source: Source = "text"
+    """The kind of the evidence."""
 
     @property
     def is_fused(self) -> bool:
         """The fusion passes have been over the module."""
         return self.name in (FUSED, SCHEDULED)
 
+    @property
+    def fact(self) -> Fact:
+        """The stage with its evidence."""
+        return Fact(self.name, self.source, self.evidence)
+
     def foreign_to(self, target: str) -> bool:
-        """Something in the module tells of another platform than that of `target`."""
-        return self.platform is not None and not target.startswith(self.platform)
+        """Something in the module tells of another backend than that of `target`.
+
+        A module that no backend of XLA's has compiled yet is foreign to none.
+        """
+        if self.backend is None or (self.backend in FRONT_ENDS and not self.is_fused):
+            return False
+        return not target.startswith(self.backend)
 
 
 class StageError(HlofuseError):
     """The module is not the input of the fusion passes; the message says how to get that."""
 
     def __init__(self, problem: str, stage: Stage) -> None:
-        super().__init__(f"{problem}\nTo have it replayed all the same, add --assume-input.")
+        hint = "" if stage.name == INPUT else "\nTo have it replayed all the same, add --assume-input."
+        super().__init__(problem + hint)
         self.problem = problem
         """The message without the way out."""
         self.stage = stage
 
 
 def stage_of(module: Module, target: str = "cpu") -> Stage:
-    """Tell the stage from the dump's file name, the dumps beside it and the module itself."""
-    platform, platform_evidence = platform_of(module)
+    """Tell the stage from the module itself, from the dump's file name and from the dumps beside it."""
+    found = backend_of(module) if module.requested_target is None else None
+    backend = found.value if found is not None else None
     dump_file = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
-    siblings = _sibling(dump_file) if dump_file is not None else None
+    siblings = dumped_module(dump_file.path) if dump_file is not None else None
     right = _right_file(siblings, target) if siblings is not None else _in_its_corpus_folder(module)
+    if module.requested_stage is not None:
+        return Stage(module.requested_stage, backend, "--stage says so", right, "asked")
     if module.lowered_from is not None:
-        return Stage(
-            BEFORE, platform, f"it is {module.lowered_from}, a program that nothing has compiled", right
-        )
-    for whole in siblings.whole if siblings is not None else ():
+        return Stage(BEFORE, backend, f"it is {module.lowered_from}, which no compiler has run on", right)
+    for whole in siblings.whole if siblings is not None and module.requested_target is None else ():
         if "gpu" in whole or "tpu" in whole:
-            platform, platform_evidence = ("gpu" if "gpu" in whole else "tpu"), f"beside it lies its {whole}"
+            backend = "gpu" if "gpu" in whole else "tpu"
     if module.is_scheduled:
-        return Stage(SCHEDULED, platform, "its header says is_scheduled=true", right)
+        return Stage(SCHEDULED, backend, "its header says is_scheduled=true", right)
     fusion = _compiler_fusion(module)
     if fusion is not None:
-        evidence = f"it has {fusion.fusion_kind} fusions such as {fusion.name}, which these passes make"
-        return Stage(FUSED, platform, evidence, right)
+        evidence = f"it has {fusion.fusion_kind} fusions such as {printable(fusion.name)}"
+        return Stage(FUSED, backend, evidence, right)
     if dump_file is None and right is not None:
-        return Stage(FUSED, platform, f"it lies beside {right.name}, which the passes were given", right)
+        evidence = f"{right.name}, the input of the fusion passes, lies in the same folder"
+        return Stage(FUSED, backend, evidence, right, "directory")
     if dump_file is not None:
         if dump_file.whole is not None:
             name = BEFORE if dump_file.whole == "before_optimizations" else SCHEDULED
-            return Stage(name, platform, f"its file name says {dump_file.whole}", right)
+            return Stage(name, backend, f"its file name says {dump_file.whole}", right, "directory")
         if right is not None and right.name == dump_file.path.name:
-            return Stage(INPUT, platform, platform_evidence, right)
+            return Stage(INPUT, backend, "its name in the dump directory says so", right, "directory")
         if right is not None:
             name, evidence = _by_order(dump_file, right)
-            return Stage(name, platform, evidence, right)
+            return Stage(name, backend, evidence, right, "directory")
     if _in_corpus(module):
-        return Stage(INPUT, platform, platform_evidence, right)
-    sign_of_stage = _unoptimized_evidence(module)
-    if sign_of_stage is not None and platform in (None, target):
-        return Stage(BEFORE, platform, sign_of_stage, right)
-    return Stage(INPUT, platform, platform_evidence, right)
+        return Stage(INPUT, backend, "it is before.hlo and after.hlo lies beside it", right, "directory")
+    name, evidence = _by_contents(module, target, backend)
+    return Stage(name, backend, evidence, right)
+
+
+def _by_contents(module: Module, target: str, backend: str | None) -> tuple[str, str]:
+    """Before the fusion passes or their input, by what stands in the module alone.
+
+    The test for all: where repeating the passes before fusion changes a module, it was not their result. The
+    reverse holds only nearly, as XLA's passes are not idempotent: what only passes create tells first.
+    """
+    if backend == "tpu":
+        return INPUT, "nothing in it shows fusions"
+    if backend in FRONT_ENDS:
+        return BEFORE, f"it is {FRONT_ENDS[backend]}'s, which XLA's passes have not seen"
+    raw = _unoptimized_evidence(module)
+    if raw is not None:
+        return BEFORE, raw
+    lowered = _lowered_evidence(module)
+    if lowered is not None:
+        return INPUT, lowered
+    numbered = _numbered_evidence(module)
+    if numbered is not None:
+        return BEFORE, numbered
+    if _has_metadata(module) and "entry_computation_layout" not in module.attributes:
+        return BEFORE, "its header has no entry_computation_layout, which a compilation sets first of all"
+    if is_of_older_dialect(module):  # its own passes did less than those that are repeated
+        return INPUT, "its names are those of passes, not of a front end"
+    if target == "gpu" and _has_metadata(module):
+        return BEFORE, "no operation has the name that XLA:GPU gives it right before fusion"
+    counts = _passes_before_fusion_change(module, target)
+    if counts is not None:
+        before, after = counts
+        return BEFORE, f"XLA's passes before fusion change it ({before} operations become {after})"
+    return INPUT, "XLA's passes before fusion, repeated, change nothing in it"
 
 
 _STAGE_TEXT = {
@@ -118,16 +170,18 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     name = printable(module.filename) if module.filename and module.filename != "<stdin>" else "this input"
     lines = []
     if foreign:
-        lines.append(f"{name} is a module for {str(stage.platform).upper()}, not for target {target}")
-        if stage.name == INPUT:
-            lines[0] += f" ({stage.evidence})"
-        lines[0] += "."
+        shown = backend_of(module)
+        evidence = f" ({shown.evidence})" if shown is not None else ""
+        lines.append(
+            f"{name} is a module for {str(stage.backend).upper()}, not for target {target}{evidence}."
+        )
     if stage.name != INPUT:
         lines.append(f"{'It' if lines else name} {_STAGE_TEXT[stage.name]} ({stage.evidence}).")
-    lines.append(f"What is replayed is the module as it enters the fusion passes of target {target}.")
     if foreign:
-        lines.append(_for_another_platform(str(stage.platform), target))
-    elif stage.right_file is not None:
+        lines.append(_for_another_backend(str(stage.backend), target))
+        raise StageError("\n".join(lines), stage)
+    lines.append(f"What is replayed is the module as it enters the fusion passes of target {target}.")
+    if stage.right_file is not None:
         lines.append(f"That dump lies beside it: {printable(str(stage.right_file))}")
     elif target in FUSION_STAGES:
         flags = FUSION_STAGES[target].flags
@@ -140,27 +194,15 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     raise StageError("\n".join(lines), stage)
 
 
-def _for_another_platform(platform: str, target: str) -> str:
-    fitting = [name for name in TARGETS if name.startswith(platform)]
+def _for_another_backend(backend: str, target: str) -> str:
+    fitting = [name for name in TARGETS if name.startswith(backend)]
     if fitting:
         return f"Give --target {' or '.join(fitting)} to have it replayed as what it is."
-    flags = FUSION_STAGES[target].flags if target in FUSION_STAGES else ""
     return (
-        f"There is no target for {platform.upper()} yet: explain reads off what was fused, from a dump"
-        " directory or a folder with before.hlo and after.hlo; stats, diff and render take any module.\n"
-        f"To see what XLA does on {target}, compile the program for it:\n"
-        f'JAX_PLATFORMS={target} XLA_FLAGS="{flags}", and give hlofuse DIR.'
+        f"The fusion passes of {backend.upper()} are not public, so nothing of it is replayed. explain"
+        " reads off what was fused; stats, diff, render, timeline and trace-op take it as it is.\n"
+        f"--target {target} replays {target.upper()}'s passes on it all the same."
     )
-
-
-def _sibling(dump_file: DumpFile) -> DumpedModule | None:
-    """All dumps of the same module in the folder of this one."""
-    try:
-        modules = DumpDirectory(dump_file.path.parent).modules
-    except HlofuseError:
-        return None
-    key = (dump_file.prefix, dump_file.module_id, dump_file.module)
-    return next((m for m in modules if (m.prefix, m.module_id, m.name) == key), None)
 
 
 def _right_file(module: DumpedModule, target: str) -> Path | None:
@@ -202,6 +244,7 @@ def _in_corpus(module: Module) -> bool:
 
 _EXPANDED = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad", "topk", "logistic"})
 _PARTITIONER_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+_RENAMED = re.compile(r".*\.\d+\.0")
 
 
 def _unoptimized_evidence(module: Module) -> str | None:
@@ -223,7 +266,7 @@ def _unoptimized_evidence(module: Module) -> str | None:
                 return f"it has calls such as {printable(i.name)}, which are inlined earlier"
             if opcode in _EXPANDED:
                 return f"it has a {opcode}, {printable(i.name)}, which is expanded earlier"
-            if opcode == "custom-call" and i.attributes.get("custom_call_target") in _PARTITIONER_CALLS:
+            if opcode == "custom-call" and _annotates_sharding(i):
                 return f"it has sharding annotations such as {printable(i.name)}, which are removed earlier"
             if opcode == "bitcast":
                 has_bitcast = True
@@ -242,3 +285,76 @@ def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
             names = f"{printable(other)} and {printable(i.name)}"
             return f"it has {names}, equal constants, which are merged earlier"
     return None
+
+
+def _annotates_sharding(call: Instruction) -> bool:
+    target = custom_call_target(call)
+    return target in _PARTITIONER_CALLS or target.startswith(SHARDY)
+
+
+def _lowered_evidence(module: Module) -> str | None:
+    """Something that only XLA's passes create."""
+    for i in module.instructions():
+        if i.opcode == "bitcast" and i.shape.element_type == i.operands[0].shape.element_type:
+            return f"it has bitcasts such as {printable(i.name)}, which only passes create"
+        if i.opcode == "fusion":
+            return f"it has {printable(i.name)}, a fusion that passes before fusion create"
+        if i.opcode == "copy" and i.shape != i.operands[0].shape:
+            return f"{printable(i.name)} copies to another layout, which only passes choose"
+        if i.opcode != "parameter" and _RENAMED.fullmatch(i.name):
+            return f"XLA:GPU has renamed {printable(i.name)}, as it does right before fusion"
+    return None
+
+
+_LEAST_NUMBERED = 8
+
+
+def _numbered_evidence(module: Module) -> str | None:
+    """A number of its own in every name: a front end counted all that it built, XLA counts by stem."""
+    numbers = set()
+    count = 0
+    for name in (n for c in module.computations for n in (c.name, *(i.name for i in c))):
+        stem, dot, number = name.rpartition(".")
+        if not dot or not stem or not number.isascii() or not number.isdigit():
+            return None
+        numbers.add(int(number[:18]))
+        count += 1
+    if count < _LEAST_NUMBERED or len(numbers) != count:
+        return None
+    return "every name has a number of its own, as only front ends number"
+
+
+def _has_metadata(module: Module) -> bool:
+    return any("metadata" in i.attributes for i in module.entry)
+
+
+_changes: WeakKeyDictionary[Module, dict[str, tuple[int, int] | None]] = WeakKeyDictionary()
+
+
+def _passes_before_fusion_change(module: Module, target: str) -> tuple[int, int] | None:
+    """How many operations there are before and after the passes before fusion; None if those change nothing.
+
+    A module that lost only unused operations, or whose order changed, counts as unchanged. The passes of the
+    CPU stand in for those of a backend that are not known without a device.
+    """
+    found = _changes.setdefault(module, {})
+    if target not in found:
+        found[target] = _counts_if_changed(module, target)
+    return found[target]
+
+
+def _counts_if_changed(module: Module, target: str) -> tuple[int, int] | None:
+    with_list = target if before_fusion(target) else "cpu"
+    before = _operations(module)
+    after = _operations(lower_to_fusion_input(module, with_list).module)
+    return (before.total(), after.total()) if before != after else None
+
+
+_MOVING = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "copy", "bitcast"})
+
+
+def _operations(module: Module) -> Counter[str]:
+    """Operations by opcode, without those that compute nothing."""
+    return Counter(
+        i.opcode for c in module.computations if c.fusion is None for i in c if i.opcode not in _MOVING
+    )

@@ -36,8 +36,11 @@ def input_limit() -> int:
 def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_module: bool = True) -> str:
     """The text of a dump: a file (gzip is seen by its first bytes), or `-` for standard input.
 
+    Unless `as_module` is false it is the module in that text, with the line numbers of the file; one that is
+    cut short is as it is written.
+
     Raises HlofuseError for what cannot be read, is empty, is not text, or is longer than `limit` bytes;
-    unless `as_module` is false also for what is known to be another kind of text than a module.
+    as a module also for what is known to be another kind of text, and for several modules of a size.
     """
     return decode(read_bytes(path, limit), called(path), as_module)
 
@@ -179,23 +182,8 @@ def decode(data: bytes, name: str, as_module: bool = True) -> str:
         raise HlofuseError(f"{printable(name)} is empty")
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
-    other = _other_format(text) if as_module else None
-    if other:
-        raise HlofuseError(f"{printable(name)} is {other}")
+    if as_module:
+        from hlofuse.inputs.excerpt import find_module
+
+        return find_module(text, name).text
     return text
-
-
-def _other_format(text: str) -> str | None:
-    """Files that lie beside HLO dumps and are easily taken for one."""
-    start = text[:4096].lstrip()
-    if start.startswith(("HloModule", "ENTRY", "%", "//", "/*")):
-        return None
-    if start.startswith(("module @", "module {", "#loc", "#map", "builtin.module")) or "func.func" in start:
-        return "StableHLO (MLIR), not HLO text: hlofuse capture compiles it and keeps XLA's dump"
-    if start.startswith("BufferAssignment"):
-        return "XLA's buffer assignment, not the module: take the file without -buffer-assignment in its name"
-    if start.startswith("HloLiveRange"):
-        return "XLA's live ranges, not the module: take the file without -live-range in its name"
-    if start.startswith(("hlo_module {", "fusion_steps", "hlo_module_before_fusion")):
-        return "a protocol buffer printed as text, not an HLO text dump"
-    return None

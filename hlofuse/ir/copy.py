@@ -15,6 +15,7 @@ def copy_module(module: Module) -> Module:
     new = Module(module.name, module.attributes)
     new.filename = module.filename
     new.lowered_from = module.lowered_from
+    new.text_note = module.text_note
     new.order_source = module.order_source
     new.print_options = module.print_options
     frames = module._stack_frames

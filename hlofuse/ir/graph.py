@@ -27,6 +27,16 @@ _MANY = 64
 """From so many users on looking for one in the list costs more than keeping their places."""
 
 
+class GraphWatcher(typing.Protocol):
+    """Watches what takes the place of instructions (`Module.watcher`)."""
+
+    def replaced(self, old: Instruction, new: Instruction) -> None:
+        """`new` is read where `old` was."""
+
+    def copied(self, old: Instruction, new: Instruction) -> None:
+        """`new`, in no computation yet, does what `old` does."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)  # with it, __new__ alone makes a bare one there too
 class Instruction:
     """An operation with its operands and users.
@@ -207,16 +217,19 @@ class Instruction:
         if old not in self.operands:
             old.remove_user(self)
         new.add_user(self)
+        self._forget_order()
 
     def append_operand(self, operand: Instruction) -> None:
         self.operands.append(operand)
         operand.add_user(self)
+        self._forget_order()
 
     def remove_operand(self, number: int) -> None:
         """Drop the operand at `number`, later ones move down."""
         old = self.operands.pop(number)
         if old not in self.operands:
             old.remove_user(self)
+        self._forget_order()
 
     def replace_use_with(self, user: Instruction, new: Instruction) -> None:
         """`user` uses `new` wherever it used this (`HloInstruction::ReplaceUseWith`)."""
@@ -226,6 +239,7 @@ class Instruction:
             if operand is self:
                 operands[i] = new
         new.add_user(user)
+        user._forget_order()
 
     def replace_all_uses_with(self, new: Instruction) -> None:
         """All users but `new` itself, and the root role, go over to `new` (`ReplaceAllUsesWith`)."""
@@ -245,8 +259,13 @@ class Instruction:
                     operands[i] = new
             if not at_once:
                 new.add_user(user)
-        if self.computation is not None and self.computation.root is self:
-            self.computation.root = new
+        computation = self.computation
+        if computation is not None:
+            computation._order = None
+            if computation.root is self:
+                computation.root = new
+            if computation.module is not None and computation.module.watcher is not None:
+                computation.module.watcher.replaced(self, new)
 
     @property
     def control_predecessors(self) -> Sequence[Instruction]:
@@ -265,6 +284,7 @@ class Instruction:
             successor._control = successor._control or ([], [])
             self._control[1].append(successor)
             successor._control[0].append(self)
+            self._forget_order()
 
     def drop_all_control_dependencies(self) -> None:
         """Forget what must run before and after this one (`DropAllControlDeps`)."""
@@ -275,6 +295,7 @@ class Instruction:
             assert s._control is not None
             s._control[0].remove(self)
         self._control = None
+        self._forget_order()
 
     def clone(
         self,
@@ -284,7 +305,7 @@ class Instruction:
         shape: Shape | None = None,
     ) -> Instruction:
         """A free-standing copy that calls the same computations (`CloneWithNewOperands`)."""
-        return Instruction(
+        copy = Instruction(
             name or self.name,
             shape or self.shape,
             self.opcode,
@@ -293,6 +314,17 @@ class Instruction:
             called=list(self.called),
             payload=self.payload,
         )
+        self._note_copy(copy)
+        return copy
+
+    def _forget_order(self) -> None:
+        if self.computation is not None:
+            self.computation._order = None
+
+    def _note_copy(self, copy: Instruction) -> None:
+        module = self.computation.module if self.computation is not None else None
+        if module is not None and module.watcher is not None:
+            module.watcher.copied(self, copy)
 
     def bare_copy(self) -> Instruction:
         """A free-standing copy that has no operands yet and calls the same computations."""
@@ -318,6 +350,7 @@ class Instruction:
         self.attributes = attributes
         self.called = other.called
         self.payload = other.payload
+        other._note_copy(self)
         if not self.operands:
             self.operands = []  # the parameters and constants of a text share one empty list
 
@@ -332,6 +365,7 @@ class Computation:
     __slots__ = (
         "__weakref__",
         "_callers",
+        "_order",
         "_slots",
         "attributes_text",
         "module",
@@ -347,6 +381,8 @@ class Computation:
         self.name = name
         self.module: Module | None = None
         self._slots: list[Instruction | None] = []
+        self._order: dict[object, list[Instruction]] | None = None
+        """Orders of the instructions by what they are for, until something changes that they depend on."""
         self.parameters: list[Instruction] = []
         self._callers: Instruction | dict[Instruction, int] | None = None
         self.attributes_text = ""
@@ -426,6 +462,9 @@ class Computation:
         The order is XLA's to the last instruction, because passes and printing follow it.
         `but_for`: leaves that are left out. `starts`: what nobody uses, for who knows it.
         """
+        whole = not but_for and starts is None
+        if whole and (cached := self.cached_orders.get(None)) is not None:
+            return cached.copy()
         order: list[Instruction] = []
         emit = order.append
         entered = set(but_for)
@@ -452,7 +491,16 @@ class Computation:
                     if not waiting:
                         break
                     current, left = waiting.pop()
+        if whole:
+            self.cached_orders[None] = order.copy()
         return order
+
+    @property
+    def cached_orders(self) -> dict[object, list[Instruction]]:
+        """Orders that were worked out, by what they are for; another dict once the graph has changed."""
+        if self._order is None:
+            self._order = {}
+        return self._order
 
     def unreachable_roots(self) -> list[Instruction]:
         """What nobody uses or waits for, but for the root (`CollectUnreachableRoots`)."""
@@ -479,6 +527,7 @@ class Computation:
         """Put it at the end, where `replace_parameters` will say of a parameter which number it has."""
         instruction.computation = self
         slots = self._slots
+        self._order = None
         instruction.id = len(slots)
         slots.append(instruction)
         if instruction.called:
@@ -520,6 +569,7 @@ class Computation:
         parameter._control = None
         parameter._places = None
         slots.append(parameter)
+        self._order = None
         return parameter
 
     def fill_parameter(self, number: int, source: Instruction) -> Instruction:
@@ -537,6 +587,7 @@ class Computation:
     def vacate(self, instruction: Instruction) -> None:
         """Leave a hole where it stands; it is about to be put at the end."""
         self._slots[instruction.id] = None
+        self._order = None
 
     def drop_parameter(self, number: int) -> None:
         """Let a parameter no longer be one: every later one gets a new number, name and id."""
@@ -551,6 +602,7 @@ class Computation:
         None is one that will not stay: nobody sees the name it gets.
         """
         slots = self._slots
+        self._order = None
         names = self.module.instruction_names if self.module is not None else None
         for k in range(first, len(parameters)):
             parameter = parameters[k]
@@ -578,6 +630,7 @@ class Computation:
                 "dependencies; XLA stops here with the same error"
             )
         self._slots[instruction.id] = None
+        self._order = None
         instruction.computation = None
         operands = instruction.operands
         if operands:
@@ -591,6 +644,7 @@ class Computation:
     def reorder(self, instructions: list[Instruction]) -> None:
         """Give the instructions ids in this order, oldest first; all of them have to be there."""
         self._slots = list(instructions)
+        self._order = None
         for number, instruction in enumerate(instructions):
             instruction.id = number
 
@@ -627,6 +681,10 @@ class Module:
         "order_source",
         "print_options",
         "processing_order",
+        "requested_stage",
+        "requested_target",
+        "text_note",
+        "watcher",
     )
 
     entry: Computation
@@ -643,12 +701,20 @@ class Module:
         self.filename: str | None = None
         self.lowered_from: str | None = None
         """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
+        self.requested_target: str | None = None
+        """The target that the user says it is for (`--target`); None where it is to be found out."""
+        self.requested_stage: str | None = None
+        """The stage that the user says it shows (`--stage`); None where it is to be found out."""
+        self.text_note: str | None = None
+        """Where in a longer text it was found, and where that is cut short; None for a text of its own."""
         self.print_options = PrintOptions()
         """How the module was written, and is printed unless asked otherwise."""
         self.processing_order: list[Computation] = []
         """The order in which passes go through computations, where it is known to be another one."""
         self.order_source: OrderSource | None = None
         """Where ids and use-lists come from; None until it is decided (`hlofuse.order`)."""
+        self.watcher: GraphWatcher | None = None
+        """Sees replacements and copies; a copy of the module has none."""
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -35,6 +37,24 @@ def inline_call(call: Instruction) -> None:
     _put_in_place(call, call.called_computations[0])
 
 
+def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
+    """Put the computations of all `chosen` calls in place, those inside them too; True if there was one.
+
+    HlofuseError where that would multiply beyond reason.
+    """
+    most = most_instructions(module)
+    changed, pending = False, True
+    while pending:
+        pending = False
+        for computation in list(module.computations):
+            for i in list(computation) if computation.module is not None else ():
+                if i.computation is computation and chosen(i):
+                    inline_call(i)
+                    changed = pending = True
+            check_growth(module, most)
+    return changed
+
+
 def _put_in_place(caller: Instruction, body: Computation) -> None:
     computation = computation_of(caller)
     module = module_of(computation)
@@ -43,6 +63,8 @@ def _put_in_place(caller: Instruction, body: Computation) -> None:
     for inner in body.post_order():
         if inner.opcode == "parameter":
             outer[inner] = caller.operands[inner.parameter_number]
+            if module.watcher is not None:
+                module.watcher.replaced(inner, outer[inner])
             continue
         clone = clone_of(inner, [outer[o] for o in inner.operands])
         outer[inner] = computation.add_instruction(clone)

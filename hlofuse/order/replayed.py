@@ -16,13 +16,17 @@ from hlofuse.pipelines.manager import lower_to_fusion_input
 
 
 def with_replayed_order(
-    module: Module, unoptimized: Module, target: str, device: DeviceDescription | None
+    module: Module,
+    unoptimized: Module,
+    target: str,
+    device: DeviceDescription | None,
+    flags: tuple[str, ...] = (),
 ) -> Module | None:
     """A copy of `module` with the ids and use-lists that the passes before fusion give `unoptimized`.
 
     None where these passes make another module. HlofuseError where calls would multiply beyond reason.
     """
-    replayed = lower_to_fusion_input(unoptimized, target, device, without=_left_out(module))
+    replayed = lower_to_fusion_input(unoptimized, target, device, without=_left_out(module), flags=flags)
     copy = copy_module(module)
     copies = counterparts(replayed.module, copy)
     if copies is None:

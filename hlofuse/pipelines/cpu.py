@@ -7,6 +7,9 @@ partitions, oneDNN or element types smaller than a byte are left out: by default
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
@@ -15,13 +18,14 @@ from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.batchnorm_expander import BatchNormExpander
+from hlofuse.passes.control_flow.annotations import ShardyXLA, StripMemoryPlacementAnnotations
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
 from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
 from hlofuse.passes.cpu.layout_assignment import CpuLayoutAssignment
-from hlofuse.passes.cpu.library_rewriter import LibraryRewriter
+from hlofuse.passes.cpu.library_rewriter import STARTS, LibraryRewriter
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
@@ -49,6 +53,7 @@ from hlofuse.passes.sort.sort_simplifier import SortSimplifier
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
+from hlofuse.pipelines.flags import ynn_kinds
 from hlofuse.pipelines.unimplemented import (
     QR,
     SLICES,
@@ -88,6 +93,8 @@ def _simplification(name: str) -> FixedPoint:
 
 
 _PIPELINES: tuple[Pipeline, ...] = (
+    Pipeline("pre-spmd-partitioner", (StripMemoryPlacementAnnotations(),)),
+    Pipeline("spmd-partitioner", (ShardyXLA(),)),
     Pipeline(
         "sharding-removal",
         (
@@ -169,6 +176,35 @@ _PIPELINES: tuple[Pipeline, ...] = (
 )
 
 
-def before_fusion(device: DeviceDescription | None) -> tuple[Pipeline, ...]:
-    """The same for every device."""
-    return _PIPELINES
+def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
+    """The same for every device. A flag chooses the operations that YNNPACK computes."""
+    starts = frozenset(opcode for kind in ynn_kinds(flags) for opcode in _YNN_OPCODES.get(kind, ()))
+    if starts == STARTS:
+        return _PIPELINES
+    return tuple(_with_library(p, starts) for p in _PIPELINES)
+
+
+_YNN_OPCODES = {
+    "individual_dot": ("dot",),
+    "individual_convolution": ("convolution",),
+    "reduce": ("reduce", "reduce-window"),
+}
+_AnyPass = TypeVar("_AnyPass", bound=Pass)
+
+
+def _with_library(step: _AnyPass, starts: frozenset[str]) -> _AnyPass:
+    """The pass, or all passes in it, with a library that computes only operations of these opcodes."""
+
+    def is_of_library(x: Instruction) -> bool:
+        return x.opcode in starts and _is_of_library(x)
+
+    match step:
+        case Pipeline():
+            return replace(step, steps=[_with_library(s, starts) for s in step.steps])
+        case FixedPoint():
+            return replace(step, of=_with_library(step.of, starts))
+        case LibraryRewriter():
+            return replace(step, starts=starts)
+        case TreeReductionRewriter() | FloatNormalization() | ChangeOpDataType():
+            return replace(step, is_skipped=is_of_library)
+    return step

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.control_flow.sharding_remover import changes_shape
+from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Skipped
+from hlofuse.trace.provenance import Provenance
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
 
 
 @dataclass(frozen=True)
@@ -32,21 +37,31 @@ def lower_to_fusion_input(
     target: str,
     device: DeviceDescription | None = None,
     without: Collection[str] = (),
+    flags: tuple[str, ...] = (),
+    provenance: Provenance | None = None,
 ) -> FusionInput:
-    """What `target` does before fusion, done to a copy, `without` the passes of these names.
+    """What `target` does before fusion with these XLA flags, to a copy, `without` some passes.
 
+    `provenance` learns what becomes of each instruction.
     HlofuseError where calls would multiply beyond reason, and for a program partitioned by hand that the
     partitioner has not seen.
     """
     _refuse_manual_partitioning(module)
     out, recorder = copy_module(module), OnlySkipped()
+    without = {*without, *disabled_passes(flags)}
+    if provenance is not None:
+        provenance.begin(out)
 
     def run(step: Pass) -> bool:
         recorder.begin_pass(step.name)
+        if provenance is not None:
+            provenance.begin_pass(step.name)
         return step.name not in without and step.run(out, recorder)
 
-    for pipeline in before_fusion(target, device):
+    for pipeline in before_fusion(target, device, flags):
         pipeline.run_with(run)
+    if provenance is not None:
+        provenance.end()
     out.order_source = "replayed"
     return FusionInput(out, tuple(recorder.left_alone), recorder.not_repeated)
 

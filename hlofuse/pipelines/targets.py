@@ -190,15 +190,17 @@ def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:
     return target_data.options[option]
 
 
-def before_fusion(target: str, device: DeviceDescription | None = None) -> tuple[Pipeline, ...]:
+def before_fusion(
+    target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
+) -> tuple[Pipeline, ...]:
     """What `target` runs before its fusion passes; nothing where that is not known for it or the device."""
     front = TARGETS[target].front if target in TARGETS else None
     if front is None:
         return ()
     module, _, name = front.partition(":")
-    created: Callable[[DeviceDescription | None], tuple[Pipeline, ...]]
+    created: Callable[[DeviceDescription | None, tuple[str, ...]], tuple[Pipeline, ...]]
     created = getattr(importlib.import_module(module), name)
-    return created(device)
+    return created(device, flags)
 
 
 def compilation(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hlofuse.ir.text.signatures import split_async
 from hlofuse.render.labels import entities
 from hlofuse.render.scene import Scene, text_width
 
@@ -96,8 +97,11 @@ _CATEGORY: dict[str, str] = {op: category for category, ops in _OPCODES.items() 
 
 
 def category(opcode: str) -> str:
-    """The key in `STYLES` for an opcode; everything not listed works element by element."""
-    return _CATEGORY.get(opcode, "elementwise")
+    """The key in `STYLES` for an opcode; everything not listed works element by element.
+
+    The start and the done of an asynchronous operation look like the operation.
+    """
+    return _CATEGORY.get(opcode) or _CATEGORY.get(split_async(opcode)[0], "elementwise")
 
 
 # ------------------------------------------------------------ legend

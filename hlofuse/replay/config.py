@@ -12,6 +12,7 @@ from hlofuse.passes import make_pass
 from hlofuse.passes.registry import single_passes, split_passes
 from hlofuse.pipelines.build import XlaBuild
 from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines.flags import TRITON_MULTI_OUTPUT, disabled_passes, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.parse_settings import parse_settings
@@ -56,14 +57,24 @@ def replay_config(
     enable: Iterable[str] = (),
     rules: Iterable[str] = (),
     passes: str | None = None,
+    xla_flags: tuple[str, ...] = (),
 ) -> ReplayConfig:
     """The configuration for a target, a device and the options of a what-if run, such as `--set NAME=VALUE`.
+
+    `xla_flags` are those that the module was compiled with; what they switch off is not replayed.
 
     HlofuseError for whatever name is not known, with what may have been meant, and for a package of rules
     that cannot be used.
     """
     overrides, disable, enable = tuple(overrides), tuple(disable), tuple(enable)
-    standard = passes_of(target, option)
+    if (
+        option is None
+        and value_of(xla_flags, TRITON_MULTI_OUTPUT) == "true"
+        and "triton-multi-output" in TARGETS[target].options
+    ):
+        option = "triton-multi-output"
+    off = disabled_passes(xla_flags)
+    standard = tuple(p for p in passes_of(target, option) if p.partition("(")[0] not in off)
     listed = with_enabled(target, standard, enable) if passes is None else split_passes(passes)
     if passes is not None:
         listed = with_enabled(target, listed, enable)
@@ -84,7 +95,7 @@ def replay_config(
         *((f"passes {', '.join(listed)}",) if passes is not None else ()),
     )
     tables, flag = TARGETS[target], OPTION_FLAGS.get(option or "")
-    flags = (*tables.flags, *((flag,) if flag is not None else ()))
+    flags = merged((*tables.flags, *((flag,) if flag is not None else ())), xla_flags)
 
     def build(on: DeviceDescription | None) -> XlaBuild:
         return XlaBuild(tables.release.removeprefix("jaxlib "), tables.backend, on, flags)

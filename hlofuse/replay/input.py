@@ -11,6 +11,7 @@ from hlofuse.order import is_open, source_of
 from hlofuse.pipelines.targets import TARGETS
 
 if TYPE_CHECKING:
+    from hlofuse.inputs.identity import Identity
     from hlofuse.trace.priority_record import PriorityRecord
 
 
@@ -27,6 +28,10 @@ class ReplayInput:
     """Where the log was read from; empty without one."""
     note: str = ""
     """What a report has to say first: how the module came here; empty where XLA wrote it."""
+    identity: Identity | None = None
+    """What the module was taken for; None for one that a library call gave."""
+    unoptimized: Module | None = None
+    """The module before optimizations that the passes before fusion were repeated on."""
 
     def order_source(self, target: str) -> OrderSource:
         """Where a replay on the target takes ids and use-lists from."""

@@ -250,3 +250,54 @@ MODULES: dict[str, str] = {
         before=_ADD,
     ),
 }
+
+
+def _async(*lines: str, before: str = "") -> str:
+    body = "\n".join(f"  {line}" for line in ("%a = f32[1024]{0} parameter(0)", *lines))
+    return f"HloModule m\n\n{before}ENTRY %main {{\n{body}\n}}\n"
+
+
+ASYNC = {
+    "async_copy": _async(
+        "%s = (f32[1024]{0:S(1)}, f32[1024]{0}, u32[]) copy-start(%a)",
+        "ROOT %d = f32[1024]{0:S(1)} copy-done(%s)",
+    ),
+    "async_all_reduce": _async(
+        "%s = f32[1024]{0} all-reduce-start(%a), replica_groups={}, to_apply=%add",
+        "ROOT %d = f32[1024]{0} all-reduce-done(%s)",
+        before=_ADD,
+    ),
+    "async_all_gather": _async(
+        "%s = (f32[1024]{0}, f32[4096]{0}) all-gather-start(%a), replica_groups={{0,1,2,3}}, dimensions={0}",
+        "ROOT %d = f32[4096]{0} all-gather-done(%s)",
+    ),
+    "async_short_form": _async(
+        "%s = ((f32[1024]{0}), f32[1024]{0}) all-to-all-start(%a), replica_groups={{0,1}}, dimensions={0}",
+        "ROOT %d = f32[1024]{0} all-to-all-done(%s)",
+    ),
+    "async_update": _async(
+        "%s = ((f32[1024]{0}), f32[1024]{0}, u32[]) all-to-all-start(%a), replica_groups={{0,1}},"
+        " dimensions={0}",
+        "%u = ((f32[1024]{0}), f32[1024]{0}, u32[]) all-to-all-update(%s)",
+        "ROOT %d = f32[1024]{0} all-to-all-done(%u)",
+    ),
+    "async_computation": _async(
+        "%s = ((f32[1024]{0}), f32[1024]{0}) async-start(%a), calls=%wrapped",
+        "ROOT %d = f32[1024]{0} async-done(%s)",
+        before="%wrapped {\n  %p = f32[1024]{0} parameter(0)\n"
+        "  ROOT %t = f32[1024]{0} all-to-all(%p), replica_groups={{0,1}}, dimensions={0}\n}\n\n",
+    ),
+    "async_send": _async(
+        "%t = token[] after-all()",
+        "%s = (f32[1024]{0}, u32[], token[]) send(%a, %t), channel_id=1",
+        "ROOT %d = token[] send-done(%s), channel_id=1",
+    ),
+    "async_receive": _async(
+        "%t = token[] after-all()",
+        "%s = (f32[1024]{0}, u32[], token[]) recv(%t), channel_id=1",
+        "%d = (f32[1024]{0}, token[]) recv-done(%s), channel_id=1",
+        "ROOT %g = f32[1024]{0} get-tuple-element(%d), index=0",
+    ),
+}
+"""Asynchronous operations, in each of their forms."""
+MODULES |= ASYNC

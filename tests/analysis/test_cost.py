@@ -14,7 +14,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.ir import parse_module
 from hlofuse.ir.attributes.window import WindowDimension
 
-from .cost_modules import MODULES
+from .cost_modules import ASYNC, MODULES
 
 XLA = json.loads((Path(__file__).parent / "xla_costs.json").read_text())
 
@@ -26,6 +26,13 @@ def test_counts_as_xla(name: str) -> None:
     assert actual.flops - actual.unknown == xla["flops"]
     assert actual.transcendentals == xla["transcendentals"]
     assert actual.bytes_accessed - actual.unknown == xla["bytes accessed"]
+
+
+@pytest.mark.parametrize("name", ASYNC)
+def test_an_asynchronous_operation_is_one_kernel_that_has_all_the_bytes(name: str) -> None:
+    module = parse_module(ASYNC[name])
+    (kernel,) = kernels(module)
+    assert CostAnalysis().instruction(kernel).bytes_accessed == XLA[name]["bytes accessed"]
 
 
 def brute_force(inputs: int, kernel: int, outputs: int, w: WindowDimension) -> int:

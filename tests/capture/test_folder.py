@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hlofuse.capture.compiling import flags_for
 from hlofuse.inputs.companions import device_in_dump
 
 from ..running import Run
@@ -214,3 +215,10 @@ def test_a_command_that_runs(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.M
     assert result.status == 0
     assert "2 modules for cpu in out" in result.out
     assert "which JAX compiled this is not known" in result.err
+
+
+def test_capture_s_own_dump_folder_counts_and_flags_are_stored(tmp_path: Path) -> None:
+    """XLA takes the last of several `--xla_dump_to`."""
+    flags = flags_for(tmp_path, "--xla_dump_to=elsewhere --xla_cpu_enable_fast_math=true").split()
+    assert [f for f in flags if f.startswith("--xla_dump_to=")][-1] == f"--xla_dump_to={tmp_path}"
+    assert "--xla_cpu_enable_fast_math=true" in flags

@@ -84,7 +84,7 @@ def test_a_fused_module_is_repeated_only_if_one_insists(hlofuse: Run, samples: P
     assert f"beside it: {sample(samples)}" in result.err
     assert not (tmp_path / "out.hlo").exists()
     quiet = hlofuse("replay", after, "-o", tmp_path / "out.hlo", "--assume-input")
-    assert (quiet.status, quiet.err) == (0, "")
+    assert (quiet.status, "note" in quiet.err) == (0, False)
 
 
 def test_a_rule_page(hlofuse: Run, golden: Golden) -> None:
@@ -119,7 +119,7 @@ def test_targets(hlofuse: Run, golden: Golden) -> None:
     assert "## cpu: XLA:CPU" in hlofuse("targets", "--format", "markdown").out
     passes = hlofuse("targets", "--verbose", "--format", "json").out
     compiled = {t["name"]: t["compilation"] for t in json.loads(passes)["targets"]}
-    assert compiled["cpu"][0] == "flatten-call-graph"
+    assert compiled["cpu"][:2] == ["strip-memory-placement-annotations", "shardy-xla"]
     assert compiled["gpu"].index("layout-assignment") < compiled["gpu"].index("priority-fusion")
     assert compiled["gpu-legacy"][-1] == "dce"
     assert "[rng-expander]" in hlofuse("targets", "--verbose").out

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from hlofuse.inputs import choose_target, load
+from hlofuse.inputs.backend import backend_of
+from hlofuse.ir import parse_module
 
 from ..running import Run
 from .dump_directories import FULL, dump, module_text
@@ -133,24 +136,74 @@ def test_the_folder_of_a_corpus_tells_by_its_name(folder: str, target: str, tmp_
     assert choose_target(tmp_path / folder / "plain.hlo").name == "cpu"
 
 
-def test_a_gpu_of_an_unknown_release_is_said(hlofuse: Run, tmp_path: Path) -> None:
-    file = tmp_path / "m.hlo"
-    file.write_text(module_calling("__cublas$gemm", OLD))
-    refused = hlofuse("explain", file)
-    assert refused.status == 2
-    assert "this is for target gpu (" in refused.err
-    assert "--target gpu-legacy" in refused.err
-    assert "--target gpu-legacy" in hlofuse("explain", file, "--device", "a100_sxm_40").err
-    assert "older" not in hlofuse("explain", file, "--target", "gpu", "--device", "a100_sxm_40").err
-    file.write_text(module_calling("__cublas$gemm"))
-    assert "older" not in hlofuse("explain", file).err
-
-
-def test_nothing_but_an_old_release_is_said(hlofuse: Run, tmp_path: Path) -> None:
+def test_an_older_release_is_reported(hlofuse: Run, tmp_path: Path) -> None:
     file = tmp_path / "m.hlo"
     file.write_text(module_calling("mine", OLD))
-    explained = hlofuse("explain", file)
-    assert explained.status == 0
-    assert "nothing in it tells for which backend: taken for cpu" in explained.err
+    out = hlofuse("explain", file, columns=300).out
+    assert "Note: XLA 0.7 or earlier (source_file in each line) wrote this" in out
     file.write_text(module_calling("mine"))
-    assert hlofuse("explain", file).err == ""
+    assert "wrote this" not in hlofuse("explain", file).out
+
+
+GPU_FUSION = """HloModule m, is_scheduled=true
+
+%fused (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %n = f32[8]{0} negate(%p)
+}
+
+ENTRY %e (a: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  ROOT %NAME = f32[8]{0} fusion(%a), kind=kLoop, calls=%fused
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "backend"),
+    [
+        # Only XLA:GPU names fusions by their emitter, and renames everything right before it fuses.
+        (GPU_FUSION.replace("NAME", "loop_negate_fusion"), "gpu"),
+        (GPU_FUSION.replace("NAME", "negate_fusion").replace("%n ", "%neg.1.0 "), "gpu"),
+        (GPU_FUSION.replace("NAME", "negate_fusion"), None),
+        (module_calling("cuda_stencil"), "gpu"),
+        (module_calling("te_softmax_forward"), "gpu"),
+        (module_calling("CuteDSLRT_NvJaxCutlassCall"), "gpu"),
+        (module_calling("AwsNeuronGelu"), "neuron"),
+        (module_calling("Poputil::cast"), "poplar"),
+        (
+            (
+                "HloModule m\n\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+                "  ROOT c = f32[] add(a, b)\n}\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n"
+                "  ROOT r = f32[8]{0} all-reduce(p), to_apply=add, backend_config="
+                '{"operation_queue_id":"0","collective_backend_config":{"is_sync":true}}\n}\n'
+            ),
+            "gpu",
+        ),
+    ],
+)
+def test_a_module_tells_its_backend(text: str, backend: str | None) -> None:
+    found = backend_of(parse_module(text))
+    assert (found.value if found is not None else None) == backend
+
+
+def test_the_file_s_own_name_tells_backend_and_device_last(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "module_0001.m.sm_8.0_gpu_after_optimizations.txt"
+    file.write_text(GPU_FUSION.replace("NAME", "fusion"))
+    found = hlofuse("explain", file, "--format", "json")
+    document = json.loads(found.out)
+    assert (document["stage"], document["xla"]["device"]) == ("scheduled", "a100_sxm_40")
+    assert "sm_8.0" in document["identified_by"]["device"]["text"]
+    other = tmp_path / "gfx942.hlo"
+    other.write_text(file.read_text())
+    refused = hlofuse("explain", other)
+    assert (refused.status, "gfx942" in refused.err) == (2, True)
+    assert hlofuse("stats", other).status == 0
+
+
+def test_another_compiler_s_module_is_taken_for_cpu_and_that_is_said(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text(module_calling("AwsNeuronGelu"))
+    document = json.loads(hlofuse("explain", file, "--format", "json").out)
+    assert (document["front_end"], document["xla"]["backend"]) == ("Neuron", "cpu")
+    assert "Neuron" in document["identified_by"]["backend"]["text"]

@@ -43,12 +43,36 @@ def test_passes_that_changed_nothing_leave_no_dump(tmp_path: Path) -> None:
     assert (path.name.split(".")[2], [n for n, _ in after]) == ("0002", ["fusion-wrapper"])
 
 
-def test_a_directory_without_the_stage_says_how_to_get_it(tmp_path: Path) -> None:
+def test_of_a_directory_the_best_stage_that_is_there_is_taken(tmp_path: Path) -> None:
+    """`--xla_dump_to` alone writes the module before optimizations and after."""
     dump(tmp_path, ["before_optimizations", "cpu_after_optimizations"])
+    (module,) = DumpDirectory(tmp_path).modules
+    assert module.best() == module.whole["before_optimizations"]
+    assert load(tmp_path).filename == str(module.best())
+    module.best().unlink()
+    (module,) = DumpDirectory(tmp_path).modules
+    assert module.best() == module.finished
     with pytest.raises(HlofuseError) as e:
-        load(tmp_path)
-    assert "(there: before_optimizations, cpu_after_optimizations)" in str(e.value)
+        module.pass_input()
+    assert "(there: cpu_after_optimizations)" in str(e.value)
     assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "number", "after", "before"),
+    [
+        ("module_0001.f.1367.0002.p.after_a.before_b.txt", "f.1367", 2, "a", "b"),
+        ("module_0001.f.0001.p.before_two.txt", "f", 1, None, "two"),
+        ("module_0001.jit_f.cl_123.0001.p.after_two.txt", "jit_f", 1, "two", None),
+        ("module_0001.f.1367.before_optimizations.txt", "f.1367", None, None, None),
+    ],
+)
+def test_names_of_dumps(
+    name: str, module: str, number: int | None, after: str | None, before: str | None
+) -> None:
+    found = read_name(Path(name))
+    assert found is not None
+    assert (found.module, found.number, found.after, found.before) == (module, number, after, before)
 
 
 def test_modules_are_picked_by_name_or_number(tmp_path: Path) -> None:
@@ -99,15 +123,6 @@ def test_a_directory_of_protos_says_how_to_get_text(tmp_path: Path) -> None:
     (tmp_path / "module_0001.jit_f.before_optimizations.hlo.pb").write_bytes(b"\0")
     with pytest.raises(HlofuseError, match=r"protos \(\.hlo\.pb\) only.*--xla_dump_hlo_as_text"):
         load(tmp_path)
-
-
-def test_files_of_other_stages_are_named(tmp_path: Path) -> None:
-    """They are what stats, diff and render can be given."""
-    dump(tmp_path, ["before_optimizations", "cpu_after_optimizations"])
-    with pytest.raises(HlofuseError) as e:
-        load(tmp_path)
-    for path in tmp_path.iterdir():
-        assert str(path) in str(e.value)
 
 
 def test_a_corpus_is_picked_from_by_name(samples: Path) -> None:

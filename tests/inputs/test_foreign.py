@@ -63,6 +63,7 @@ def test_an_hlo_proto_and_a_snapshot_hold_the_module() -> None:
     [
         (STABLEHLO.encode(), MLIR),
         (b"module {\n}\n", MLIR),
+        (b"// no module around it\nfunc.func @main() {\n}\n", MLIR),
         (b"// made by hand\nmodule @f {\n}\n", MLIR),
         (b"builtin.module @f {}", MLIR),
         (b"ML\xefR\rStableHLO_v1.16.3\0", BYTECODE),

@@ -63,15 +63,19 @@ def test_the_first_line_and_the_json_say_where_the_order_comes_from(
 ) -> None:
     text = ("explain", folder, "--target", "gpu", "--device", "h100_sxm")
     requested = ("--order", order) if order is not None else ()
-    lines = {
-        "replayed": "Order of instructions: XLA's earlier passes, repeated",
-        "estimated": "Order of instructions: an estimate from the text; ties are open",
-        "text": "Order of instructions: the text; ties are open",
+    phrases = {
+        "replayed": "order replayed",
+        "estimated": "order estimated, ties open",
+        "text": "order of the text, ties open",
     }
-    assert hlofuse(*text, *requested).out.splitlines()[0] == lines[order or "replayed"]
+    line = hlofuse(*text, *requested, columns=200).out.splitlines()[0]
+    assert phrases[order or "replayed"] in line
+    assert " · gpu h100_sxm · XLA 0.11.1 · " in line
     report = json.loads(hlofuse(*text, *requested, "--format", "json").out)
     assert report["order"] == (order or "replayed")
-    assert report["xla"] == {"release": "0.11.1", "backend": "gpu", "device": "h100_sxm", "flags": {}}
+    assert report["xla"]["release"] == "0.11.1"
+    assert (report["xla"]["backend"], report["xla"]["device"]) == ("gpu", "h100_sxm")
+    assert report["xla"]["flags"] == {}
 
 
 def test_an_order_that_cannot_be_had_is_an_error(hlofuse: Run, folder: Path) -> None:
@@ -86,4 +90,4 @@ def test_a_broken_module_before_optimizations_is_passed_over(hlofuse: Run, folde
     (path,) = folder.glob("*before_optimizations*")
     path.write_text("HloModule m\n\nENTRY e {\n")
     result = hlofuse("replay", folder, "--target", "gpu", "--device", "h100_sxm", "-o", folder / "out.hlo")
-    assert (result.status, result.err) == (0, "")
+    assert (result.status, "order estimated" in result.err) == (0, True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import StageError, load, require_input_stage, stage_of
+from hlofuse.inputs.backend import backend_of
 from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED
 from hlofuse.ir import parse_module
 
@@ -34,7 +35,7 @@ LIBRARY = (
 
 def stage(text: str) -> tuple[str, str | None]:
     found = stage_of(parse_module(text))
-    return found.name, found.platform
+    return found.name, found.backend
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_the_refusal_points_at_the_right_file(tmp_path: Path) -> None:
         require_input_stage(load(next(tmp_path.glob("*.before_optimizations.txt"))))
 
 
-def test_a_module_of_another_platform() -> None:
+def test_a_module_of_another_backend() -> None:
     text = refusal(module("  ROOT %n = f32[4,2]{1,0:T(8,128)} negate(%p)"))
     assert "is a module for TPU, not for target cpu (n has a tiled layout" in text
 
@@ -153,15 +154,13 @@ def test_a_module_of_another_platform() -> None:
 def test_a_gpu_dump_directory(tmp_path: Path) -> None:
     dump(tmp_path, ["before_optimizations", "sm_9.0_gpu_after_optimizations"])
     found = stage_of(load(next(tmp_path.glob("*.before_optimizations.txt"))))
-    assert found.platform == "gpu"
+    assert found.backend == "gpu"
 
 
-def test_a_buffer_that_a_library_asks_for_tells_no_platform() -> None:
+def test_a_buffer_that_a_library_asks_for_tells_no_backend() -> None:
     """Eigenvalues on CUDA have it, too."""
-    from hlofuse.inputs.platform import platform_of
-
     text = (
         'HloModule m\n\nENTRY e {\n  b = f32[8]{0} custom-call(), custom_call_target="AllocateBuffer"\n'
         "  ROOT n = f32[8]{0} negate(b)\n}\n"
     )
-    assert platform_of(parse_module(text))[0] != "tpu"
+    assert backend_of(parse_module(text)) is None

@@ -66,6 +66,7 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
         (gzip.compress(HLO.encode(), mtime=0)[:-12], "is not a whole gzip file"),
         (gzip.compress(HLO.encode(), mtime=0)[:30] + b"garbage", "is not a whole gzip file"),
         (b"module @jit_f {\n  func.func public @main() {}\n}", "is StableHLO (MLIR), not HLO text"),
+        (b"[Sync]\nTensorsGraphInfo:\n\nIR {\n  %0 = f32[] aten::tanh()\n}\n", "XLA_SAVE_TENSORS_FMT=hlo"),
         (b"BufferAssignment:\nallocation 0", "buffer assignment"),
     ],
 )

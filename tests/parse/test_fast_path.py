@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hlofuse.ir import HloParseError, parse_module
@@ -71,6 +73,103 @@ def test_an_odd_heading() -> None:
     parts = GrammarFallback()
     assert len(read_fast(text, parts).entry) == 20_002
     assert parts.characters < 200
+
+
+@pytest.mark.parametrize("before", ["// by hand\n", "\n\n", "/* a\nb */ ", "  // RUN: opt %s\n\n"])
+def test_comments_before_the_module(before: str) -> None:
+    text = before + long_module("  %odd = f32[4]{0} negate(%p)", lines=6)
+    parts = GrammarFallback()
+    module = read_fast(text, parts)
+    assert parts.characters == 0
+    assert list(differences(module, parse_by_grammar(text))) == []
+
+
+@pytest.mark.parametrize("odd", ["  // CHECK: add(", "", "\t// a\n\n  // b"])
+def test_comments_between_instructions(odd: str) -> None:
+    text = long_module(odd, lines=6)
+    parts = GrammarFallback()
+    module = read_fast(text, parts)
+    assert parts.characters == 0
+    assert list(differences(module, parse_by_grammar(text))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  %odd = f32[4]{0} all-reduce(%p), replica_groups=[8,2]<=[2,8]T(1,0), to_apply=%sum",
+        "  %odd = bf16[0]{0} constant({})",
+        "  %odd = f32[] constant(-2.38197633e+38)",
+    ],
+)
+def test_forms_of_published_dumps_need_no_grammar(line: str) -> None:
+    layout = "entry_computation_layout={(f32[4]{0},f32[])->f32[4]{0}}"
+    text = long_module(line, lines=6).replace("HloModule long", f"HloModule long, {layout}")
+    parts = GrammarFallback()
+    module = read_fast(text, parts)
+    assert parts.characters == 0
+    assert list(differences(module, parse_by_grammar(text))) == []
+
+
+def test_a_sharding_is_checked_once_for_all_metadata() -> None:
+    rows = "".join(
+        f'  %o.{n} = f32[4]{{0}} negate(%p), sharding={{devices=[2]<=[2]}}, metadata={{op_name="{n}"}}\n'
+        for n in range(50)
+    )
+    parts = GrammarFallback()
+    read_fast(long_module(rows.rstrip("\n"), lines=6), parts)
+    assert parts.characters == len(", sharding={devices=[2]<=[2]}")
+
+
+@pytest.mark.parametrize("groups", ["[8,2]<=[2,8]T(1,2)", "[8,2]<=[2,9]T(1,0)", "[8,2]<=[2,8]"])
+def test_wrong_groups_are_the_grammars_to_say(groups: str) -> None:
+    line = f"  %odd = f32[4]{{0}} all-reduce(%p), replica_groups={groups}, to_apply=%sum"
+    with pytest.raises(HloParseError):
+        parse_module(long_module(line, lines=6))
+
+
+PAIR = "(f32[4,8]{1,0:T(8,128)}, (s32[], bf16[2]{0}), /*index=2*/token[])"
+OPERANDS_WITH_SHAPES = f"""HloModule old
+
+%sum (a: f32[], b: f32[]) -> f32[] {{
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(f32[] %a, f32[] %b)
+}}
+
+ENTRY %main (p: {PAIR}, z: f32[]) -> f32[4] {{
+  %p = {PAIR} parameter(0)
+  %x = f32[4,8]{{1,0:T(8,128)}} get-tuple-element({PAIR} %p), index=0
+  %t = (s32[], bf16[2]{{0}}) get-tuple-element({PAIR} %p), index=1
+  %i = s32[] get-tuple-element((s32[], bf16[2]{{0}}) %t), index=0
+  %z = f32[] parameter(1)
+  %m = f32[4,8]{{1,0}} add(f32[4,8]{{1,0}} %x, f32[4,8]{{1,0:T(8,128)}} %x)
+  %r = f32[4]{{0}} reduce(f32[4,8]{{1,0}} %m, f32[] %z), dimensions={{1}}, to_apply=%sum
+  %u = (s32[], s32[], s32[], s32[], s32[], f32[]) tuple({"s32[] %i, " * 5}/*index=5*/f32[] %z)
+  ROOT %n = f32[4]{{0}} negate(f32[4]{{0}} %r)
+}}
+"""  # fmt: skip
+
+
+def test_operands_with_shapes() -> None:
+    parts = GrammarFallback()
+    module = read_fast(OPERANDS_WITH_SHAPES, parts)
+    assert parts.characters == 0
+    assert module.print_options.operand_shapes
+    assert list(differences(module, parse_by_grammar(OPERANDS_WITH_SHAPES))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("negate(f32[4]{0} %r)", "negate(f32[5]{0} %r)", "r is f32[4], not f32[5]"),
+        ("add(f32[] %a, f32[] %b)", "add(f32[] %a, s32[] %b)", "b is f32[], not s32[]"),
+        ("add(f32[] %a, f32[] %b)", "add(f32[] %a, f32[] %c)", "c is not defined"),
+        ("(s32[], bf16[2]{0}) %t", "(s32[], bf16[3]{0}) %t", "t is (s32[], bf16[2]), not (s32[], bf16[3])"),
+    ],
+)
+def test_operands_with_wrong_shapes(old: str, new: str, message: str) -> None:
+    with pytest.raises(HloParseError, match=re.escape(message)):
+        parse_module(OPERANDS_WITH_SHAPES.replace(old, new))
 
 
 def test_comments_between_computations() -> None:

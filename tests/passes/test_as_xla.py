@@ -55,7 +55,9 @@ _NEVER_SEEN = {
     "rng-bit-generator-expander",
     "rng-expander",
     "sharding-remover",
+    "shardy-xla",
     "simplify-sorts",
+    "strip-memory-placement-annotations",
     "zero_sized_hlo_elimination",
 }
 PASSES = {name: step for pipeline in before_fusion("cpu") for name, step in simple_steps(pipeline).items()}

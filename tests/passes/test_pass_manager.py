@@ -55,7 +55,7 @@ class Unable(Pass):
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *steps: Pass) -> None:
-    monkeypatch.setattr(manager, "before_fusion", lambda target, device: (Pipeline("all", steps),))
+    monkeypatch.setattr(manager, "before_fusion", lambda target, device, flags: (Pipeline("all", steps),))
 
 
 def test_an_instruction_whose_rewrite_cannot_be_expressed_stays_and_is_recorded(
@@ -91,7 +91,8 @@ def test_a_compilation_is_one_list_with_fusion_as_a_span_of_it() -> None:
     passes = compilation("cpu")
     fusion = [p.name for p in passes].index("fusion")
     names = [p.name for top in passes[:fusion] for p in top.flattened() if isinstance(p, Pipeline)]
-    assert names[:3] == ["sharding-removal", "HLO_passes_through_layout_assignment", "simplification"]
+    assert names[:3] == ["pre-spmd-partitioner", "spmd-partitioner", "sharding-removal"]
+    assert names[3:5] == ["HLO_passes_through_layout_assignment", "simplification"]
     assert len(names) == len(set(names))
     assert [p.name for p in passes[fusion].flattened()] == ["fusion", "fusion", "fusion-wrapper"]
     assert all(isinstance(p, UnimplementedPass) for p in passes[fusion + 1 :])

@@ -105,12 +105,12 @@ def test_attention_becomes_one_kernel(installed: dict[str, str], target: str) ->
 
 def test_the_reports_read_well(installed: dict[str, str]) -> None:
     out = run(installed, "explain", *GPT2["gpu"], "--rules", "flash-attention", "--limit", "3")
-    assert out.splitlines()[1].startswith("Not XLA's behaviour: with the rules of flash-attention (")
+    assert out.splitlines()[2].startswith("Not XLA's behaviour: with the rules of flash-attention (")
     assert "custom kernel flash_attention" in out
     why = run(
         installed, "why", *GPT2["gpu"], "exp.1.0", "triton_softmax.8", "--rules", "flash-attention"
     ).splitlines()
-    assert why[1].startswith("Not XLA's behaviour: with the rules of flash-attention (")
+    assert why[2].startswith("Not XLA's behaviour: with the rules of flash-attention (")
     assert "exp.1.0 was fused into triton_softmax.8: both are in flash_attention." in why
     sweep = ("--rules", "flash-attention", "--sweep", "launch_overhead_us=1,4")
     swept = run(installed, "what-if", *GPT2["gpu"], *sweep)

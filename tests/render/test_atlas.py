@@ -95,7 +95,7 @@ def test_the_command_writes_the_directory(hlofuse: Run, tmp_path: Path) -> None:
     source, folder = tmp_path / "long.hlo", tmp_path / "pictures"
     source.write_text(chain(100), encoding="utf-8")
     result = hlofuse("render", source, "-o", f"{folder}/", "--view", "before", "--max-nodes", "12")
-    assert (result.status, result.err) == (0, "")
+    assert (result.status, "note" in result.err) == (0, False)
     files = {f.name for f in folder.iterdir()}
     assert INDEX in files
     for file in folder.iterdir():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.cli.common.replaying import Defaults, ReplayOptions, warn
+from hlofuse.cli.common.reporting import head_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
 
@@ -83,8 +84,7 @@ def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
         module.pass_input(target)
         return None
     except HlofuseError:
-        finished = [f for name, f in sorted(module.whole.items()) if name.endswith("after_optimizations")]
-        return finished[0] if finished and not request.changes_xla else None
+        return module.finished if not request.changes_xla else None
 
 
 def _defaults(profile: Profile | None) -> Defaults | None:
@@ -96,6 +96,7 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
 
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
+    from hlofuse.inputs.backend import NO_TARGET
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
@@ -108,16 +109,23 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     )
     module, target = loaded.module, loaded.target
     file = module.filename or request.input
-    replayed = request.assume_input or request.changes_xla
+    replayed = request.takes_any_stage
     stage = stage_of(module, target)
-    if not replayed and stage.is_fused and not stage.foreign_to(target):
-        return Measured(profile_of_result(name or module.name, module, target, root), file, list)
+    if not replayed and stage.is_fused and (not stage.foreign_to(target) or stage.backend in NO_TARGET):
+        return Measured(
+            profile_of_result(name or module.name, module, target, root),
+            file,
+            list,
+            head=head_of(loaded, replayed=False),
+        )
     loaded = request.at_fusion_input(loaded)
     assert loaded.config is not None
     # Nothing is held against XLA's own replay here.
     observed = replace(loaded, config=replace(loaded.config, xla=None)).observe(one_of_many=True)
     profile = profile_of_replay(name or module.name, observed, root)
-    return Measured(profile, file, lambda: refused_edges(observed, root), loaded.changes, loaded.note)
+    return Measured(
+        profile, file, lambda: refused_edges(observed, root), loaded.changes, loaded.note, head_of(loaded)
+    )
 
 
 def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:

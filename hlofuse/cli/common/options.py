@@ -32,7 +32,9 @@ def limit_option(default: int, meaning: str) -> Callable[[F], F]:
 
 def module_option(command: F) -> F:
     """`--module NAME`: which module of a dump directory."""
-    return click.option("--module", metavar="NAME", help="The module to take from a dump directory.")(command)
+    return click.option("--module", metavar="NAME", help="The module to take from a dump directory or file.")(
+        command
+    )
 
 
 def target_options(command: F) -> F:
@@ -64,12 +66,22 @@ def target_options(command: F) -> F:
     )(command)
 
 
-def assume_input_option(command: F) -> F:
-    """`--assume-input`: no questions about the stage."""
-    return click.option(
+def stage_options(command: F) -> F:
+    """`--stage`, and `--assume-input` for the commonest of them."""
+    command = click.option(
         "--assume-input",
         is_flag=True,
-        help="Take the module for the fusion passes' input whatever stage it looks like.",
+        help="The same as --stage fusion-input: replay the fusion passes whatever the module looks like.",
+    )(command)
+    command = click.option(
+        "--xla-flags",
+        metavar="FLAGS",
+        help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
+    )(command)
+    return click.option(
+        "--stage",
+        type=click.Choice(["before-optimizations", "fusion-input", "after-fusion", "scheduled"]),
+        help="Where in the compilation the module stands.  [default: read from the module]",
     )(command)
 
 

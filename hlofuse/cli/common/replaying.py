@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hlofuse.cli.common.options import assume_input_option, module_option, target_options, what_if_options
+from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
+from hlofuse.inputs.evidence import Fact
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.inputs.choose_target import ChosenTarget
+    from hlofuse.inputs.identity import Identity
     from hlofuse.ir.graph import Module, OrderSource
     from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
     from hlofuse.trace.priority_record import PriorityRecord
@@ -30,8 +33,7 @@ def warn(note: str) -> None:
 def is_before_optimizations(module: Module, target: str) -> bool:
     """True for a module that has to be lowered to the input of fusion; False where it is there.
 
-    StageError for other stages and platforms, and where the dump of the input of fusion lies beside it: that
-    is better.
+    StageError for other stages and backends.
     """
     from hlofuse.inputs.stage import BEFORE, StageError, require_input_stage
 
@@ -39,7 +41,7 @@ def is_before_optimizations(module: Module, target: str) -> bool:
         require_input_stage(module, target)
     except StageError as error:
         stage = error.stage
-        if stage.name != BEFORE or stage.right_file is not None or stage.foreign_to(target):
+        if stage.name != BEFORE or stage.foreign_to(target):
             raise
         return True
     return False
@@ -62,6 +64,8 @@ class ReplayOptions:
     enable: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     passes: str | None = None
+    xla_flags: str | None = None
+    stage: str | None = None
     assume_input: bool = False
 
     @property
@@ -77,6 +81,8 @@ class ReplayOptions:
             ("--ids", self.ids),
             ("--xla-trace", self.xla_trace),
             ("--passes", self.passes),
+            ("--xla-flags", self.xla_flags),
+            ("--stage", self.stage),
         ):
             if value is not None:
                 arguments += [flag, value]
@@ -89,6 +95,20 @@ class ReplayOptions:
             for value in values:
                 arguments += [flag, value]
         return (*arguments, "--assume-input") if self.assume_input else tuple(arguments)
+
+    @property
+    def requested_stage(self) -> str | None:
+        """The stage that the module is to be taken for; None where it is found out."""
+        from hlofuse.inputs.stage import INPUT
+
+        return INPUT if self.assume_input else self.stage
+
+    @property
+    def takes_any_stage(self) -> bool:
+        """The fusion passes are to be replayed whatever stage the module shows."""
+        from hlofuse.inputs.stage import INPUT
+
+        return self.requested_stage == INPUT or self.changes_xla
 
     @property
     def changes_xla(self) -> bool:
@@ -109,62 +129,97 @@ class ReplayOptions:
         nor the dump says them; `on_note` is given the device that was chosen so, and why.
         """
         from hlofuse.cli.common.progress import spinner
-        from hlofuse.format.escape import printable
         from hlofuse.inputs import choose_target, load
-        from hlofuse.inputs.choose_target import ChosenTarget, release_doubt
-        from hlofuse.inputs.companions import recorded_device
-        from hlofuse.ir.errors import HlofuseError
-        from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, passes_of
+        from hlofuse.inputs.choose_target import ChosenTarget
+        from hlofuse.inputs.identity import identify
+        from hlofuse.inputs.stage import INPUT
+        from hlofuse.pipelines import TARGETS, passes_of
         from hlofuse.replay import ReplayInput
 
-        if self.target is not None:  # what is wrong with the call is said before anything is read
+        if self.target is not None:  # what is wrong with the call is reported before anything is read
             passes_of(self.target, self.option)
             if self.device is not None or not TARGETS[self.target].needs_device:
                 self.config(self.target, self.device)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
+        module.requested_stage, module.requested_target = self.requested_stage, self.target
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
         defaults = otherwise(module) if otherwise is not None else None
         if defaults is not None and self.device is None and not chosen.evidence:
             chosen = ChosenTarget(defaults.target, defaults.evidence)
-        target = self.target or chosen.name
-        doubt = release_doubt(chosen, module) if self.target is None else ""
-        device: str | DeviceDescription | None = self.device
-        note = ""
+        if self.target is not None:
+            chosen = ChosenTarget(self.target, "--target says so", "asked")
+        device, evidence, note = self._device(module, chosen, defaults, any_stage)
+        flags = self._flags(module)
+        identity = identify(module, chosen, evidence, flags)
+        target = chosen.name
         if device is None and TARGETS[target].needs_device:
-            recorded = recorded_device(module.filename)
-            if recorded is not None:
-                device, note = recorded.device, recorded.note
-            elif defaults is not None and defaults.device is not None and defaults.target == target:
-                device, note = defaults.device, f"for {defaults.device}, as {defaults.evidence}"
-            if device is None and any_stage:
-                return Loaded(ReplayInput(module), target)
-            if device is None and self.target is None:
-                raise HlofuseError(
-                    f"this is for target {target} ({printable(chosen.evidence)}), which {NEEDS_DEVICE};"
-                    " --target says otherwise" + (f"\n{doubt}" if doubt else "")
-                )
+            return Loaded(ReplayInput(module, identity=identity), target)
         if self.device is not None:
-            self.config(target, device)  # a mistyped device is told before what it would not go with
-        exact = any_stage or self.assume_input or not is_before_optimizations(module, target)
-        warn(doubt)
+            self.config(target, device)  # a mistyped device is reported before what it would not go with
+        with spinner("telling the stage"):
+            exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
         on_note(note)
-        config = self.config(target, device)
+        config = self.config(target, device, flags=flags)
         log_file, log = self._fusion_log(module, target)
-        input = ReplayInput(module, record=log, record_file=str(log_file) if log is not None else "")
+        input = ReplayInput(
+            module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
+        )
         loaded = Loaded(input, target, config, log_file if log is None else None)
         if not exact:
             return self._lowered(loaded)
         return loaded if any_stage else self._ordered(loaded)
+
+    def _device(
+        self, module: Module, chosen: ChosenTarget, defaults: Defaults | None, any_stage: bool
+    ) -> tuple[str | DeviceDescription | None, Fact | None, str]:
+        """The device, what shows it, and a note where a file tells it that is there for another purpose.
+
+        HlofuseError where the target needs one and none is known, but None with `any_stage`.
+        """
+        from hlofuse.format.escape import printable
+        from hlofuse.inputs.choose_target import sibling_names
+        from hlofuse.inputs.companions import device_of_names, recorded_device
+        from hlofuse.ir.errors import HlofuseError
+        from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
+
+        if self.device is not None:
+            return self.device, Fact(Path(self.device).stem, "asked", "--device says so"), ""
+        if not TARGETS[chosen.name].needs_device:
+            return None, None, ""
+        recorded = recorded_device(module.filename)
+        if recorded is not None:
+            fact = Fact(recorded.device.name, "directory", recorded.note or "its target configuration")
+            return recorded.device, fact, recorded.note
+        if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
+            fact = Fact(defaults.device, "directory", defaults.evidence)
+            return defaults.device, fact, f"for {defaults.device}, as {defaults.evidence}"
+        if self.input != "-":
+            path = Path(self.input)
+            try:
+                named = device_of_names([path.name, *(sibling_names(path, self.module))])
+            except HlofuseError:  # of an architecture that hlofuse has no device of
+                if not any_stage:
+                    raise
+                named = None
+            if named is not None:
+                return named.device, Fact(named.device.name, "text", named.note), named.note
+        if any_stage:
+            return None, None, ""
+        why = f" ({printable(chosen.evidence)})" if chosen.source != "asked" else ""
+        end = "; --target says otherwise" if self.target is None else ""
+        raise HlofuseError(f"this is for target {chosen.name}{why}, which {NEEDS_DEVICE}{end}")
 
     def at_fusion_input(self, loaded: Loaded) -> Loaded:
         """What was loaded at any stage, at the input of fusion: as it is, or lowered to there, with a note.
 
         StageError where it cannot be had, HlofuseError where the target asks for a device and none is given.
         """
+        from hlofuse.inputs.stage import INPUT
+
         config = loaded.config or self.config(loaded.target, None)
         loaded = replace(loaded, config=config)
-        if not self.assume_input and is_before_optimizations(loaded.module, loaded.target):
+        if self.requested_stage != INPUT and is_before_optimizations(loaded.module, loaded.target):
             return self._lowered(loaded)
         return self._ordered(loaded)
 
@@ -188,7 +243,9 @@ class ReplayOptions:
         HlofuseError for files about the input of fusion: they know other names and ids.
         """
         from hlofuse.cli.common.progress import spinner
+        from hlofuse.format.escape import printable
         from hlofuse.inputs.named_order import in_creation_order
+        from hlofuse.inputs.stage import stage_of
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError
         from hlofuse.replay import ReplayInput
@@ -205,8 +262,15 @@ class ReplayOptions:
         assert config is not None
         in_creation_order(loaded.module, unique_ids_for(loaded.module))
         with spinner("repeating the passes before fusion"):
-            begun = beginning_of_fusion(loaded.module, loaded.target, (config.xla or config).device)
-        return replace(loaded, input=ReplayInput(begun.module, note=begun.note), log_file=None)
+            begun = beginning_of_fusion(
+                loaded.module, loaded.target, (config.xla or config).device, config.build.flags
+            )
+        right = stage_of(loaded.module, loaded.target).right_file
+        better = f"\nXLA's own dump of it at the input of fusion is {printable(str(right))}" if right else ""
+        input = ReplayInput(
+            begun.module, note=begun.note + better, identity=loaded.identity, unoptimized=loaded.module
+        )
+        return replace(loaded, input=input, log_file=None)
 
     def run(self) -> Observed:
         """Load and replay, with an eye on the costs."""
@@ -223,10 +287,22 @@ class ReplayOptions:
         input = replace(first.replay.input, record=None, record_file="")
         return Loaded(input, target, config).observe()
 
+    def _flags(self, module: Module) -> tuple[str, ...]:
+        """XLA flags that change what fuses: those in the dump, and those of the call before them."""
+        from hlofuse.inputs.companions import flags_of
+        from hlofuse.pipelines.flags import merged, parse_flags
+
+        requested = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
+        return merged(flags_of(module.filename), requested)
+
     def config(
-        self, target: str, device: str | DeviceDescription | None, more: Sequence[str] = ()
+        self,
+        target: str,
+        device: str | DeviceDescription | None,
+        more: Sequence[str] = (),
+        flags: tuple[str, ...] = (),
     ) -> ReplayConfig:
-        """What is asked for on a device, with `more` overrides (`NAME=VALUE`)."""
+        """What is asked for on a device, with `more` overrides (`NAME=VALUE`) and XLA flags."""
         from hlofuse.replay import replay_config
 
         return replay_config(
@@ -238,6 +314,7 @@ class ReplayOptions:
             enable=self.enable,
             rules=self.rules,
             passes=self.passes,
+            xla_flags=flags,
         )
 
     def _fusion_log(self, module: Module, target: str) -> tuple[Path | None, PriorityRecord | None]:
@@ -292,6 +369,12 @@ class Loaded:
     def module(self) -> Module:
         """The module, at whatever stage it was asked for."""
         return self.input.module
+
+    @property
+    def identity(self) -> Identity:
+        """What the module is taken for."""
+        assert self.input.identity is not None
+        return self.input.identity
 
     @property
     def order_source(self) -> OrderSource:
@@ -359,4 +442,4 @@ def replay_options(command: F) -> F:
         help="XLA's own record of PriorityFusion (…priority_fusion_dump.txt), to be followed where priorities"
         " are equal; taken from beside the input unless said.",
     )(command)
-    return module_option(target_options(what_if_options(assume_input_option(command))))
+    return module_option(target_options(what_if_options(stage_options(command))))

@@ -4,15 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
 
 from hlofuse.cli.common.output import emit, rendered
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.format.order import Ordered
+    from hlofuse.ir.graph import OrderSource
+    from hlofuse.replay import ReplayConfig, ReplayInput
+    from hlofuse.reports.common.head import Head
+    from hlofuse.reports.common.xla_result import XlaResult
     from hlofuse.reports.difference.model import Difference
+
+
+class ReportedModule(Protocol):
+    """A replay, or a module that has been read."""
+
+    @property
+    def input(self) -> ReplayInput:
+        """The module, and what it was taken for."""
+
+    @property
+    def config(self) -> ReplayConfig | None:
+        """How it is replayed; None for a module that is not."""
+
+    @property
+    def order_source(self) -> OrderSource:
+        """Where ids and use-lists come from."""
+
+    @property
+    def follows_log(self) -> bool:
+        """True if ties are broken as in XLA's fusion log."""
+
+
+def head_of(
+    reported: ReportedModule, *, replayed: bool = True, result: XlaResult | None = None
+) -> Head | None:
+    """The head of a module that is `replayed`, or taken as it is; None where a library call gave it."""
+    from hlofuse.pipelines import TARGETS
+    from hlofuse.reports.common.head import Head
+
+    identity, config = reported.input.identity, reported.config
+    if identity is None:
+        return None
+    if config is None or not replayed:
+        return Head(identity)
+    order = reported.order_source if TARGETS[config.target].depends_on_order else None
+    return Head(identity, order, reported.follows_log, config.build, result)
+
+
+def head_of_dump(path: Path) -> Head | None:
+    """The head of a dump that is taken as it is; None for one that cannot be read."""
+    from hlofuse.inputs import load
+    from hlofuse.inputs.identity import identify_file
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.reports.common.head import Head
+
+    try:
+        return Head(identify_file(load(path)))
+    except HlofuseError:
+        return None
+
+
+def announce(reported: ReportedModule, *, replayed: bool = True) -> None:
+    """Print the first line on standard error, for results that have no place for it."""
+    from hlofuse.reports.common.head import head_lines
+
+    head = head_of(reported, replayed=replayed)
+    for line in head_lines([head]) + list(head.identity.notes) if head is not None else ():
+        click.echo(line, err=True)
 
 
 def report(
@@ -23,25 +86,29 @@ def report(
     text: Callable[[Console], None],
     markdown: Callable[[], str],
     json: Callable[[], dict[str, Any]],
-    replay: Ordered | None = None,
+    heads: Sequence[Head | None] = (),
     note: str = "",
     differences: Sequence[Difference] = (),
     limit: int = 10,
 ) -> None:
-    """Emit one of the three forms.
+    """Emit one of the three forms, `heads` first.
 
-    The first line says where the order of instructions comes from, if decisions depend on it.
-    JSON has fields `xla` and `order` of the replay, `approximate` for the note, and `difference`.
+    In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
+    `approximate` for the note, the report's own fields, and `difference`.
     """
-    from hlofuse.format.order import order_line
+    from hlofuse.reports.common.head import head_lines, with_heads
 
-    order = order_line(replay) if replay is not None else ""
+    given = [h for h in heads if h is not None]
+    lines = head_lines(given)
+    notes = list(dict.fromkeys(n for h in given for n in h.identity.notes))
     if form == "json":
         from json import dumps
 
-        document = {"approximate": note, **json()} if note else json()
-        if replay is not None and replay.config is not None:
-            document |= {"xla": replay.config.build.to_json(), "order": replay.order_source}
+        document = json()
+        if given:
+            document = with_heads(document, given)
+        if note:
+            document = {"approximate": note, **document}
         if differences:
             from hlofuse.reports.difference.json import difference_json
 
@@ -51,7 +118,7 @@ def report(
     elif form == "markdown":
         from hlofuse.format.markdown import markdown as escaped
 
-        head = f"{escaped(order)}\n\n" if order else ""
+        head = "".join(f"{escaped(line)}\n\n" for line in (*lines, *notes))
         if note:
             head += f"> **{escaped(note)}**\n\n"
         if differences:
@@ -62,8 +129,10 @@ def report(
     else:
 
         def draw(console: Console) -> None:
-            if order:
-                console.print(order, style="dim")
+            for line in lines:
+                console.print(line, style="dim")
+            for line in notes:
+                console.print(f"Note: {line}.", style="yellow")
             if note:
                 console.print(f"{note}\n", style="yellow")
             if differences:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def read_both(before: str, after: str, module: str | None, stage: str | None = None) -> tuple[Module, Module]:
-    """BEFORE and AFTER; `module` picks from directories, of two of them the fusion passes' `stage`.
+    """BEFORE and AFTER; `module` picks from directories and from two files of several modules;
+    of two directories the fusion passes' `stage`.
 
     HlofuseError for what cannot be read.
     """
@@ -29,13 +30,17 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
 
     if before == after == "-":
         raise HlofuseError("standard input can be only one of BEFORE and AFTER")
-    if module is not None and not any(map(os.path.isdir, (before, after))):
-        raise HlofuseError("--module picks a module from a dump directory; two files were given")
+    two_files = not any(map(os.path.isdir, (before, after)))
     if stage is not None:
         before, after = (_of_stage(path, module, stage) for path in (before, after))
         module = None
     with spinner("reading"):
-        first, second = [load(path, module if os.path.isdir(path) else None) for path in (before, after)]
+        first, second = [
+            load(path, module if two_files or os.path.isdir(path) else None) for path in (before, after)
+        ]
+    for read in (first, second):
+        if read.text_note is not None:
+            click.echo(f"note: {read.name}: {read.text_note}", err=True)
     return first, second
 
 

@@ -12,7 +12,7 @@ from hlofuse.ir.graph import Computation
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.opcode_specs import CALLING, Form
-from hlofuse.ir.text.patterns import CALLED_NAME, COMMON_ATTRIBUTES, OWN, VALUES, FastPathMiss
+from hlofuse.ir.text.patterns import CALLED_NAME, COMMON_ATTRIBUTES, OWN, SHARDING, VALUES, FastPathMiss
 from hlofuse.ir.text.shapes import ShapeCache, split_tuple
 
 Called = tuple[tuple[str, Computation], ...]
@@ -74,7 +74,14 @@ class AttributeCache(dict[str, Attributes]):
         """The opcode's own attributes in a text whose others only the grammar reads."""
         match = COMMON_ATTRIBUTES.match(text)
         assert match is not None  # it matches the empty text too
-        self._check_common(text[match.end(1) :])
+        others = text[match.end(1) :]
+        # A sharding is often the only uncommon part, and the same before ever other metadata.
+        sharding = SHARDING.match(others)
+        if sharding is not None and not others.startswith(", sharding=", sharding.end()):
+            rest = COMMON_ATTRIBUTES.fullmatch(others, sharding.end())
+            if rest is not None and not rest[1]:
+                others = sharding[0]
+        self._check_common(others)
         return match[1]
 
     def _check(self, own: str, text: str) -> Called:
@@ -146,11 +153,15 @@ def _labels_are_consistent(text: str) -> bool:
 
 
 def _groups_are_consistent(text: str) -> bool:
-    """`[2,4]<=[8]`: as many devices as the groups hold."""
+    """`[2,4]<=[8]`, `[2,4]<=[4,2]T(1,0)`: as many devices as the groups hold."""
     if text[0] != "[":
         return True
-    groups, _, devices = text.partition("<=")
-    return math.prod(map(int, groups[1:-1].split(","))) == int(devices[1:-1])
+    groups, _, iota = text.partition("<=")
+    devices, _, order = iota[1:].removesuffix(")").partition("]T(" if "T" in iota else "]")
+    sizes = [*map(int, devices.split(","))]
+    if order and sorted(map(int, order.split(","))) != list(range(len(sizes))):
+        return False
+    return math.prod(map(int, groups[1:-1].split(","))) == math.prod(sizes)
 
 
 _CONSISTENT: dict[str, Callable[[str], bool]] = {

@@ -104,6 +104,7 @@ class Body:
         parameters = self.parameters
         percent = cache.has_percent
         percent_sign = "%" if percent else ""
+        shaped = cache.has_operand_shapes and percent
         append = slots.append
         new = Instruction.__new__
         # What never has operands shares an empty list: a tenth of the memory.
@@ -147,6 +148,8 @@ class Body:
                         try:
                             if arity == 1 and inner[0] == percent_sign:
                                 operands = [by_name[inner[1:]]]
+                            elif shaped:
+                                operands = self._shaped_operands(inner)
                             else:
                                 names = inner.removeprefix("%").split(", %") if percent else inner.split(", ")
                                 if len(names) == 2:
@@ -160,6 +163,7 @@ class Body:
                         except KeyError:
                             operands = self._operands(inner)
                             number = len(slots)
+                            shaped = cache.has_operand_shapes and percent
                         if len(operands) != arity and arity >= 0:
                             raise FastPathMiss
                         x.operands = operands
@@ -195,6 +199,24 @@ class Body:
         except FastPathMiss:
             pass
         return taken
+
+    def _shaped_operands(self, text: str) -> list[Instruction]:
+        """Operands `f32[8]{0} %a, /*index=5*/f32[] %b`; KeyError for those in another form."""
+        shapes, by_name = self.cache.shapes, self.by_name
+        shape_text, *others = text.split(" %")
+        out = []
+        for other in others:
+            name, _, following = other.partition(", ")
+            operand = by_name[name]
+            if shape_text.startswith("/*index="):
+                shape_text = shape_text[shape_text.index("*/") + 2 :]
+            if shapes.get(shape_text) is not operand.shape:
+                raise KeyError
+            out.append(operand)
+            shape_text = following
+        if shape_text:
+            raise KeyError
+        return out
 
     def _operands(self, text: str) -> list[Instruction]:
         """Operands written in any ordinary way: with shapes, element paths, position comments."""

@@ -33,7 +33,7 @@ ANY_CASE: dict[str, frozenset[str]] = {
     "api_version": values(
         """
         api_version_original api_version_status_returning api_version_status_returning_unified
-        api_version_typed_ffi
+        api_version_typed_ffi api_version_unspecified
         """
     ),
     # packed_nibble went away after 0.4.35.

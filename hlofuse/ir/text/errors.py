@@ -12,7 +12,7 @@ from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import ARRAY_TYPES
-from hlofuse.ir.text.signatures import all_attributes
+from hlofuse.ir.text.signatures import all_attributes, signature
 
 if TYPE_CHECKING:
     from lark import Token
@@ -127,6 +127,7 @@ _MARKS = {
     "FILENAMES": "FileNames", "FUNCTIONNAMES": "FunctionNames", "FILELOCATIONS": "FileLocations",
     "STACKFRAMES": "StackFrames", "LAYOUT_OPEN": "{",
 }  # fmt: skip
+_OPCODE = re.compile(r"[^=\n]*= *(?:\(.*?\)|[^ (]+) +([a-z][a-z0-9\-]*)\(")
 _TYPE_LIKE = re.compile(r"(?:[suf]|bf|c|i|u?int|float|pred|bool|token|opaque|double|half|bfloat)[0-9a-z]*")
 _OTHER_TYPE_NAMES = {
     "float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16", "bfloat16": "bf16", "bool": "pred",
@@ -186,6 +187,9 @@ def unexpected(error: UnexpectedToken, text: str) -> Rejected:
         return _type_error(last)
     if last is not None and last.type.startswith("KEY"):
         if "COMMA" in expected and "INT" not in expected:
+            opcode = _OPCODE.match(text, text.rfind("\n", 0, position) + 1, position)
+            if opcode is not None and signature(opcode[1]) is None:
+                return opcode_error(opcode.start(1), opcode[1])
             hint = suggestion(last[:-1], all_attributes())
             return Rejected(last.start_pos or 0, f"unknown attribute {last[:-1]}{hint}")
         wanted = _VALUES.get(last.type) or expectation(expected)

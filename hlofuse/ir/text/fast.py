@@ -17,7 +17,17 @@ from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 from hlofuse.ir.text.computation_reader import Body, Fallback, ReadCache
-from hlofuse.ir.text.patterns import END, HEAD, INSTRUCTION, MODULE, PARAMETER_SHAPE, TABLES, FastPathMiss
+from hlofuse.ir.text.patterns import (
+    COMMENT_LINES,
+    COMMENTS,
+    END,
+    HEAD,
+    INSTRUCTION,
+    MODULE,
+    PARAMETER_SHAPE,
+    TABLES,
+    FastPathMiss,
+)
 from hlofuse.ir.text.shapes import split_tuple
 from hlofuse.ir.text.tables import read_tables
 
@@ -46,7 +56,8 @@ def read_fast(text: str, fallback: Fallback) -> Module:
             raise FastPathMiss
     if not text.endswith("\n"):
         text += "\n"
-    match = MODULE.match(text)
+    pos = 0 if text.startswith("H") else COMMENTS.match(text).end()  # type: ignore[union-attr]  # always
+    match = MODULE.match(text, pos)
     if match is None or match[1] in _REFUSED:
         raise FastPathMiss
     module = Module(match[1], Attributes(match[2]))
@@ -188,7 +199,8 @@ def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None
             continue
         after = INSTRUCTION.search(text, match.end() if match else text.index("\n", pos) + 1, end)
         end_of_body = after.start() if after else end
-        body.cache.fallback.instructions(body, text, pos, end_of_body)
+        if COMMENT_LINES.fullmatch(text, pos, end_of_body) is None:
+            body.cache.fallback.instructions(body, text, pos, end_of_body)
         pos = end_of_body
 
 

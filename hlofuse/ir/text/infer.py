@@ -57,7 +57,8 @@ def infer_shape(
     node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
 ) -> Shape:
     """The shape of the result; raises `Rejected` where the operands do not go together."""
-    given = Given(node, operands, called)
+    given_values = {a.name: a.value for a in node.attributes}
+    given = Given(str(node.call.opcode), operands, given_values, called)
     opcode = given.opcode
     where = node.call.opcode.start_pos or 0
     try:
@@ -65,7 +66,7 @@ def infer_shape(
             return _unary(given)
         if opcode in _BINARY:
             return _binary(given)
-        return _RULES[opcode](given)
+        return RULES[opcode](given)
     except Unfit as error:
         raise Rejected(where, f"{opcode} {error}") from None
     except (IndexError, KeyError, ValueError):
@@ -276,7 +277,7 @@ def _conditional(given: Given) -> Shape:
     return given.result(key)
 
 
-_RULES: dict[str, Callable[[Given], Shape]] = {
+RULES: dict[str, Callable[[Given], Shape]] = {
     **dict.fromkeys(values("copy domain add-dependency reverse"), _first),
     "cholesky": _cholesky,
     "while": _while,

@@ -9,8 +9,8 @@ from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.shape import BIT_WIDTH, Shape
 
 if TYPE_CHECKING:
+    from hlofuse.ir.attributes.attributes import Attributes
     from hlofuse.ir.graph import Computation, Instruction
-    from hlofuse.ir.text.tree.nodes import InstructionNode
 
 
 def output_size(size: int, dimension: WindowDimension) -> int:
@@ -161,11 +161,15 @@ class Given:
     """An instruction's operand shapes, attribute values and the results of what it calls."""
 
     def __init__(
-        self, node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
+        self,
+        opcode: str,
+        operands: Sequence[Instruction],
+        values: Mapping[str, Any] | Attributes,
+        called: Mapping[str, Computation],
     ) -> None:
-        self.opcode = str(node.call.opcode)
+        self.opcode = opcode
         self.shapes = [o.shape for o in operands]
-        self._values: dict[str, Any] = {a.name: a.value for a in node.attributes}
+        self._values = values
         self._called = called
 
     def __getitem__(self, attribute: str) -> Any:

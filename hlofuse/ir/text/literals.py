@@ -235,10 +235,11 @@ def _check_float(element_type: str, word: str, where: int) -> None:
 # Ordinary constants: text whose form and range are plain to see.
 
 # Well inside the type's range: what comes near the limits is looked at by the grammar's own check.
+_SINGLE = r"\d(?:\.\d{0,40}+)?e(?:-\d\d|\+[012]\d|\+3[0-7])|[12](?:\.\d{0,40}+)?e\+38"
 _FLOATS = {
     "f64": r"\d(?:\.\d{0,40}+)?e[+\-][012]?\d\d|\d{1,30}+(?:\.\d{0,40}+)?",
-    "f32": r"\d(?:\.\d{0,40}+)?e(?:-\d\d|\+[012]\d|\+3[0-7])|3\.40282347e\+38|\d{1,30}+(?:\.\d{0,40}+)?",
-    "bf16": r"\d(?:\.\d{0,40}+)?e(?:-\d\d|\+[012]\d|\+3[0-7])|\d{1,30}+(?:\.\d{0,40}+)?",
+    "f32": _SINGLE + r"|3\.40282347e\+38|\d{1,30}+(?:\.\d{0,40}+)?",
+    "bf16": _SINGLE + r"|\d{1,30}+(?:\.\d{0,40}+)?",
     "f16": r"\d(?:\.\d{0,40}+)?e(?:-\d\d|\+0[0-3])|\d{1,4}+(?:\.\d{0,40}+)?",
 }
 _INTEGER = r"-?\d{1,20}+"
@@ -253,7 +254,7 @@ def is_plain(shape: Shape, text: str) -> bool:
     if not dimensions:
         matched = patterns[0].fullmatch(text) is not None
     else:
-        if text == "{...}":
+        if text == "{...}" or (text == "{}" and dimensions == (0,)):
             return True
         matched = text.count(",") == dimensions[0] - 1 and patterns[1].fullmatch(text) is not None
     if matched and shape.element_type in INTEGER_TYPES:

@@ -57,8 +57,8 @@ _LISTS = """
     scatter_indices_batching_dims fft_length
 """
 _NUMBERS = """
-    index iota_dimension index_vector_dim channel_id feature_group_count batch_group_count exponent_bits
-    mantissa_bits
+    feature_index index iota_dimension index_vector_dim channel_id feature_group_count batch_group_count
+    exponent_bits mantissa_bits
 """
 _BOOLEANS = """
     indices_are_sorted unique_indices is_stable constrain_layout use_global_device_ids
@@ -71,6 +71,7 @@ VALUES: dict[str, str] = {
     **dict.fromkeys(_BOOLEANS.split(), "true|false"),
     **dict.fromkeys("calls to_apply condition body select scatter".split(), rf"%?{NAME}"),
     **dict.fromkeys("branch_computations called_computations".split(), rf"\{{%?{NAME}(?:, %?{NAME})*+\}}"),
+    "epsilon": r"\d{1,9}+(?:\.\d{0,20}+)?(?:e[+\-]\d\d)?",
     "kind": "k(?:Loop|Input|Output|Custom)",
     "direction": "EQ|NE|GE|GT|LE|LT",
     "type": "FLOAT|TOTALORDER|SIGNED|UNSIGNED",
@@ -78,13 +79,14 @@ VALUES: dict[str, str] = {
     "slice": rf"\{{{_RANGE}(?:, {_RANGE})*+\}}",
     "custom_call_target": STRING,
     "padding": rf"{_PAD}(?:_{_NUMBER})?(?:x{_PAD}(?:_{_NUMBER})?)*+",
-    "api_version": "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI)",
+    "api_version": "API_VERSION_(?:ORIGINAL|STATUS_RETURNING_UNIFIED|STATUS_RETURNING|TYPED_FFI|UNSPECIFIED)",
     "window": _WINDOW,
     "dim_labels": r"[0-9bf]{2,8}_[0-9io]{2,8}->[0-9bf]{2,8}",
     "operand_precision": r"\{(?:default|highest|high)(?:,(?:default|highest|high))*+\}",
     "fft_type": "FFT|IFFT|RFFT|IRFFT",
     "output_to_operand_aliasing": rf"\{{{_ALIASED}(?:, {_ALIASED})*+\}}",
-    "replica_groups": rf"\{{(?:{INTS}(?:,{INTS})*+)?\}}|\[{_NUMBER},{_NUMBER}\]<=\[{_NUMBER}\]",
+    "replica_groups": rf"\{{(?:{INTS}(?:,{INTS})*+)?\}}|\[{_NUMBER},{_NUMBER}\]<="
+    rf"\[{_NUMBER}(?:\]|(?:,{_NUMBER})++\]T\({_NUMBER}(?:,{_NUMBER})++\))",
     "source_target_pairs": rf"\{{\{{{_NUMBER},{_NUMBER}\}}(?:,\{{{_NUMBER},{_NUMBER}\}})*+\}}",
     "operand_layout_constraints": r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}",
 }
@@ -105,7 +107,7 @@ _METADATA = (
 # one by one in `tails`), then those any instruction may have, each at most once.
 _COMMON = "sharding|frontend_attributes|control-predecessors|metadata|backend_config"
 _BRACES = nested(r"\{", r"\}", r'[^{}"\n\0]++', 3)
-_VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\])"
+_VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?)"
 OWN = re.compile(rf", ([a-z_]++)=({_VALUE})", re.ASCII)
 COMMON_ATTRIBUTES = re.compile(
     rf"((?:, (?!{_COMMON})[a-z_]++={_VALUE})*+)"
@@ -115,6 +117,7 @@ COMMON_ATTRIBUTES = re.compile(
     rf"(?:, backend_config=(?:{JSON}|{STRING}))?+",
     re.ASCII,
 )
+SHARDING = re.compile(r', sharding=\{(?:[^{}"\n]++|\{[^{}"\n]*+\})*+\}')
 CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
 
 # ------------------------------------------------------------------ lines
@@ -122,7 +125,15 @@ CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
 _PARENTHESES = nested(r"\(", r"\)", r'[^()\n"]++', 6)
 # Loose: what it finds is read, and judged, by `shapes`.
 _SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"
-_NESTED = nested(r"\{", r"\}", r'[^{}()\n"]++', 6) + "|" + nested(r"\(", r"\)", r'[^(){}\n"]++', 6)
+_LAID_OUT = r'\{[^{}()\n"]*+(?:\([^{}()\n"]*+\)[^{}()\n"]*+)*+\}'
+# Most braces are layouts: they come first. Shapes of operands that are tuples have them inside parentheses.
+_NESTED = "|".join(
+    (
+        _LAID_OUT,
+        nested(r"\{", r"\}", r'[^{}()\n"]++', 6),
+        nested(r"\(", r"\)", rf'[^(){{}}\n"]++|{_LAID_OUT}', 6),
+    )
+)
 INSTRUCTION = re.compile(
     rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ([a-z][a-z0-9\-]*+)"
     rf"\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
@@ -138,6 +149,7 @@ OPERAND = re.compile(
 _PARAMETER = rf"%?{NAME}: (?:{PRIMITIVE}\[(?:\d{{1,18}}+(?:,\d{{1,18}}+)*+)?\](?![{{])|({_PLAIN_SHAPE}))"
 _PARAMETERS = rf"\((?:(?:/\*index=\d++\*/)?{_PARAMETER}(?:, (?=[%/A-Za-z_])|(?=\))))*+\)"
 HEAD = re.compile(rf"(ENTRY )?(%?)({NAME}) (?:({_PARAMETERS}) -> ({_SHAPE}) )?\{{\n", re.ASCII)
+PARAMETERS_OF_HEAD = re.compile(rf"({NAME}): ({_PLAIN_SHAPE})", re.ASCII)
 PARAMETER_SHAPE = re.compile(rf"{NAME}: ({_PLAIN_SHAPE})", re.ASCII)
 _COMMENTS = r"(?:[ \t\n]++|//[^\r\n\0]*+|/\*(?:[^*\0]++|\*(?!/))*+\*/)*+"
 END = re.compile(rf"\}}(?:, execution_thread=\"([\w.\-]*+)\")?( // [^\r\n\0]*+)?{_COMMENTS}", re.ASCII)
@@ -147,6 +159,8 @@ _INDEX = r"\{(?:\d{1,9}+(?:, ?\d{1,9}+)*+)?\}"
 _ALIAS = rf"{_INDEX}: \(\d{{1,9}}+, {_INDEX}(?:, (?:may|must)-alias)?\)"
 _DONOR = rf"\(\d{{1,9}}+, {_INDEX}\)"
 _BOOLS = r"\{(?:true|false)(?:,(?:true|false))*+\}"
+COMMENTS = re.compile(_COMMENTS)
+COMMENT_LINES = re.compile(r"(?:[ \t]*+(?://[^\r\n\0]*+)?\n)++")
 MODULE = re.compile(
     rf"HloModule ({NAME})((?:, is_scheduled=(?:true|false))?+"
     rf"(?:, input_output_alias=\{{ {_ALIAS}(?:, {_ALIAS})*+ \}})?+"

@@ -19,21 +19,22 @@ from hlofuse.trace import Recorder
 _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusion"}}'
 _MOST_INSTRUCTIONS = 100
 # Fusions start at these; those of dots and convolutions do not grow.
-_STARTS = frozenset({"dot", "convolution", "reduce", "reduce-window"})
+STARTS = frozenset({"dot", "convolution", "reduce", "reduce-window"})
 _ALONE = frozenset({"dot", "convolution"})
 
 
 @dataclass(frozen=True)
 class LibraryRewriter(Pass):
-    """`dot-library-rewriter` with the kinds of fusions that are on by default."""
+    """`dot-library-rewriter`; `starts` are the operations whose kind of fusion is on, by default all."""
 
     name: ClassVar[str] = "dot-library-rewriter"
+    starts: frozenset[str] = STARTS
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             if not any(opcode_is_function(caller, computation) for caller in computation.callers):
-                changed |= _Growing().run(computation)
+                changed |= _Growing().run(computation, self.starts)
         return changed
 
 
@@ -48,8 +49,8 @@ class _Growing:
     def __init__(self) -> None:
         self._fused: set[Instruction] = set()
 
-    def run(self, computation: Computation) -> bool:
-        starters = [i for i in reversed(computation.post_order()) if i.opcode in _STARTS]
+    def run(self, computation: Computation, starts: frozenset[str]) -> bool:
+        starters = [i for i in reversed(computation.post_order()) if i.opcode in starts]
         for start in starters:
             if start in self._fused or not is_supported(start) or not is_preferred(start):
                 continue

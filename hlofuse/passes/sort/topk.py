@@ -54,7 +54,8 @@ class TopkDecomposer(Pass):
 
 
 def is_topk_call(x: Instruction) -> bool:
-    return custom_call_target(x) == "TopK"
+    """True for the call with its comparator; an older form names none, and XLA's pass cannot read it."""
+    return custom_call_target(x) == "TopK" and bool(x.called)
 
 
 def is_stable(topk: Instruction) -> bool:

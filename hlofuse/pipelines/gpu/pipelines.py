@@ -11,6 +11,7 @@ from __future__ import annotations
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pipeline
 from hlofuse.passes.control_flow.all_reduce_simplifier import AllReduceSimplifier
+from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.control_flow.call_graph import FlattenCallGraph
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
 from hlofuse.passes.dot.dot_dimensions import DotDimensionMerger
@@ -28,12 +29,13 @@ from hlofuse.pipelines.gpu.before_layouts import PRE_SPMD, convolutions, optimiz
 from hlofuse.pipelines.gpu.steps import DCE
 
 
-def before_fusion(device: DeviceDescription | None) -> tuple[Pipeline, ...]:
-    """The pipelines for one device; none unless it is NVIDIA's."""
+def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
+    """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":
         return ()
     return (
         PRE_SPMD,
+        Pipeline("spmd-partitioner", (ShardyXLA(),)),
         Pipeline("sharding-removal", (ShardingRemover(), DCE)),
         optimization(device),
         Pipeline(

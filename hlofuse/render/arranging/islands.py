@@ -86,7 +86,8 @@ def _gather(components: list[list[str]]) -> list[set[str]]:
             groups.append(set())
         groups[-1].update(component)
     if len(groups) > 1 and len(groups[-1]) < least // 2:
-        groups[-2] |= groups.pop()
+        rest = groups.pop()
+        groups[-1] |= rest
     return groups
 
 

@@ -11,6 +11,7 @@ from hlofuse.reports.check.baseline import Baseline
 from hlofuse.reports.check.compare import compare
 from hlofuse.reports.check.limits import Budget, over_budget
 from hlofuse.reports.check.model import Check, Code, Finding, Level, ModuleCheck, Profile, RefusedEdge
+from hlofuse.reports.common.head import Head
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Measured:
     """What is other than in XLA."""
     note: str = ""
     """How the module came to be; empty where XLA made it."""
+    head: Head | None = None
+    """What it was taken for."""
 
 
 def check_modules(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from hlofuse.analysis.async_ops import is_async_end
+from hlofuse.analysis.custom_calls import hands_on
 from hlofuse.ir.graph import Instruction
 from hlofuse.trace import Event
 
@@ -87,8 +89,9 @@ class Lineage:
 
 
 def is_view(instruction: Instruction) -> bool:
-    """It computes nothing and moves nothing."""
-    return instruction.opcode in _VIEWS
+    """It computes nothing and moves nothing: a bitcast, an annotation, the done of an operation."""
+    opcode = instruction.opcode
+    return opcode in _VIEWS or is_async_end(opcode) or (opcode == "custom-call" and hands_on(instruction))
 
 
 def through_views(instruction: Instruction) -> Instruction:

@@ -8,6 +8,7 @@ nothing made bitcasts. Some passes are repeated for none, so that a replay of th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.analysis.bitcasts import moves_no_data
@@ -16,13 +17,15 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
-from hlofuse.ir.unfusing import check_growth, inline_call, most_instructions
+from hlofuse.ir.unfusing import inline_calls
+from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.pipelines.manager import FusionInput, lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
+from hlofuse.trace.provenance import Provenance
 
 BRIEF = "approximate: from a module before optimizations"
 """The remark where there is room for one line."""
@@ -45,16 +48,23 @@ class Beginning:
     """What that is worth, in words, and how XLA's own decisions are had."""
 
 
-def beginning_of_fusion(module: Module, target: str, device: DeviceDescription | None = None) -> Beginning:
+def beginning_of_fusion(
+    module: Module,
+    target: str,
+    device: DeviceDescription | None = None,
+    flags: tuple[str, ...] = (),
+    provenance: Provenance | None = None,
+) -> Beginning:
     """A copy as it enters the fusion passes, as far as it can be told; the module itself stays as it is.
 
+    `provenance` learns what becomes of each instruction.
     HlofuseError where calls would multiply beyond reason.
     """
     if before_fusion(target, device):
-        prepared = lower_to_fusion_input(module, target, device)
+        prepared = lower_to_fusion_input(module, target, device, flags=flags, provenance=provenance)
         out, worth = prepared.module, _worth(prepared)
     else:
-        out, worth = _basically_simplified(module), _BASIC
+        out, worth = _basically_simplified(module, provenance), _BASIC
     path = _EXACT_HINT.format(flags=FUSION_STAGES[target].flags) if target in FUSION_STAGES else ""
     return Beginning(out, _BEFORE + worth + path)
 
@@ -76,28 +86,26 @@ def simplified(module: Module, target: str, device: DeviceDescription | None = N
     return beginning_of_fusion(module, target, device).module
 
 
-def _basically_simplified(module: Module) -> Module:
+def _basically_simplified(module: Module, provenance: Provenance | None) -> Module:
     out = copy_module(module)
-    _inline_calls(out)
     recorder = Recorder()
-    TupleSimplifier().run(out, recorder)
-    HloDCE().run(out, recorder)
-    HloCSE(only_fusion_computations=False).run(out, recorder)
-    HloDCE().run(out, recorder)
+    steps: tuple[tuple[str, Callable[[], object]], ...] = (
+        ("call-inliner", lambda: inline_calls(out, is_inlined)),
+        ("sharding-remover", lambda: remove_annotations(out)),
+        ("tuple-simplifier", lambda: TupleSimplifier().run(out, recorder)),
+        ("dce", lambda: HloDCE().run(out, recorder)),
+        ("cse", lambda: HloCSE(only_fusion_computations=False).run(out, recorder)),
+        ("dce", lambda: HloDCE().run(out, recorder)),
+    )
+    if provenance is not None:
+        provenance.begin(out)
+    for name, step in steps:
+        if provenance is not None:
+            provenance.begin_pass(name)
+        step()
+    if provenance is not None:
+        provenance.end()
     for i in out.instructions():
         if i.opcode == "reshape" and moves_no_data(i):
             i.opcode = "bitcast"
     return out
-
-
-def _inline_calls(module: Module) -> None:
-    most = most_instructions(module)
-    pending = True
-    while pending:
-        pending = False
-        for computation in list(module.computations):
-            for i in list(computation) if computation.module is not None else ():
-                if is_inlined(i):
-                    inline_call(i)
-                    pending = True
-            check_growth(module, most)

@@ -15,17 +15,20 @@ first: it exists to merge those.
 
 from __future__ import annotations
 
+from hlofuse.analysis.async_ops import ends_of, is_async_end
 from hlofuse.analysis.expensive import is_fusible
 from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import us_text
+from hlofuse.inputs.backend import NO_TARGET
 from hlofuse.inputs.stage import Stage
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.unfusing import check_growth, most_instructions, unfuse
+from hlofuse.ir.unfusing import check_growth, inline_calls, most_instructions, unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.fusion_merger import FusionMerger
@@ -51,10 +54,14 @@ def explain_fused(
 ) -> Fused:
     """What stands between the kernels of a module that fusion has gone over.
 
-    HlofuseError for a GPU target without a device.
+    Of another compiler's module, as XLA:TPU's, no reason is known. HlofuseError for a GPU target without a
+    device.
     """
+    if stage.backend in NO_TARGET:
+        return _without_reasons(module, stage)
     if TARGETS[target].needs_device and device is None:
         raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
+    module = _calls_in_place(module)
     if device is None:
         found, how = recreated_boundaries(module, target)
     elif target == "gpu-legacy":
@@ -73,6 +80,42 @@ def explain_fused(
         _rules(found),
         str(stage.right_file) if stage.right_file is not None else None,
     )
+
+
+def _without_reasons(module: Module, stage: Stage) -> Fused:
+    backend = (stage.backend or "").upper()
+    reason = f"the fusion passes of {backend} are not public"
+    return Fused(
+        module.name,
+        backend.lower(),
+        None,
+        f"{backend}'s own compiler",
+        stage.evidence,
+        "Kernels and what passes between them are read off the module.",
+        kernels_of(module),
+        tuple(Boundary(p.name, c.name, size, None, reason) for p, _, c, size in edges(module)),
+        {},
+        str(stage.right_file) if stage.right_file is not None else None,
+    )
+
+
+def _calls_in_place(module: Module) -> Module:
+    """The module, or a copy in which command buffers, parallel tasks and asynchronous computations stand in
+    their callers."""
+
+    def is_call(i: Instruction) -> bool:
+        return i.opcode in ("call", "async-start") and len(i.called) == 1
+
+    if not any(map(is_call, module.instructions())):
+        return module
+    out = copy_module(module)
+    for start in [i for i in out.instructions() if i.opcode == "async-start"]:
+        for end in reversed(list(ends_of(start))):
+            end.replace_all_uses_with(start)
+            end.drop_all_control_dependencies()
+            computation_of(end).remove_instruction(end)
+    inline_calls(out, is_call)
+    return out
 
 
 def _rules(found: list[Boundary]) -> dict[str, RuleText]:
@@ -106,7 +149,8 @@ def gpu_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boun
         # results was asked about before it had them.
         unread = queries.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
         result = queries.pair(producer, consumer) if value.opcode == "get-tuple-element" else None
-        verdict = unread or result or queries.answer(value, consumer)
+        computed = producer if is_async_end(value.opcode) else value
+        verdict = unread or result or queries.answer(computed, consumer)
         if verdict is None:
             reason = "nothing in priority fusion keeps them apart: a later pass made it so"
             found.append(Boundary(*names, None, reason))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from hlofuse.account.figures import kernel_time
 from hlofuse.account.kernel_times import custom_kernel_time
 from hlofuse.account.models import model_of
+from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
 from hlofuse.analysis.release import RELEASES
@@ -79,8 +80,9 @@ def _custom(
 
 
 def _on_cpu(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
-    verdict = _settled(cpu_emitters.RULES, kernel)
-    notes = _notes(cpu_emitters.NOTES, kernel)
+    operation = wrapped_operation(kernel) or kernel
+    verdict = _settled(cpu_emitters.RULES, operation)
+    notes = _notes(cpu_emitters.NOTES, operation)
     return _choice(kernel, module, costs, verdict, notes)
 
 
@@ -89,7 +91,7 @@ def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, M
     model = model_of(device, RELEASES[release])
 
     def choose(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
-        candidate = GpuKernel(kernel, model)
+        candidate = GpuKernel(wrapped_operation(kernel) or kernel, model)
         verdict = _settled(gpu_emitters.RULES, candidate)
         notes = _notes(gpu_emitters.NOTES, candidate)
         time = kernel_time(model.run_time(kernel)) if may_be_fused(kernel) else None

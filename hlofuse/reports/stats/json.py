@@ -20,7 +20,7 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
         "name": m.name,
         "file": m.filename,
         "stage": m.stage,
-        "platform": m.platform,
+        "platform": m.backend,
         "instructions": m.instructions,
         "kernels": m.kernels,
         "opcodes": m.opcodes,

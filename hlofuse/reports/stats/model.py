@@ -59,7 +59,7 @@ class ModuleStatistics:
     name: str
     filename: str | None
     stage: str
-    platform: str | None
+    backend: str | None
     instructions: int
     """Of all computations, the insides of fusions too."""
     opcodes: dict[str, int]
@@ -95,7 +95,7 @@ def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu"
         module.name,
         module.filename,
         stage.name,
-        stage.platform,
+        stage.backend,
         sum(len(c) for c in module.computations),
         _by_count(i.opcode for i in module.instructions()),
         len(kernels),

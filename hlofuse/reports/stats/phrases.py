@@ -6,9 +6,9 @@ from hlofuse.format.units import bytes_text, plural, quantity
 from hlofuse.reports.stats.model import KernelStatistics, ModuleStatistics
 
 STAGES = {
-    "input": "no sign of fusion yet",
-    "before optimizations": "before optimizations",
-    "fused": "fused",
+    "fusion-input": "no sign of fusion yet",
+    "before-optimizations": "before optimizations",
+    "after-fusion": "fused",
     "scheduled": "fused and scheduled",
 }
 ONE_ITERATION = "Kernels, bytes and flops are those of one turn of each loop"

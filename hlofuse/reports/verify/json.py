@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from hlofuse.reports.verify.model import Report, Verdict
@@ -24,7 +24,8 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def _verdict(v: Verdict) -> dict[str, Any]:
-    values = asdict(v)
+    values = asdict(replace(v, head=None))
+    del values["head"]
     # The keys that scripts read.
     values["remark"] = values.pop("note")
     for p in values["passes"]:

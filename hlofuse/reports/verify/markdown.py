@@ -5,15 +5,13 @@ from __future__ import annotations
 from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import Report
-from hlofuse.reports.verify.phrases import orders_line, sides, summary_rows, undumped_line, verdict_word
+from hlofuse.reports.verify.phrases import sides, summary_rows, undumped_line, verdict_word
 
 
 def report_markdown(report: Report, *, limit: int = 10) -> str:
     """The report as a markdown document."""
     compared = len(report.compared)
-    orders = orders_line(report)
     out = [
-        *([f"{markdown(orders)}\n"] if orders else []),
         f"## {report.exact} of {plural(compared, 'module')} exact on target {markdown(report.target)}\n",
         table(("compared", "agree"), summary_rows(report)),
     ]

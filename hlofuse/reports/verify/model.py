@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlofuse.ir.graph import OrderSource
+from hlofuse.reports.common.head import Head
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,8 @@ class Verdict:
     """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""
     order: OrderSource = "text"
     """Where ids and use-lists of the replay came from."""
+    head: Head | None = None
+    """What the module was taken for."""
 
 
 @dataclass(frozen=True, slots=True)

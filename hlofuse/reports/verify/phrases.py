@@ -6,7 +6,6 @@ from collections import Counter
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.pipelines.targets import TARGETS
 from hlofuse.reports.verify.model import KernelSide, Report, Verdict
 
 
@@ -101,12 +100,3 @@ def side_text(side: KernelSide | None) -> str:
         opcodes = ", ".join(f"{printable(op)} ×{n}" if n > 1 else printable(op) for op, n in counts.items())
         text += f" of {opcodes}"
     return text
-
-
-def orders_line(report: Report) -> str:
-    """`Order of instructions: xla 60, replayed 3`; empty where no decision depends on the order."""
-    target = TARGETS[report.target]
-    if not target.depends_on_order:
-        return ""
-    counts = Counter(v.order for v in report.compared)
-    return "Order of instructions: " + ", ".join(f"{source} {n:,}" for source, n in counts.most_common())

@@ -11,7 +11,6 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import Report, Verdict
 from hlofuse.reports.verify.phrases import (
-    orders_line,
     sides,
     step_lines,
     summary_rows,
@@ -23,8 +22,6 @@ from hlofuse.reports.verify.phrases import (
 def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:
     """The summary, then modules that differ; `every` lists the others, too."""
     compared = len(report.compared)
-    if orders := orders_line(report):
-        console.print(orders, style="dim")
     agree = report.exact
     style = "bold green" if report.agrees else "bold red"
     console.print(

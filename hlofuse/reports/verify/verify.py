@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
-from hlofuse.inputs.companions import recorded_device
+from hlofuse.inputs.choose_target import ChosenTarget
+from hlofuse.inputs.companions import flags_of, recorded_device
+from hlofuse.inputs.evidence import Fact
+from hlofuse.inputs.identity import identify
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import OrderSource
+from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.device import device_of
+from hlofuse.reports.common.head import Head
 from hlofuse.reports.verify.cases import Case
 from hlofuse.reports.verify.compare import verify_module
 from hlofuse.reports.verify.model import Report, Verdict
@@ -81,14 +85,22 @@ def _device(job: _Job) -> str | DeviceDescription | None:
     return found.device if found is not None else None
 
 
+def _head(before: Module, verdict: Verdict, device: DeviceDescription | None, job: _Job) -> Head:
+    chosen = ChosenTarget(job.target, "--target says so", "asked")
+    on = Fact(device.name, "asked" if job.device is not None else "directory") if device is not None else None
+    identity = identify(before, chosen, on, flags_of(before.filename))
+    depends = TARGETS[job.target].depends_on_order
+    return Head(identity, verdict.order if depends else None, verdict.record is not None)
+
+
 def _verify(job: _Job) -> Verdict:
     try:
         before, after, passes = job.case.load()
         stage = stage_of(before, job.target)
         if stage.foreign_to(job.target):
-            platform = str(stage.platform).upper()
+            backend = str(stage.backend).upper()
             raise HlofuseError(
-                f"it is a module for {platform}, not for target {job.target} ({stage.evidence})"
+                f"it is a module for {backend}, not for target {job.target} ({stage.evidence})"
             )
         record = None
         if job.case.record is not None and TARGETS[job.target].has_history:
@@ -110,6 +122,7 @@ def _verify(job: _Job) -> Verdict:
             record=record,
             ties_from_record=job.ties_from_record,
         )
+        verdict = replace(verdict, head=_head(before, verdict, on, job))
         if job.case.doubt is None or (verdict.exact and all(p.exact for p in verdict.passes)):
             return verdict
         return replace(verdict, note=" ".join(filter(None, (job.case.doubt, verdict.note))))

@@ -25,6 +25,7 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
             "as_producer": [_decision(d) for d in answer.as_producer],
             "as_consumer": [_decision(d) for d in answer.as_consumer],
             "rewrites": [_decision(d) for d in answer.rewrites],
+            **_before_fusion(answer),
         }
     return {
         "schema": SCHEMA,
@@ -43,7 +44,16 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
         "bytes_between": answer.bytes_between,
         "path": list(answer.path),
         "cost": detail_json(answer.cost),
+        **_before_fusion(answer),
     }
+
+
+def _before_fusion(answer: Story | PairAnswer) -> dict[str, Any]:
+    """Only of names that are not there at the input of fusion."""
+    changes = [
+        {"name": c.name, "what": c.what, "pass": c.pass_name, "by": c.by} for c in answer.before_fusion
+    ]
+    return {"before_fusion": changes} if changes else {}
 
 
 def _decision(d: Decision) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, figures_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story
 from hlofuse.reports.why.phrases import (
+    before_fusion_lines,
     inside_lines,
     kernels_line,
     not_considered,
@@ -48,7 +49,7 @@ def _places(places: Sequence[Place]) -> str:
 
 def _pair(p: PairAnswer, limit: int) -> list[str]:
     out = [f"**{markdown(pair_headline(p))}**\n"]
-    out += [f"({markdown(line)})\n" for line in inside_lines(p)]
+    out += [f"({markdown(line)})\n" for line in (*before_fusion_lines(p), *inside_lines(p))]
     d = p.settled_by
     if d is not None:
         reason = f": “{markdown(d.reason)}”" if d.reason else ""
@@ -77,8 +78,12 @@ def _pair(p: PairAnswer, limit: int) -> list[str]:
 
 def _story(s: Story, limit: int) -> list[str]:
     holders = () if s.holder is None else (s.holder,)
-    out = [f"**{markdown(story_headline(s))}**\n", _places((s.described, *holders, *s.kernels[:4]))]
-    if s.holder is not None:
+    out = [f"**{markdown(story_headline(s))}**\n"]
+    removed = s.fate == "gone" and s.before_fusion
+    if not removed:
+        out += [f"({markdown(line)})\n" for line in before_fusion_lines(s)]
+    out.append(_places((s.described, *holders, *s.kernels[:4])))
+    if s.holder is not None or removed:
         return out
     if s.holds:
         out.append(f"It holds {', '.join(markdown_code(n) for n in s.holds[:40])}\n")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hlofuse.account import PairDetail
 from hlofuse.reports.common.model import Place, RuleText
 from hlofuse.trace import Figures
+from hlofuse.trace.provenance import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Story:
     rewrites: tuple[Decision, ...]
     holder: Place | None = None
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one."""
+    before_fusion: tuple[Change, ...] = ()
+    """How the instruction that was named came to be this one, or to be removed, before fusion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,9 @@ class PairAnswer:
     """The user that the verdict was about, where it is another: priority fusion takes all users or none."""
     inside: tuple[tuple[str, str], ...] = ()
     """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
+
+    before_fusion: tuple[Change, ...] = ()
+    """How instructions that were named came to be these before fusion."""
 
     @property
     def forbidden(self) -> bool:

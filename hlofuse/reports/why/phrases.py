@@ -23,7 +23,25 @@ def story_headline(s: Story) -> str:
         return f"{name} is a part of {printable(s.holder.name)}, about which the passes decide as a whole."
     if s.fate == "no kernel":
         return f"{name} is no kernel: {_one(s.described.opcode or 'value')} costs nothing to run."
+    if s.before_fusion:
+        return before_fusion_lines(s)[-1] + "."
     return f"{name} was there for a while and is gone."
+
+
+def before_fusion_lines(answer: Story | PairAnswer) -> list[str]:
+    """`same was replaced by a (algsimp)`, for names of the module before optimizations."""
+    lines = []
+    for change in answer.before_fusion:
+        name, by, pass_name = (printable(x or "") for x in (change.name, change.by, change.pass_name))
+        if change.what == "removed":
+            lines.append(f"{name} was removed by {pass_name}: nothing reads it any more")
+        elif change.what == "copied":
+            lines.append(f"{name} stands elsewhere as {by} ({pass_name})")
+        elif pass_name == "cse":
+            lines.append(f"{name} was merged with {by}, which is equal (cse)")
+        else:
+            lines.append(f"{name} was replaced by {by} ({pass_name})")
+    return lines
 
 
 def _one(noun: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from hlofuse.account import Costs
 from hlofuse.analysis.kernels import SourceLine, launched_computations, source_line
@@ -14,9 +15,12 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, view_read
+from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.unoptimized import beginning_of_fusion
 from hlofuse.reports.why.model import PairAnswer, Story
 from hlofuse.reports.why.pair import Request, collapse, pairs_of
 from hlofuse.trace import Event
+from hlofuse.trace.provenance import Change, Fate, Provenance
 
 _KERNELS = 8  # named of one line
 
@@ -31,10 +35,43 @@ def why(
     HlofuseError with suggestions for a name that is none of them.
     """
     facts = Facts(replay, costs)
-    first = _existing_name(name, facts)
+    names: list[str] = []
+    changes: tuple[Change, ...] = ()
+    for given in (name,) if other is None else (name, other):
+        fate = _fate_before_fusion(given.strip().lstrip("%"), facts)
+        if fate is not None and fate.survivor is None:
+            return _removed(given.strip().lstrip("%"), fate, facts)
+        changes += fate.changes if fate is not None else ()
+        names.append((fate.survivor if fate is not None else None) or _existing_name(given, facts))
     if other is None:
-        return story_of(first, facts)
-    return pairs_of([_request(first, _existing_name(other, facts), facts)], facts)[0]
+        return replace(story_of(names[0], facts), before_fusion=changes)
+    pair = pairs_of([_request(names[0], names[1], facts)], facts)[0]
+    return replace(pair, before_fusion=changes)
+
+
+def _fate_before_fusion(name: str, facts: Facts) -> Fate | None:
+    """What became of a name of the module before optimizations; None for any other name.
+
+    A name that is still there at fusion is none of them, as in XLA's dumps.
+    """
+    unoptimized = facts.replay.input.unoptimized
+    if unoptimized is None or name in facts.before or unoptimized.find(name) is None:
+        return None
+    # Once more, now with an eye on the graph: hardly anybody asks.
+    provenance, config = Provenance(), facts.replay.config
+    beginning_of_fusion(
+        unoptimized, config.target, (config.xla or config).device, config.build.flags, provenance
+    )
+    return provenance.fate(name)
+
+
+def _removed(name: str, fate: Fate, facts: Facts) -> Story:
+    """The story of an instruction that is not there when fusion begins."""
+    unoptimized = facts.replay.input.unoptimized
+    found = unoptimized.find(name) if unoptimized is not None else None
+    assert found is not None
+    place = Place(name, found.opcode, str(found.shape), op_name=found.op_name)
+    return Story(place, "gone", (), (), (), (), (), before_fusion=fate.changes)
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
@@ -66,7 +103,9 @@ def _existing_name(name: str, facts: Facts) -> str:
     line = source_line(plain)
     if line is not None:
         return _kernel_of(line, plain, facts)
-    meant = did_you_mean(plain, sorted(names))
+    unoptimized = facts.replay.input.unoptimized
+    earlier = {i.name for i in unoptimized.instructions()} if unoptimized is not None else set()
+    meant = did_you_mean(plain, sorted(names | earlier))
     raise HlofuseError(f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}{meant}")
 
 

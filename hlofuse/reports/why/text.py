@@ -26,6 +26,7 @@ from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, figures_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story
 from hlofuse.reports.why.phrases import (
+    before_fusion_lines,
     inside_lines,
     kernels_line,
     names,
@@ -81,7 +82,7 @@ def _shape_text(shape: str, width: int = 60) -> str:
 def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(Text(pair_headline(p), style=style))
-    for note in inside_lines(p):
+    for note in (*before_fusion_lines(p), *inside_lines(p)):
         _indented(console, Text(f"({note})", style="dim"))
     if p.swapped:
         _indented(console, Text("(named the other way round: it is the producer of the two)", style="dim"))
@@ -128,6 +129,11 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
 
 def _print_story(s: Story, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     console.print(Text(story_headline(s), style="bold"))
+    if s.fate == "gone" and s.before_fusion:
+        _print_places(console, (s.described,))
+        return
+    for note in before_fusion_lines(s):
+        _indented(console, Text(f"({note})", style="dim"))
     holders = () if s.holder is None else (s.holder,)
     _print_places(console, (s.described, *holders, *s.kernels[:4]))
     if s.holder is not None:

@@ -1,0 +1,304 @@
+"""HLO text inside other text: logs, Markdown, saved graphs, string literals, several modules, cut dumps.
+
+A text that is a module and nothing else is recognized by its first and last line, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
+from hlofuse.inputs.dump_directory import far_largest
+from hlofuse.inputs.module_lines import LOGGED, ModuleLines, module_lines, sections
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.inputs.truncated import completed, lacks_entry, without_result
+from hlofuse.ir.errors import HlofuseError, HloParseError
+from hlofuse.ir.text.patterns import NAME
+
+_LISTED = 12
+_COMMENTS = r"(?:[ \t\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+"
+_COMMENT_LINES = re.compile(_COMMENTS)
+_START = re.compile(rf"{_COMMENTS}HloModule ")
+_HEADER = re.compile(rf"HloModule ({NAME})(?:,[^\n]*+)?[ \t]*+(?=\n|\Z)", re.ASCII)
+_ENTRY_LAYOUT = "entry_computation_layout="
+_QUOTE = re.compile(r"""([bBuU]?['"])(?:\\n|\s)*+$""")
+_STRING = r"""(['"])((?:(?!\1)[^\\\n]|\\.)*+)\1"""
+_LITERAL = re.compile(rf"\s*[bBuU]?{_STRING}")
+_LITERALS = re.compile(r"""(?:\s*[bBuU]?(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+"))++""")
+_TOKEN = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))|[^\\]++", re.DOTALL)
+_TEXT_PROTO = re.compile(r"^(?:hlo_module\s*\{|fusion_steps|hlo_module_before_fusion)", re.MULTILINE)
+_LETTERS = {"n": "\n", "t": "\t", "r": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A module found in a text."""
+
+    text: str
+    """The module as it is written."""
+    readings: tuple[tuple[str, str | None], ...]
+    """The module made complete and a note of where it was found and whether it is cut short; of several the
+    first that can be read. The note of a text that is a module and nothing else is None.
+    """
+    source: str
+    """The text it was found in."""
+    literal: int | None = None
+    """Where in it the string literal begins that the module is written as.
+
+    Otherwise the module's lines have the numbers that they have in the source.
+    """
+
+    def placed(self, error: HloParseError) -> HloParseError:
+        """The error at its place in the source."""
+        line, column = error.line, error.column
+        if self.literal is not None:
+            offset = _offset_in_literal(self.source, self.literal, line, column)
+            start = self.source.rfind("\n", 0, offset) + 1
+            line, column = self.source.count("\n", 0, offset) + 1, offset - start + 1
+        elif len(self.readings) == 1 and self.readings[0][1] is None:
+            return error
+        else:
+            start = _offset(self.source, line - 1)
+        end = self.source.find("\n", start)
+        shown = self.source[start : end if end >= 0 else len(self.source)]
+        if self.literal is None and shown.endswith(error.source_line):
+            column += len(shown) - len(error.source_line)
+        return HloParseError(
+            error.message, filename=error.filename, line=line, column=column, source_line=shown
+        )
+
+
+def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
+    """The module in `text`, which messages call `name`: the only one, the far largest, or the one called
+    `module` (by its name or number). HlofuseError where there is none, or none that is to be preferred.
+    """
+    start = _START.match(text)
+    if start is not None and _is_module_only(text, start.end()):
+        only = _HEADER.match(text, start.end() - len("HloModule "))
+        if module is not None and (
+            only is None or module not in (only[1], only[1].removeprefix("jit_"), "1")
+        ):
+            raise HlofuseError(_SINGLE)
+        return Excerpt(text, ((text, None),), text)
+    modules, literals = _modules(text)
+    if not modules:
+        other = _other_format(text) if start is None else None
+        if other is not None:
+            raise HlofuseError(f"{printable(name)} is {other}")
+        if module is not None:
+            raise HlofuseError(_SINGLE)
+        return Excerpt(text, ((text, None),), text)
+    chosen = _pick(modules, name, module)
+    return _excerpt(text, modules, chosen, literals.get(id(chosen)), start is not None)
+
+
+_SINGLE = "--module picks a module from a dump directory or a file of several; this input is a single module"
+
+
+def _is_module_only(text: str, begin: int) -> bool:
+    """True for a text from a header to a closing brace, without another header."""
+    if text.find("HloModule ", begin) >= 0:
+        return False
+    end = len(text)
+    while True:
+        before = text.rfind("\n", 0, end)
+        line = text[before + 1 : end].strip()
+        if line and not line.startswith("//"):
+            break
+        if before < begin:
+            return False
+        end = before
+    if not line.startswith("}"):
+        return False
+    header = text[begin : text.find("\n", begin)]
+    return _ENTRY_LAYOUT not in header or text.rfind("\nENTRY ", begin) >= 0
+
+
+def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
+    """The modules in the order of the text; where the string literals of some begin, by their id."""
+    found: list[ModuleLines] = []
+    literals: dict[int, int] = {}
+    lines = text.split("\n") if "HloModule " in text else []
+    pos = row = start = counted = 0  # the line that pos is in, where it begins, and how far was looked
+    while (pos := text.find("HloModule ", pos)) >= 0:
+        row += text.count("\n", counted, pos)
+        start = max(text.rfind("\n", counted, pos) + 1, start)
+        counted = pos
+        quote = _QUOTE.search(text, max(start, pos - 64), pos)
+        literal = _LITERALS.match(text, quote.start()) if quote is not None else None
+        header = _HEADER.match(text, pos)
+        one: ModuleLines | None = None
+        if literal is not None and "\\n" in literal[0]:
+            inner = _unescaped(literal[0]).lstrip("\n").split("\n")
+            column = max(inner[0].find("HloModule "), 0)
+            header = _HEADER.match(inner[0], column)
+            one = module_lines(inner, header[1], 0, column) if header is not None else None
+            if one is not None:
+                literals[id(one)] = literal.start()
+                one.first = row
+            pos = literal.end()
+        elif header is not None:
+            pos = header.end()
+            if "//" not in lines[row][: header.start() - start]:
+                one = module_lines(lines, header[1], row, header.start() - start)
+            if one is not None:
+                pos += sum(map(len, lines[row + 1 : one.last + 1])) + one.last - row
+        else:
+            pos = literal.end() if literal is not None else pos + 1
+        if one is not None:
+            found.append(one)
+    return found or (sections(text.split("\n")) if "\n// -----" in text else []), literals
+
+
+def _pick(modules: Sequence[ModuleLines], name: str, module: str | None) -> ModuleLines:
+    if module is None:
+        chosen = far_largest(modules, lambda m: m.size)
+        if chosen is not None:
+            return chosen
+        problem = f"{len(modules)} modules; choose one with --module"
+    else:
+        matching = [m for m in modules if m.name in (module, f"jit_{module}")]
+        if not matching and module.isascii() and module.isdigit():
+            matching = [m for n, m in enumerate(modules, 1) if n == int(module[:18])]
+        if len(matching) == 1:
+            return matching[0]
+        problem = f"no module {printable(module)}{did_you_mean(module, [m.name for m in modules])}"
+        if matching:
+            problem = f"{len(matching)} modules {printable(module)}; choose one by its number"
+    width = max(len(printable(m.name)) for m in modules)
+    numbered = sorted(enumerate(modules, 1), key=lambda pair: -pair[1].size)
+    rows = [
+        f"  {n:>3}  {printable(m.name):<{width}}  {_lines(m):<16} {m.size:>12,} bytes"
+        for n, m in numbered[:_LISTED]
+    ]
+    if len(numbered) > _LISTED:
+        rows.append(f"  … and {plural(len(numbered) - _LISTED, 'smaller one')}")
+    raise HlofuseError("\n".join([f"{printable(name)} holds {problem}:", *rows]))
+
+
+def _lines(module: ModuleLines) -> str:
+    return f"lines {module.first + 1}–{module.last + 1}"
+
+
+def _excerpt(
+    text: str, modules: Sequence[ModuleLines], chosen: ModuleLines, literal: int | None, begins_here: bool
+) -> Excerpt:
+    has_more = _has_more(text, chosen)
+    padding = "" if literal is not None else "\n" * chosen.first
+    whole = begins_here and len(modules) == 1
+    where = "found in "
+    if len(modules) > 1:
+        where = f"module {modules.index(chosen) + 1} of {len(modules)}, in "
+    if literal is not None:
+        where += f"a string literal in line {chosen.first + 1}"
+    else:
+        around = _surroundings(text, chosen)
+        where += _lines(chosen) + (f" of {around}" if around else "")
+    readings: list[tuple[str, str | None]] = []
+
+    def add(lines: list[str], cut: int | None) -> None:
+        line = "" if cut is None else f"truncated after line {chosen.first + cut}; what follows is unknown"
+        parts = (where if not whole or has_more else "", line)
+        readings.append((padding + "\n".join(lines) + "\n", "; ".join(filter(None, parts))))
+
+    if chosen.is_open:
+        for lines, end in completed(chosen.lines, chosen.heads[-1]):
+            if len(lines) > chosen.heads[0]:
+                add(lines, end)
+    elif not chosen.has_entry and lacks_entry(chosen.lines[0], chosen.lines[chosen.heads[-1]]):
+        add(without_result(chosen.lines), len(chosen.lines))
+    written = padding + "\n".join(chosen.lines) + "\n" if has_more or not whole else text
+    if not readings and (has_more or not whole):
+        add(chosen.lines, None)
+    if whole:
+        readings.append((text, None))
+    return Excerpt(written, tuple(readings), text, literal)
+
+
+def _has_more(text: str, module: ModuleLines) -> bool:
+    """True if more than comments follows a module, which does not stand in a literal."""
+    rest = _COMMENT_LINES.match(text, _offset(text, module.last + 1))
+    return rest is not None and rest.end() < len(text)
+
+
+def _offset(text: str, line: int) -> int:
+    """Where a line begins, counted from 0; the length of a text without it."""
+    at = 0
+    for _ in range(line):
+        at = text.find("\n", at) + 1
+        if not at:
+            return len(text)
+    return at
+
+
+def _surroundings(text: str, module: ModuleLines) -> str:
+    """What kind of text a module stands in; empty if only comments are around it."""
+    start = _offset(text, module.first)
+    before = text[:start].rstrip().rpartition("\n")[2]
+    if before.startswith(("```", "~~~")):
+        return "a Markdown file"
+    if before.startswith("## BEGIN_GRAPH"):
+        return "a PyTorch/XLA graph file"
+    if LOGGED.match(before) or LOGGED.match(text, start):
+        return "a log"
+    return "a longer text" if before and not before.startswith("//") else ""
+
+
+def _unescaped(literals: str) -> str:
+    """The text of adjacent string literals."""
+    return "".join(part for part, _ in _parts(literals))
+
+
+def _parts(literals: str) -> Iterator[tuple[str, int]]:
+    """The text of adjacent string literals in parts, each with the offset at which it is written."""
+    for literal in _LITERAL.finditer(literals):
+        begin, end = literal.span(2)
+        for token in _TOKEN.finditer(literals, begin, end):
+            byte, code, letter = token.groups()
+            character = (
+                chr(int(byte or code, 16))
+                if byte or code
+                else _LETTERS.get(letter, letter)
+                if letter
+                else token[0]
+            )
+            yield character, token.start()
+
+
+def _offset_in_literal(source: str, literal: int, line: int, column: int) -> int:
+    """Where the character at a line and column of a literal's text is written in the source."""
+    match = _LITERALS.match(source, literal)
+    assert match is not None
+    parts = list(_parts(match[0]))
+    text = "".join(part for part, _ in parts)
+    line += len(text) - len(text.lstrip("\n"))
+    for part, offset in parts:
+        for n, character in enumerate(part):
+            if line <= 1 and column <= 1:
+                return literal + offset + n
+            if line <= 1:
+                column -= 1
+            elif character == "\n":
+                line -= 1
+    return match.end() - 1
+
+
+def _other_format(text: str) -> str | None:
+    """Files that lie beside HLO dumps and are easily taken for one."""
+    start = text[:4096].lstrip()
+    if start.startswith(("HloModule", "ENTRY", "%", "//", "/*")):
+        return None
+    if _TEXT_PROTO.search(start):
+        return "a protocol buffer printed as text, not an HLO text dump"
+    if start.startswith(("module @", "module {", "#loc", "#map", "builtin.module")) or "func.func" in start:
+        return "StableHLO (MLIR), not HLO text: hlofuse capture compiles it and keeps XLA's dump"
+    if start.startswith("BufferAssignment"):
+        return "XLA's buffer assignment, not the module: take the file without -buffer-assignment in its name"
+    if start.startswith("HloLiveRange"):
+        return "XLA's live ranges, not the module: take the file without -live-range in its name"
+    if "TensorsGraphInfo:" in start:
+        return "a graph of PyTorch/XLA's own operations, not HLO: XLA_SAVE_TENSORS_FMT=hlo writes HLO"
+    return None

@@ -1,0 +1,228 @@
+"""Whether dimensions fit together, as XLA's verifier asks of every module (`xla/service/hlo_verifier.cc`).
+
+Layouts do not matter here, nor the precision of floating-point numbers. Opcodes that are not listed may have
+any shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.shape import FLOATING_TYPES, UNBOUNDED, Shape
+from hlofuse.ir.text.errors import Rejected, located
+from hlofuse.ir.text.infer import RULES
+from hlofuse.ir.text.infer_windows import Given, Unfit
+
+Check = Callable[[Instruction], str | None]
+
+
+def first_misfit(module: Module) -> tuple[Instruction, str] | None:
+    """The first instruction whose shapes do not fit, and what was expected; None if all is well."""
+    check_of = _CHECKS.get
+    # Most instructions are like another, up to names and metadata. The module keeps the shapes alive.
+    passed: set[tuple[object, ...]] = set()
+    for computation in module.computations:
+        for x in computation._slots:
+            check = check_of(x.opcode) if x is not None else None
+            if x is None or check is None:
+                continue
+            shape = x.shape
+            if check is _elementwise:
+                for o in x.operands:
+                    if o.shape.dimensions != shape.dimensions:
+                        break
+                else:
+                    continue
+            elif check is not _calling:
+                own = x.attributes.text.partition(", metadata=")[0] if check is not _arithmetic else ""
+                key = (check, own, id(shape), *[id(o.shape) for o in x.operands])
+                if key in passed:
+                    continue
+                passed.add(key)
+            try:
+                problem = check(x)
+            except (IndexError, TypeError, ValueError):
+                continue  # attributes in a form that other parts judge
+            if problem is not None:
+                return x, problem
+    return None
+
+
+def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) -> HloParseError:
+    """The misfit as an error at the instruction's opcode in the text that it was read from."""
+    assert x.computation is not None
+    head = re.search(rf"^(?:ENTRY )?%?{re.escape(x.computation.name)} .*{{", text, re.MULTILINE)
+    place = head.start() if head is not None else 0
+    for name in (x.name, x.name.rpartition(".")[0]):  # a number may have been added to make it unique
+        line = rf"^[ \t]*(?:ROOT )?%?{re.escape(name)} *=.*? ({re.escape(x.opcode)})\("
+        found = re.compile(line, re.MULTILINE).search(text, place)
+        if found is not None:
+            place = found.start(1)
+            break
+    return located(text, Rejected(place, f"{x.opcode} {problem}"), filename)
+
+
+def _same(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Equal sizes, where an unbounded dynamic one is any."""
+    if a == b:
+        return True
+    return len(a) == len(b) and all(x == y or UNBOUNDED in (x, y) for x, y in zip(a, b, strict=True))
+
+
+def _fits(a: Shape, b: Shape) -> bool:
+    """The same dimensions, element by element of tuples."""
+    if a is b:
+        return True
+    if a.is_tuple or b.is_tuple:
+        inner = a.tuple_shapes, b.tuple_shapes
+        return (
+            a.is_tuple
+            and b.is_tuple
+            and len(inner[0]) == len(inner[1])
+            and all(map(_fits, inner[0], inner[1]))
+        )
+    return _same(a.dimensions, b.dimensions)
+
+
+def _dimensions(sizes: Sequence[int]) -> str:
+    return f"[{','.join(map(str, sizes))}]"
+
+
+def _result(x: Instruction, expected: Sequence[int]) -> str | None:
+    """What to say of a result that has other dimensions than those."""
+    if _same(x.shape.dimensions, expected):
+        return None
+    given = ", ".join(str(o.shape) for o in x.operands)
+    return f"of {given} has dimensions {_dimensions(expected)}, not {_dimensions(x.shape.dimensions)}"
+
+
+def _one_shape(x: Instruction, operands: Sequence[Instruction]) -> str | None:
+    """No implicit broadcast: operands have the dimensions of the result."""
+    shape = x.shape
+    for o in operands:
+        if o.shape is not shape and not _fits(o.shape, shape):
+            expected = f"operands of {_dimensions(shape.dimensions)}, the dimensions of its result"
+            return f"takes {expected}, but {o.name} is {o.shape}"
+    return None
+
+
+def _elementwise(x: Instruction) -> str | None:
+    return _one_shape(x, x.operands)
+
+
+def _arithmetic(x: Instruction) -> str | None:
+    shape = x.shape
+    for o in x.operands:
+        if o.shape is not shape:
+            types = o.shape.element_type, shape.element_type
+            if types[0] != types[1] and not FLOATING_TYPES.issuperset(types):
+                return f"takes operands of {types[1]}, the type of its result, but {o.name} is {o.shape}"
+    return _one_shape(x, x.operands)
+
+
+def _choice(x: Instruction) -> str | None:
+    """`select` and `clamp`: what chooses, or limits, may be scalars."""
+    scalars = (x.operands[0],) if x.opcode == "select" else (x.operands[0], x.operands[2])
+    return _one_shape(x, [o for o in x.operands if o not in scalars or o.shape.dimensions])
+
+
+def _broadcast(x: Instruction) -> str | None:
+    before, after = x.operands[0].shape.dimensions, x.shape.dimensions
+    places = x.attributes.get("dimensions") or ()
+    if len(places) != len(before):
+        return f"needs one of dimensions={{…}} for each of {_dimensions(before)}, not {len(places)}"
+    for size, place in zip(before, places, strict=True):
+        if not 0 <= place < len(after) or not _same((size,), (after[place],)):
+            return f"cannot have {x.operands[0].shape} as dimensions {_dimensions(places)} of {x.shape}"
+    return None
+
+
+def _inferred(x: Instruction) -> str | None:
+    """The dimensions that follow from the operands and attributes."""
+    shapes = [o.shape for o in x.operands]
+    if "sparsity" in x.attributes.text or any(UNBOUNDED in s.dimensions for s in shapes):
+        return None
+    try:
+        expected = RULES[x.opcode](Given(x.opcode, x.operands, x.attributes, dict(x.called)))
+    except Unfit as error:
+        return str(error)
+    except (IndexError, KeyError, ValueError):
+        return f"names a dimension that its operands do not have: {', '.join(map(str, shapes))}"
+    if _fits(expected, x.shape):
+        return None
+    given = ", ".join(map(str, shapes))
+    return f"of {given} is {expected.text_without_layout}, not {x.shape.text_without_layout}"
+
+
+def _slice(x: Instruction) -> str | None:
+    before, ranges = x.operands[0].shape, x.attributes["slice"]
+    if len(ranges) != len(before.dimensions):
+        return f"takes a range for each dimension of {before}, not {len(ranges)}"
+    for size, r in zip(before.dimensions, ranges, strict=True):
+        if not 0 <= r.start <= r.limit <= (size if size != UNBOUNDED else r.limit) or r.stride < 1:
+            return f"takes ranges inside {before}, not {r}"
+    return _result(x, [-((r.start - r.limit) // r.stride) for r in ranges])
+
+
+def _dynamic_slice(x: Instruction) -> str | None:
+    before, sizes = x.operands[0].shape, x.attributes["dynamic_slice_sizes"]
+    if len(sizes) != len(before.dimensions):
+        return f"takes a size for each dimension of {before}, not {len(sizes)}"
+    if any(s > d != UNBOUNDED for s, d in zip(sizes, before.dimensions, strict=True)):
+        return f"takes sizes inside {before}, not {_dimensions(sizes)}"
+    return _result(x, sizes)
+
+
+def _dynamic_update_slice(x: Instruction) -> str | None:
+    before, update = x.operands[0].shape.dimensions, x.operands[1].shape.dimensions
+    if len(before) != len(update) or any(u > b != UNBOUNDED for u, b in zip(update, before, strict=True)):
+        return f"takes an update that fits into {x.operands[0].shape}, not {x.operands[1].shape}"
+    return _result(x, before)
+
+
+def _tuple(x: Instruction) -> str | None:
+    for n, (o, s) in enumerate(zip(x.operands, x.shape.tuple_shapes, strict=True)):
+        if o.shape is not s and not _fits(o.shape, s):
+            return f"has {s} as element {n}, but {o.name} is {o.shape}"
+    return None
+
+
+def _calling(x: Instruction) -> str | None:
+    body = x.called[0][1]
+    if len(body.parameters) != len(x.operands):
+        return f"has {len(x.operands)} operands, but {body.name} has {len(body.parameters)} parameters"
+    for o, p in zip(x.operands, body.parameters, strict=True):
+        if o.shape is not p.shape and not _fits(o.shape, p.shape):
+            return f"takes {p.shape}, parameter {p.payload} of {body.name}, but {o.name} is {o.shape}"
+    if _fits(body.root.shape, x.shape):
+        return None
+    return f"is {body.root.shape}, the result of {body.name}, not {x.shape}"
+
+
+_CHECKS: dict[str, Check] = {
+    **dict.fromkeys(
+        "abs acos acosh asin asinh atanh cbrt ceil convert cosine cosh count-leading-zeros erf exponential"
+        " exponential-minus-one floor imag is-finite log log-plus-one logistic negate not popcnt real"
+        " reduce-precision reverse round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh"
+        " copy compare complex stochastic-convert map".split(),
+        _elementwise,
+    ),
+    **dict.fromkeys(
+        "add atan2 divide maximum minimum multiply or power remainder shift-left shift-right-arithmetic"
+        " shift-right-logical subtract and xor".split(),
+        _arithmetic,
+    ),
+    "select": _choice,
+    "clamp": _choice,
+    "broadcast": _broadcast,
+    **dict.fromkeys("concatenate dot get-tuple-element pad reduce transpose".split(), _inferred),
+    "slice": _slice,
+    "dynamic-slice": _dynamic_slice,
+    "dynamic-update-slice": _dynamic_update_slice,
+    "tuple": _tuple,
+    "fusion": _calling,
+    "call": _calling,
+}

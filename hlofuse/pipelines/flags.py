@@ -1,0 +1,113 @@
+"""XLA flags that change which passes run, as a dump or a call gives them.
+
+A flag is text, `--name=value`. Without a value it is `true`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from hlofuse.ir.errors import HlofuseError
+
+DISABLED = "xla_disable_hlo_passes"
+YNN_KINDS = "xla_cpu_experimental_ynn_fusion_type"
+TRITON_MULTI_OUTPUT = "xla_gpu_unsupported_enable_triton_multi_output_fusion"
+
+_HONOURED = (DISABLED, YNN_KINDS, TRITON_MULTI_OUTPUT)
+_DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
+_CHANGES_FUSION = (
+    *_HONOURED,
+    "xla_enable_hlo_passes_only",
+    "xla_gpu_enable_priority_fusion",
+    "xla_gpu_enable_triton_gemm",
+    "xla_gpu_triton_gemm_any",
+    "xla_gpu_unsupported_force_triton_gemm",
+    "xla_gpu_enable_cublaslt",
+    "xla_gpu_cublas_fallback",
+    "xla_gpu_cudnn_gemm_fusion_level",
+    "xla_gpu_enable_cudnn",
+    "xla_gpu_mlir_emitter_level",
+    "xla_gpu_experimental_enable_fusion_block_level_rewriter",
+    "xla_cpu_use_onednn",
+    "xla_cpu_experimental_onednn",
+    "xla_cpu_use_xnnpack",
+    "xla_cpu_experimental_xnn_fusion_type",
+    "xla_cpu_enable_fast_math",
+    "xla_allow_excess_precision",
+    "xla_backend_optimization_level",
+    "xla_backend_extra_options",
+)
+"""How the names of flags begin that change what fuses."""
+
+
+def parse_flags(text: str) -> tuple[str, ...]:
+    """The flags in a value of XLA_FLAGS that change what fuses; HlofuseError for a word that is no flag."""
+    try:
+        parts = shlex.split(text)
+    except ValueError as error:
+        raise HlofuseError(f"--xla-flags: {error}") from None
+    if wrong := next((w for w in parts if not w.startswith("--")), None):
+        raise HlofuseError(f"--xla-flags: expected --NAME=VALUE, not {wrong!r}")
+    return that_change_fusion(w if "=" in w else f"{w}=true" for w in parts)
+
+
+def that_change_fusion(flags: Iterable[str]) -> tuple[str, ...]:
+    """Those of the flags that change passes up to the end of fusion."""
+    return tuple(f for f in flags if f.removeprefix("--").startswith(_CHANGES_FUSION))
+
+
+def merged(flags: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
+    """Both, of which the second count where they name the same flag."""
+    more = tuple(more)
+    names = {_name(f) for f in more}
+    return (*(f for f in flags if _name(f) not in names), *more)
+
+
+def not_honoured(flags: Iterable[str]) -> tuple[str, ...]:
+    """Flags that change what fuses, and that no replay follows."""
+    return tuple(f for f in flags if _name(f) not in _HONOURED)
+
+
+def value_of(flags: Iterable[str], name: str) -> str | None:
+    """The value of a flag; None where it is not among them."""
+    return next((f.partition("=")[2] for f in flags if _name(f) == name), None)
+
+
+def disabled_passes(flags: Iterable[str]) -> frozenset[str]:
+    """The passes that `xla_disable_hlo_passes` names."""
+    return frozenset(p for p in (value_of(flags, DISABLED) or "").split(",") if p)
+
+
+def ynn_kinds(flags: Iterable[str]) -> frozenset[str]:
+    """The operations that YNNPACK's fusions may start at, as XLA calls the kinds: `reduce`, `individual_dot`.
+
+    `-reduce` takes one from the default, `+dot` adds one, a list without signs replaces all.
+    """
+    value = value_of(flags, YNN_KINDS)
+    if value is None:
+        return _DEFAULT_KINDS
+    parts = [w.strip().lower().removeprefix("library_fusion_type_") for w in value.split(",") if w.strip()]
+    if any(w[:1] in "+-" for w in parts):
+        kinds = set(_DEFAULT_KINDS)
+        for word in parts:
+            (kinds.discard if word.startswith("-") else kinds.add)(word.lstrip("+-"))
+        return frozenset(kinds)
+    return frozenset(parts) - {"invalid"}
+
+
+def _name(flag: str) -> str:
+    return flag.removeprefix("--").partition("=")[0]
+
+
+def from_debug_options(text: str) -> tuple[str, ...]:
+    """The flags that change what fuses in a dump's `debug_options`, which lists those not at their default.
+
+    A flag that stands there several times is a list.
+    """
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon and name.startswith("xla_"):
+            found.setdefault(name.strip(), []).append(value.strip().strip('"'))
+    return that_change_fusion(f"--{name}={','.join(values)}" for name, values in found.items())

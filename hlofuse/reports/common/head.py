@@ -1,0 +1,62 @@
+"""What a report says of its modules before all else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
+from hlofuse.inputs.identity import Identity
+
+if TYPE_CHECKING:
+    from hlofuse.ir.graph import OrderSource
+    from hlofuse.pipelines.build import XlaBuild
+    from hlofuse.reports.common.xla_result import XlaResult
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a report says of one module before all else."""
+
+    identity: Identity
+    order: OrderSource | None = None
+    """The order that decisions rest on; None where none does, and for a module that is not replayed."""
+    follows_log: bool = False
+    build: XlaBuild | None = None
+    """What is replayed; None for a module that is not."""
+    result: XlaResult | None = None
+    """How the replay compares with XLA's own result; None where that is not at hand."""
+
+    def to_json(self) -> dict[str, Any]:
+        """`module`, `stage`, `xla`, `order` and the rest of `Identity.to_json`."""
+        found = self.identity.to_json()
+        if self.build is not None:
+            found["xla"] = {**found["xla"], **self.build.to_json()}
+        if self.order is not None:
+            found["order"] = self.order
+        if self.result is not None:
+            found["xla_result"] = self.result.to_json()
+        return found
+
+
+def head_lines(heads: Sequence[Head]) -> list[str]:
+    """One line of each, of many modules one for all that are by_line in everything but the name."""
+    by_line: dict[str, list[Head]] = {}
+    for h in heads:
+        by_line.setdefault(h.identity.line(h.order, h.follows_log, name=False), []).append(h)
+    lines = [
+        f"{printable(group[0].identity.module) if len(group) == 1 else plural(len(group), 'module')}: {line}"
+        for line, group in by_line.items()
+    ]
+    return lines + [h.result.line for h in heads if h.result is not None]
+
+
+def with_heads(document: dict[str, Any], heads: Sequence[Head]) -> dict[str, Any]:
+    """A JSON report that begins with what its modules were taken for: of several a list, `inputs`."""
+    first = heads[0].to_json() if len(heads) == 1 else {"inputs": [h.to_json() for h in heads]}
+    notes = list(dict.fromkeys(n for h in heads for n in h.identity.notes))
+    schema = {k: v for k, v in document.items() if k == "schema"}
+    shared = {k: v for k, v in first.items() if k in ("stage", "xla", "order")}
+    return {**schema, **first, "notes": notes, **document, **shared}

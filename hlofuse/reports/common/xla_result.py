@@ -1,0 +1,77 @@
+"""How a replay compares with XLA's own result, where that lies beside the input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hlofuse.analysis.kernels import computed_in, kernels
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
+from hlofuse.inputs.dump_directory import fusion_result_of
+from hlofuse.inputs.load import load
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Instruction, Module
+
+_NO_WORK = frozenset({"parameter", "constant", "tuple", "bitcast", "get-tuple-element"})
+
+
+@dataclass(frozen=True, slots=True)
+class XlaResult:
+    """XLA's kernels, and how many of them a replay has as well."""
+
+    file: str
+    after_all_passes: bool
+    """The file shows the module after all passes: those after fusion add copies and rename."""
+    kernels: int
+    """XLA's, without copies where passes after fusion may have added them."""
+    replayed: int
+    same: int
+    """XLA's kernels that hold the same operations as one of the replay, each paired once."""
+
+    @property
+    def line(self) -> str:
+        """One sentence for the reader of a report."""
+        name = printable(Path(self.file).name)
+        if self.same == self.kernels == self.replayed:
+            return f"XLA's own result has the same {plural(self.kernels, 'kernel')} ({name})"
+        end = ", copies left out" if self.after_all_passes else ""
+        return (
+            f"XLA's own result has {plural(self.kernels, 'kernel')}, the replay {self.replayed:,};"
+            f" {self.same:,} are the same ({name}{end})"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """`file`, `kernels`, `replayed` and `same`."""
+        return {"file": self.file, "kernels": self.kernels, "replayed": self.replayed, "same": self.same}
+
+
+def compare_with_result(filename: str | None, target: str, after: Module) -> XlaResult | None:
+    """`after` is what a replay of the file's module left; None where XLA's result is not beside it."""
+    found = fusion_result_of(filename, target)
+    if found is None:
+        return None
+    path, after_all_passes = found
+    try:
+        expected = _signatures(load(path), not after_all_passes)
+    except HlofuseError:
+        return None
+    own = _signatures(after, not after_all_passes)
+    return XlaResult(str(path), after_all_passes, expected.total(), own.total(), (expected & own).total())
+
+
+def _signatures(module: Module, with_copies: bool) -> Counter[object]:
+    return Counter(_signature(k) for k in kernels(module) if with_copies or k.opcode != "copy")
+
+
+def _signature(kernel: Instruction) -> object:
+    """What a kernel computes: operations by opcode, and the elements of its results."""
+    sizes = tuple(sorted(leaf.element_count for _, leaf in kernel.shape.leaves()))
+    if kernel.opcode != "fusion" or not kernel.called:
+        return kernel.opcode, sizes
+    inside = Counter(i.opcode for i in computed_in(kernel) if i.opcode not in _NO_WORK)
+    if len(inside) == 1 and inside.total() == 1:
+        return next(iter(inside)), sizes  # wrapped alone
+    return frozenset(inside.items()), sizes

@@ -1,0 +1,125 @@
+"""What became of each instruction while passes ran, found by watching the graph, whatever the pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlofuse.ir.graph import Instruction, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An instruction gave way to another one, or to none."""
+
+    name: str
+    what: str
+    """`replaced`, `copied` or `removed`."""
+    pass_name: str
+    by: str | None = None
+    """What stands for it from then on; None for what was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """The way of one instruction through the passes."""
+
+    changes: tuple[Change, ...]
+    survivor: str | None
+    """The final name of what stands for it; None where it was removed."""
+
+
+class Provenance:
+    """Watches one module from the first pass to the last (`GraphWatcher`)."""
+
+    def __init__(self) -> None:
+        self._module: Module | None = None
+        self._pass = ""
+        self._named: dict[str, Instruction] = {}
+        self._names: dict[Instruction, str] = {}
+        """Names as they were at first; final ones of what passes add."""
+        self._next: dict[Instruction, dict[Instruction, tuple[str, str]]] = {}
+        self._alive: set[Instruction] = set()
+        self._removed_by: dict[Instruction, str] = {}
+
+    def begin(self, module: Module) -> None:
+        """Watch `module`, which no pass has changed yet."""
+        self._module = module
+        module.watcher = self
+        self._named = {i.name: i for i in module.instructions()}
+        self._names = {i: name for name, i in self._named.items()}
+        self._alive = set(self._names)
+
+    def begin_pass(self, name: str) -> None:
+        """What happens from here on is the work of the pass of this name."""
+        self._sweep()
+        self._pass = name
+
+    def end(self) -> None:
+        """The last pass has run."""
+        self._sweep()
+        if self._module is not None:
+            self._module.watcher = None
+
+    def replaced(self, old: Instruction, new: Instruction) -> None:
+        self._follow(old, new, "replaced")
+
+    def copied(self, old: Instruction, new: Instruction) -> None:
+        self._follow(old, new, "copied")
+
+    def fate(self, name: str) -> Fate | None:
+        """The way of the instruction that had this name at first; None if there was none."""
+        start = self._named.get(name)
+        if start is None:
+            return None
+        before: dict[Instruction, Instruction] = {}
+        queue, end = [start], None
+        for x in queue:  # grows while it is walked; the nearest survivor counts
+            if self._is_alive(x):
+                end = x
+                break
+            for y in self._successors(x):
+                if y is not start and y not in before:
+                    before[y] = x
+                    queue.append(y)
+        changes: list[Change] = []
+        last = end or self._last(start, before)
+        if end is None:
+            changes.append(Change(self._name(last), "removed", self._removed_by.get(last, "")))
+        while last is not start:
+            y, last = last, before[last]
+            what, pass_name = self._next[last][y]
+            if self._name(last) != self._name(y):
+                changes.append(Change(self._name(last), what, pass_name, self._name(y)))
+        return Fate(tuple(reversed(changes)), end.name if end is not None else None)
+
+    def _last(self, start: Instruction, before: dict[Instruction, Instruction]) -> Instruction:
+        """Where the way ends of what did not survive."""
+        x = start
+        while True:
+            following = next((y for y in self._successors(x) if before.get(y) is x), None)
+            if following is None or following not in self._removed_by:
+                return x
+            x = following
+
+    def _follow(self, old: Instruction, new: Instruction, what: str) -> None:
+        following = self._next.setdefault(old, {})
+        if what == "replaced" or new not in following:
+            following[new] = (what, self._pass)
+        self._alive.add(new)
+
+    def _successors(self, x: Instruction) -> list[Instruction]:
+        """What took its place, the last one first; copies only where nothing did."""
+        following = self._next.get(x, {})
+        ordered = list(reversed(following))
+        return sorted(ordered, key=lambda y: following[y][0] != "replaced")
+
+    def _name(self, x: Instruction) -> str:
+        return self._names.get(x, x.name)
+
+    def _is_alive(self, x: Instruction) -> bool:
+        return x.computation is not None and x.computation.module is self._module
+
+    def _sweep(self) -> None:
+        for x in [x for x in self._alive if not self._is_alive(x)]:
+            self._alive.discard(x)
+            self._removed_by[x] = self._pass

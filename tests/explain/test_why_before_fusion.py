@@ -1,0 +1,109 @@
+"""`why` of names that are not there at the input of fusion: what the passes before fusion made of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.reports.common.unoptimized import beginning_of_fusion, simplified
+from hlofuse.trace.provenance import Change, Provenance
+
+from ..passes.packed import archive
+from ..running import Golden, Run
+
+PROGRAM = """HloModule m
+
+squared {
+  p = f32[64,64]{1,0} parameter(0)
+  ROOT square = f32[64,64]{1,0} multiply(p, p)
+}
+
+ENTRY e {
+  a = f32[64,64]{1,0} parameter(0)
+  one = f32[] constant(1)
+  ones = f32[64,64]{1,0} broadcast(one), dimensions={}
+  same = f32[64,64]{1,0} multiply(a, ones)
+  waves = f32[64,64]{1,0} cosine(same)
+  equal = f32[64,64]{1,0} cosine(a)
+  inner = f32[64,64]{1,0} call(waves), to_apply=squared
+  sum = f32[64,64]{1,0} add(inner, equal)
+  unused = f32[64,64]{1,0} sine(a)
+  flat = f32[4096]{0} reshape(sum)
+  ROOT out = f32[4096]{0} exponential(flat)
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "m.hlo"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.mark.parametrize("names", ["same", "unused", "equal out", "p inner", "ones out"])
+def test_text(hlofuse: Run, golden: Golden, file: Path, names: str) -> None:
+    result = hlofuse("why", file, *names.split(), "--target", "cpu")
+    assert result.status == 0
+    golden(f"why/before_fusion_{names.replace(' ', '_')}.txt", result.out.partition("give hlofuse DIR.\n")[2])
+
+
+def test_json_and_markdown_say_the_same(hlofuse: Run, file: Path) -> None:
+    found = json.loads(hlofuse("why", file, "same", "--target", "cpu", "--format", "json").out)
+    assert found["instruction"]["name"] == "a"
+    assert found["before_fusion"] == [{"name": "same", "what": "replaced", "pass": "algsimp", "by": "a"}]
+    text = hlofuse("why", file, "unused", "--target", "cpu", "--format", "markdown").out
+    assert "**unused was removed by dce: nothing reads it any more.**" in text
+    unchanged = json.loads(hlofuse("why", file, "a", "--target", "cpu", "--format", "json").out)
+    assert "before_fusion" not in unchanged
+
+
+def test_an_unknown_name_is_compared_with_names_that_are_no_longer_there(hlofuse: Run, file: Path) -> None:
+    result = hlofuse("why", file, "unusd", "--target", "cpu")
+    assert result.status != 0
+    assert "unused" in result.err
+
+
+@pytest.mark.parametrize(
+    ("target", "device"), [("gpu", "h100_sxm"), ("gpu-legacy", "h100_sxm"), ("gpu", "mi350")]
+)
+def test_every_backend(hlofuse: Run, file: Path, target: str, device: str) -> None:
+    for line in PROGRAM.splitlines():
+        name, equals, _ = line.replace("ROOT", "").strip().partition(" = ")
+        if equals:
+            assert hlofuse("why", file, name, "--target", target, "--device", device).status == 0, name
+
+
+@pytest.mark.parametrize("program", ["attention_grad", "gpt2_train_step", "rk4"])
+def test_every_instruction_of_a_program_survives_or_was_removed_by_a_pass(program: str) -> None:
+    module = parse_module(archive("cpu")[f"programs/{program}"]["before"])
+    provenance = Provenance()
+    lowered = lower_to_fusion_input(module, "cpu", provenance=provenance).module
+    there = {i.name for i in lowered.instructions()}
+    for i in module.instructions():
+        fate = provenance.fate(i.name)
+        assert fate is not None
+        if fate.survivor is None:
+            last = fate.changes[-1]
+            assert (last.what, last.by) == ("removed", None)
+            assert last.pass_name
+        else:
+            assert fate.survivor in there
+    assert lowered.watcher is None
+    assert print_module(lowered) == print_module(lower_to_fusion_input(module, "cpu").module)
+
+
+def test_without_a_pipeline_of_the_target_the_same_question_has_an_answer() -> None:
+    module = parse_module(PROGRAM)
+    provenance = Provenance()
+    beginning_of_fusion(module, "gpu-legacy", load_device("v100"), provenance=provenance)
+    fate = provenance.fate("unused")
+    assert fate is not None
+    assert fate.changes == (Change("unused", "removed", "dce"),)
+    assert simplified(module, "gpu-legacy").find("unused") is None

@@ -1,0 +1,204 @@
+"""Modules in logs, pages, saved graphs and string literals; several in one file; dumps cut short."""
+
+from __future__ import annotations
+
+import json
+import pprint
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import load, read_text
+from hlofuse.inputs.excerpt import find_module
+from hlofuse.ir import HloParseError, Module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.verify import verify_module
+
+from ..running import Run
+
+HLO = """HloModule jit_f, entry_computation_layout={(f32[2,4]{1,0}, f32[2]{0})->f32[2]{0}}
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[2,4], q: f32[2]) -> f32[2] {
+  %p = f32[2,4]{1,0} parameter(0)
+  %zero = f32[] constant(0)
+  %e = f32[2,4]{1,0} exponential(%p), metadata={op_name="it's" source_file="C:\\\\f"}
+  %r = f32[2]{0} reduce(%e, %zero), dimensions={1}, to_apply=%sum
+  %q = f32[2]{0} parameter(1)
+  ROOT %n = f32[2]{0} add(%r, %q)
+}
+"""
+OTHER = HLO.replace("jit_f", "jit_g")
+LINES = HLO.splitlines()
+
+
+def logged(text: str, interleave: str = "") -> str:
+    lines = text.splitlines()
+    return "".join(f"I0101 12:00:0{n % 10}.{n:06} {n} a.cc:7] {s}\n{interleave}" for n, s in enumerate(lines))
+
+
+BUSY = "W0101 12:00:00.000001 9 other.cc:8] busy {\n"
+AROUND: dict[str, tuple[str, str | None]] = {
+    "alone": (HLO, None),
+    "comments": (f"// RUN: opt %s\n\n{HLO}// CHECK: HloModule jit_f\n// -----\n", None),
+    "log, first line": (f"hello\n{logged('x')}I0101 12:00:01.5 1 a.cc:7] {HLO}{BUSY}", "lines 3–18 of a log"),
+    "log, every line": (f"{BUSY}{logged(HLO)}{BUSY}", "lines 2–17 of a log"),
+    "log, spaces lost": ("".join(f"{s.rstrip()}\n" for s in logged(HLO).splitlines()), "lines 1–16 of a log"),
+    "log, two threads": (logged(HLO, BUSY), "lines 1–31 of a log"),
+    "log, broken into": (BUSY + HLO.replace("  %e", f"{BUSY}  %e"), "lines 2–18 of a log"),
+    "Markdown": (f"# HloModule is slow\n\n```hlo\n{HLO}```\nwhy {{\n", "lines 4–19 of a Markdown file"),
+    "quoted": ("so\n\n" + "".join(f"> {s}\n" for s in LINES), "lines 3–18 of a longer text"),
+    "indented": ("so\n\n" + "".join(f"    {s}\n" for s in LINES), "lines 3–18 of a longer text"),
+    "graph": (
+        f"[Sync]\nHashes: (1)\n\n## BEGIN_GRAPH\n{HLO}\n## END_GRAPH\n\n",
+        "lines 5–20 of a PyTorch/XLA graph file",
+    ),
+    "end": (f"{HLO}\n## END_GRAPH\n", "lines 1–16"),
+    "C++": (f'const char* k = R"(\n{HLO})";\n', "lines 2–17 of a longer text"),
+    "Python": (f'X = """{HLO}"""\n', "lines 1–16"),
+    "repr": (f">>> f\n{HLO!r}\n", "a string literal in line 2"),
+    "repr, a line first": (repr("\n" + HLO), "a string literal in line 1"),
+    "repr, pieces": (f"x = {pprint.pformat(HLO)}\n", "a string literal in line 1"),
+    "JSON": (json.dumps({"n": 1, "hlo": HLO}, indent=1), "a string literal in line 3"),
+}  # fmt: skip
+
+
+def saved(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "m.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def names(module: Module) -> list[str]:
+    return [i.name for c in module.computations for i in c]
+
+
+@pytest.mark.parametrize("kind", AROUND)
+def test_the_module_is_found(tmp_path: Path, kind: str) -> None:
+    text, where = AROUND[kind]
+    module = load(saved(tmp_path, text))
+    assert names(module) == ["a", "b", "s", "p", "zero", "e", "r", "q", "n"]
+    assert module.text_note == (where and f"found in {where}")
+    assert module.entry.root.operands[0].operands[0].attributes["metadata"].source_file == "C:\\f"
+
+
+@pytest.mark.parametrize("kind", AROUND)
+def test_errors_have_the_place_in_the_file(tmp_path: Path, kind: str) -> None:
+    text = AROUND[kind][0].replace("constant(0)", "constant(x)")
+    with pytest.raises(HloParseError) as caught:
+        load(saved(tmp_path, text))
+    error = caught.value
+    assert error.source_line == text.splitlines()[error.line - 1]
+    assert error.source_line[error.column - 1 :].startswith("x)")
+
+
+def test_read_text_keeps_the_line_numbers(tmp_path: Path) -> None:
+    text = read_text(saved(tmp_path, AROUND["graph"][0]))
+    assert text == "\n\n\n\n" + HLO
+    cut = HLO[: HLO.index("  %q")]
+    assert read_text(saved(tmp_path, cut)) == cut  # what has no place for a note gets nothing made up
+
+
+def test_the_far_largest_of_several_is_taken(tmp_path: Path) -> None:
+    large = HLO.replace("it's", "x" * 99)
+    small = "HloModule tiny\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n"
+    module = load(saved(tmp_path, f"{small}// -----\n{large}"))
+    assert (module.name, module.text_note) == ("jit_f", "module 2 of 2, in lines 7–22")
+
+
+def test_lit_tests_without_headers(tmp_path: Path) -> None:
+    one, two = (f"e {{\n  ROOT {name} = f32[] parameter(0)\n}}\n" for name in "pq")
+    text = f"// RUN: opt %s\n\n{one}// CHECK: x\n// -----\n\n{two}"
+    module = load(saved(tmp_path, text), "2")
+    assert (module.entry.root.name, module.text_note) == ("q", "module 2 of 2, in lines 9–12")
+
+
+def test_a_header_over_several_lines_and_an_entry_without_the_word(tmp_path: Path) -> None:
+    plain = HLO.replace("ENTRY ", "").replace("layout={(", "layout={\n(")
+    module = load(saved(tmp_path, f"{plain}// -----\n{OTHER}"), "jit_f")
+    assert module.text_note == "module 1 of 2, in lines 1–17"
+    assert load(saved(tmp_path, HLO.replace("ENTRY ", ""))).text_note is None
+
+
+@pytest.mark.parametrize("choice", ["jit_g", "g", "2"])
+def test_one_of_several_is_chosen_by_name_or_number(tmp_path: Path, choice: str) -> None:
+    path = saved(tmp_path, f"{HLO}// -----\n{OTHER}")
+    module = load(path, choice)
+    assert (module.name, module.text_note) == ("jit_g", "module 2 of 2, in lines 18–33")
+    with pytest.raises(HlofuseError) as caught:
+        load(path)
+    assert str(caught.value) == (
+        f"{path} holds 2 modules; choose one with --module:\n"
+        "    1  jit_f  lines 1–16                532 bytes\n"
+        "    2  jit_g  lines 18–33               532 bytes"
+    )
+    with pytest.raises(HlofuseError, match=r"no module jit_h; did you mean jit_"):
+        load(path, "jit_h")
+
+
+def test_a_single_module_is_not_another(tmp_path: Path) -> None:
+    assert load(saved(tmp_path, HLO), "f").name == "jit_f"
+    with pytest.raises(HlofuseError, match="this input is a single module"):
+        load(saved(tmp_path, HLO), "g")
+
+
+SHORT = "HloModule m\n\nsum {\n  b = f32[] parameter(1)\n  ROOT s = f32[] negate(b)\n}\n"
+CUTS: dict[str, tuple[Callable[[str], str], int, list[str]]] = {
+    "in a line": (lambda t: t[: t.index("dimensions=")], 12, ["p", "zero", "e", "q"]),
+    "after a line": (lambda t: t[: t.index("  %q")], 13, ["p", "zero", "e", "r", "q"]),
+    "before the brace": (lambda t: t[:-2], 15, ["p", "zero", "e", "r", "q", "n"]),
+    "dots": (lambda t: t[: t.index("  %q")] + "  ...\n", 13, ["p", "zero", "e", "r", "q"]),
+    "in a page": (lambda t: "```\n" + t[: t.index("  %q")] + "```\n", 14, ["p", "zero", "e", "r", "q"]),
+    "in the heading": (lambda t: t[: t.index("q: f32")], 8, ["a", "b", "s"]),
+    "before the entry": (lambda t: t[: t.index("ENTRY")], 7, ["a", "b", "s"]),
+    "in another": (lambda t: t[: t.index("  ROOT %s")], 5, ["a", "b"]),
+    "no signature": (lambda t: SHORT[: SHORT.index("  ROOT s")], 4, ["b"]),
+}
+
+
+@pytest.mark.parametrize("kind", CUTS)
+def test_a_dump_cut_short_is_read_to_where_it_ends(tmp_path: Path, kind: str) -> None:
+    cut, line, expected = CUTS[kind]
+    module = load(saved(tmp_path, cut(HLO)))
+    assert (module.text_note or "").endswith(f"truncated after line {line}; what follows is unknown")
+    assert [i.name for i in module.entry] == expected
+    assert [p.name for p in module.entry.parameters] == [n for n in expected if n in "abpq"]
+    assert verify_module(module) == []
+
+
+def test_a_cut_anywhere_gives_a_module_or_an_error() -> None:
+    read = 0
+    for end in range(1, len(HLO) - 1):
+        found = find_module(HLO[:end], "m")
+        for text, note in found.readings[:-1]:
+            assert note is not None, end
+            assert text.rstrip().endswith("}"), end
+            read += 1
+    assert read > len(HLO) // 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HLO.replace("}\n\nENTRY", "\n\nENTRY"),
+        HLO.replace("%zero = f32[] constant(0)", "%zero = f32[] constant(").removesuffix("}\n"),
+        HLO.removesuffix("}\n").replace("%e, %zero", "%e, %nobody"),
+    ],
+)
+def test_an_error_in_the_middle_is_no_end(tmp_path: Path, text: str) -> None:
+    with pytest.raises(HloParseError):
+        load(saved(tmp_path, text))
+
+
+def test_a_report_says_that_the_text_is_cut_short(tmp_path: Path, hlofuse: Run) -> None:
+    path = saved(tmp_path, HLO[: HLO.index("  %q")])
+    result = hlofuse("explain", str(path), "--format", "json", "--target", "cpu")
+    assert result.status == 0
+    assert json.loads(result.out)["text_note"] == "truncated after line 13; what follows is unknown"
+    assert "note: truncated after line 13" in result.err
