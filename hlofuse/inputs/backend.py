@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
-from hlofuse.inputs.evidence import Fact
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.pipelines.identity import Fact
 
 _CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (

@@ -11,9 +11,9 @@ from pathlib import Path
 from hlofuse.inputs.backend import FRONT_ENDS, NO_TARGET, backend_of
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.dump_names import read_name
-from hlofuse.inputs.evidence import Fact, Source
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.pipelines.targets import TARGETS
 
 # Parts of file names, the first that is found decides: passes of a pipeline, then what every dump has.

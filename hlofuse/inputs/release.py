@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlofuse.inputs.evidence import Fact, Source
 from hlofuse.ir.graph import Module
+from hlofuse.pipelines.identity import Fact, Source
 
 REPLAYED = "0.11.1"
 """The release whose passes the targets `cpu` and `gpu` repeat."""

@@ -13,10 +13,10 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.backend import FRONT_ENDS, backend_of
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
-from hlofuse.inputs.evidence import Fact, Source
 from hlofuse.inputs.release import is_of_earlier_dialect
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import TARGETS, before_fusion
 

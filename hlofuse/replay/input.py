@@ -11,7 +11,7 @@ from hlofuse.order import is_open, source_of
 from hlofuse.pipelines.targets import TARGETS
 
 if TYPE_CHECKING:
-    from hlofuse.inputs.identity import Identity
+    from hlofuse.pipelines.identity import Identity
     from hlofuse.trace.priority_record import PriorityRecord
 
 

@@ -64,11 +64,6 @@ class Replay:
         return device.name if device is not None else None
 
     @property
-    def text_note(self) -> str | None:
-        """Where in a longer text the module was found, and whether that is cut short."""
-        return self.before.text_note
-
-    @property
     def order_source(self) -> OrderSource:
         """Where ids and use-lists came from."""
         return self.after.order_source or "text"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
-from hlofuse.inputs.evidence import Fact
+from hlofuse.pipelines.identity import Fact
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.inputs.choose_target import ChosenTarget
-    from hlofuse.inputs.identity import Identity
     from hlofuse.ir.graph import Module, OrderSource
+    from hlofuse.pipelines.identity import Identity
     from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
     from hlofuse.trace.priority_record import PriorityRecord
 

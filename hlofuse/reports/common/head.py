@@ -8,12 +8,52 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.inputs.identity import Identity
+from hlofuse.pipelines.identity import Identity
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import OrderSource
     from hlofuse.pipelines.build import XlaBuild
     from hlofuse.reports.common.xla_result import XlaResult
+
+
+_STAGES = {
+    "before-optimizations": "before optimizations",
+    "fusion-input": "input of fusion",
+    "after-fusion": "after fusion",
+    "scheduled": "after all passes",
+}
+_ORDERS = {
+    "xla": "XLA's ids",
+    "replayed": "replayed",
+    "estimated": "estimated, ties open",
+    "text": "of the text, ties open",
+}
+
+
+def identity_line(
+    identity: Identity, order: OrderSource | None = None, follows_log: bool = False, *, name: bool = True
+) -> str:
+    """`jit_f: input of fusion · gpu h100_sxm · XLA 0.11.1 · order replayed. Least certain: …`."""
+    backend = identity.backend.value + (f" {identity.device.value}" if identity.device is not None else "")
+    parts = [_STAGES[identity.stage.value], printable(backend)]
+    parts.append(f"XLA {identity.replayed}" if identity.is_replayed else "passes not public")
+    if identity.front_end:
+        parts.append(f"from {identity.front_end}")
+    if identity.partitions > 1:
+        parts.append(plural(identity.partitions, "partition"))
+    if order is not None:
+        shown = _ORDERS[order]
+        parts.append(
+            f"order {shown.partition(',')[0]}, ties as in XLA's log" if follows_log else f"order {shown}"
+        )
+    parts += [printable(f.removeprefix("--").replace("LIBRARY_FUSION_TYPE_", "")) for f in identity.flags]
+    line = " · ".join(parts)
+    if name:
+        line = f"{printable(identity.module)}: {line}"
+    if identity.excerpt:
+        line += f" ({identity.excerpt})"
+    what, weakest = identity.weakest
+    return f"{line}. Least certain: {what}, {weakest.evidence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +85,7 @@ def head_lines(heads: Sequence[Head]) -> list[str]:
     """One line of each, of many modules one for all that are by_line in everything but the name."""
     by_line: dict[str, list[Head]] = {}
     for h in heads:
-        by_line.setdefault(h.identity.line(h.order, h.follows_log, name=False), []).append(h)
+        by_line.setdefault(identity_line(h.identity, h.order, h.follows_log, name=False), []).append(h)
     lines = [
         f"{printable(group[0].identity.module) if len(group) == 1 else plural(len(group), 'module')}: {line}"
         for line, group in by_line.items()

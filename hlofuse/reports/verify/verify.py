@@ -10,7 +10,6 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
 from hlofuse.inputs.choose_target import ChosenTarget
 from hlofuse.inputs.companions import flags_of, recorded_device
-from hlofuse.inputs.evidence import Fact
 from hlofuse.inputs.identity import identify
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.stage import stage_of
@@ -18,6 +17,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines.identity import Fact
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verify.cases import Case
 from hlofuse.reports.verify.compare import verify_module

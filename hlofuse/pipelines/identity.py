@@ -1,0 +1,90 @@
+"""What a module was taken for, each statement with what it rests on. `hlofuse.inputs` finds it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Source = Literal["default", "text", "directory", "stamp", "asked"]
+SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")
+"""The weakest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One statement, such as the backend of a module."""
+
+    value: str
+    source: Source = "default"
+    evidence: str = ""
+    """What shows it, in words; for a default: why nothing does."""
+
+    is_open: bool = False
+    """True if the evidence leaves several values, of which `value` names all."""
+
+    @property
+    def strength(self) -> int:
+        """Greater for stronger evidence."""
+        return SOURCES.index(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a module is taken for. The first line of every report is made of it."""
+
+    module: str
+    stage: Fact
+    backend: Fact
+    """`cpu`, `gpu`, `tpu` or another compiler's name."""
+    release: Fact
+    """The releases that may have written it, such as `0.8 or later`."""
+    replayed: str
+    """The release whose passes are repeated, such as `0.11.1`."""
+    device: Fact | None = None
+    """None where the backend fuses alike on every device, or none is known."""
+    front_end: str = ""
+    """`JAX`, `TensorFlow` and so on; empty where nothing tells."""
+    partitions: int = 1
+    """Devices that one program is, or is to be, divided over."""
+    flags: tuple[str, ...] = ()
+    """XLA flags that change passes, as read from the dump or asked for."""
+    is_replayed: bool = True
+    """False for a backend whose passes are not public."""
+    notes: tuple[str, ...] = ()
+    """What a reader of figures has to know: the release differs, or one of many devices is shown."""
+    file: str | None = None
+    """The file it was read from; None for standard input."""
+    excerpt: str = ""
+    """Where in a longer text the module was found; empty for a text of its own."""
+
+    @property
+    def weakest(self) -> tuple[str, Fact]:
+        """The least certain statement, by name: what nothing tells first, then what a span leaves open."""
+        named = [("the backend", self.backend), ("the stage", self.stage), ("the release", self.release)]
+        if self.device is not None:
+            named.append(("the device", self.device))
+        return min(named, key=lambda pair: (pair[1].strength, not pair[1].is_open))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that begin every JSON report: `module`, `stage`, `xla`, and the evidence of each."""
+        facts = {"stage": self.stage, "backend": self.backend, "release": self.release}
+        if self.device is not None:
+            facts["device"] = self.device
+        release = self.release
+        same = release.source == "default" or release.value == self.replayed
+        return {
+            "module": self.module,
+            "stage": self.stage.value,
+            "xla": {
+                "release": self.replayed,
+                "source": release.source,
+                "written_by": None if same else release.value,
+                "backend": self.backend.value,
+                "device": self.device.value if self.device is not None else None,
+                "flags": dict(f.removeprefix("--").partition("=")[::2] for f in self.flags),
+            },
+            "identified_by": {k: {"source": f.source, "text": f.evidence} for k, f in facts.items()},
+            "front_end": self.front_end or None,
+            "partitions": self.partitions,
+            "text_note": self.excerpt or None,
+        }
