@@ -381,8 +381,8 @@ class Computation:
         self.name = name
         self.module: Module | None = None
         self._slots: list[Instruction | None] = []
-        self._order: dict[object, list[Instruction]] | None = None
-        """Orders of the instructions by what they are for, until something changes that they depend on."""
+        self._order: list[Instruction] | None = None
+        """The post order, until something changes that it depends on."""
         self.parameters: list[Instruction] = []
         self._callers: Instruction | dict[Instruction, int] | None = None
         self.attributes_text = ""
@@ -463,8 +463,8 @@ class Computation:
         `but_for`: leaves that are left out. `starts`: what nobody uses, for who knows it.
         """
         whole = not but_for and starts is None
-        if whole and (cached := self.cached_orders.get(None)) is not None:
-            return cached.copy()
+        if whole and self._order is not None:
+            return self._order.copy()
         order: list[Instruction] = []
         emit = order.append
         entered = set(but_for)
@@ -492,15 +492,8 @@ class Computation:
                         break
                     current, left = waiting.pop()
         if whole:
-            self.cached_orders[None] = order.copy()
+            self._order = order.copy()
         return order
-
-    @property
-    def cached_orders(self) -> dict[object, list[Instruction]]:
-        """Orders that were worked out, by what they are for; another dict once the graph has changed."""
-        if self._order is None:
-            self._order = {}
-        return self._order
 
     def unreachable_roots(self) -> list[Instruction]:
         """What nobody uses or waits for, but for the root (`CollectUnreachableRoots`)."""

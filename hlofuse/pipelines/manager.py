@@ -11,7 +11,6 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
-from hlofuse.passes.control_flow.sharding_remover import changes_shape
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Skipped
@@ -67,6 +66,8 @@ def lower_to_fusion_input(
 
 
 def _refuse_manual_partitioning(module: Module) -> None:
+    from hlofuse.passes.control_flow.sharding_remover import changes_shape  # slow to import, seldom needed
+
     if any(changes_shape(i) for i in module.instructions()):
         number = module.attributes.raw("num_partitions")
         devices = f"{number} devices" if number else "several devices"

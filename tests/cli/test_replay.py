@@ -122,4 +122,4 @@ def test_targets(hlofuse: Run, golden: Golden) -> None:
     assert compiled["cpu"][:2] == ["strip-memory-placement-annotations", "shardy-xla"]
     assert compiled["gpu"].index("layout-assignment") < compiled["gpu"].index("priority-fusion")
     assert compiled["gpu-legacy"][-1] == "dce"
-    assert "[rng-expander]" in hlofuse("targets", "--verbose").out
+    assert "[cholesky_expander]" in hlofuse("targets", "--verbose").out

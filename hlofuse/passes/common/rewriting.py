@@ -106,19 +106,8 @@ def visit(
     """
     if wanted is not None and wanted.isdisjoint([i.opcode for i in computation]):
         return False  # nothing is called, so nothing comes that would be
+    visited = set() if visited is None else visited
     changed = False
-    if visited is None:
-        # Most visits change nothing. They follow the order as it was; the first change ends that.
-        order, orders = _order_of_visit(computation), computation.cached_orders
-        visited = set()
-        for number, x in enumerate(order, 1):
-            if wanted is None or x.opcode in wanted:
-                changed |= bool(handle(x))
-                if computation.cached_orders is not orders:
-                    visited = set(order[:number])
-                    break
-        else:
-            return changed
     visiting: set[Instruction] = set()
     for start in (*computation.unreachable_roots(), None):
         # The root is the one that there is by then.
@@ -141,17 +130,6 @@ def visit(
             if (wanted is None or current.opcode in wanted) and current.computation is not None:
                 changed |= bool(handle(current))
     return changed
-
-
-def _order_of_visit(computation: Computation) -> list[Instruction]:
-    """The order in which `visit` comes to the instructions of a graph that stays as it is."""
-    cached = computation.cached_orders.get(computation.root)
-    if cached is not None:
-        return cached
-    order: dict[Instruction, None] = {}
-    visit(computation, lambda x: order.setdefault(x), visited=set())
-    found = computation.cached_orders[computation.root] = list(order)
-    return found
 
 
 def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
