@@ -56,6 +56,10 @@ def load(
     return parsed
 
 
+_NEURONS = "API_VERSION_UNSPECIFIED"
+"""Neuron's value of `api_version`. It means the default, and XLA's parser refuses it."""
+
+
 def _parsed(found: Excerpt, name: str) -> Module:
     """The first reading that can be parsed; the error of the last, or where its shapes do not fit."""
     last = len(found.readings) - 1
@@ -70,6 +74,10 @@ def _parsed(found: Excerpt, name: str) -> Module:
         if misfit is not None:
             raise found.placed(misfit_error(text, *misfit, name))
         module.text_note = note
+        if _NEURONS in text:
+            for call in module.instructions():
+                if call.attributes.raw("api_version") == _NEURONS:
+                    call.attributes = call.attributes.without("api_version")
         return module
     raise AssertionError("there is no reading")
 

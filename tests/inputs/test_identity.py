@@ -143,3 +143,13 @@ def test_every_command_says_it_first(tmp_path: Path, hlofuse: Run, samples: Path
         ("explore", case, "-o", tmp_path / "x.html"),
     ):
         assert hlofuse(command, *more).err.startswith(start), command
+
+
+def test_what_xla_cannot_read_is_not_written_again(tmp_path: Path, hlofuse: Run) -> None:
+    path, out = tmp_path / "m.hlo", tmp_path / "out.hlo"
+    call = 'custom-call(a), custom_call_target="AwsNeuronGelu", api_version=API_VERSION_UNSPECIFIED'
+    path.write_text(
+        f"HloModule m\n\nENTRY e {{\n  a = f32[8]{{0}} parameter(0)\n  ROOT c = f32[8]{{0}} {call}\n}}\n"
+    )
+    assert hlofuse("replay", path, "-o", out).status == 0
+    assert "API_VERSION" not in out.read_text()
