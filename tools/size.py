@@ -34,11 +34,11 @@ def _lines(prefix: str, suffix: str = "") -> Callable[[Path, list[str]], int]:
 
 
 BUDGETS = (
-    Budget("package: lines", 85_000, _lines("hlofuse/", ".py")),
-    Budget("package: files", 700, _count("hlofuse/", ".py")),
-    Budget("tests: lines", 30_000, _lines("tests/", ".py")),
+    Budget("package: lines", 95_000, _lines("hlofuse/", ".py")),
+    Budget("package: files", 800, _count("hlofuse/", ".py")),
+    Budget("tests: lines", 40_000, _lines("tests/", ".py")),
     Budget("tools/corpus: lines", 4_000, _lines("tools/corpus/")),
-    Budget("tracked files", 1_600, _count("")),
+    Budget("tracked files", 1_800, _count("")),
 )
 
 
