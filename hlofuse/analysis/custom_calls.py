@@ -32,12 +32,10 @@ def is_radix_sort(instruction: Instruction) -> bool:
 
 PLACEMENTS = frozenset({"MoveToHost", "MoveToDevice", "annotate_device_placement"})
 """Where a value is kept."""
+_SHARDINGS = frozenset(
+    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "ShardBarrierFrom", "ShardBarrierTo"}
+)
 _ANNOTATIONS = PLACEMENTS | {
-    "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "ShardBarrierFrom",
-    "ShardBarrierTo",
     "LayoutConstraint",
     "AssumeGatherIndicesInBound",
     "X64Combine",
@@ -49,8 +47,13 @@ SHARDY = "xla.sdy."
 
 def is_annotation(instruction: Instruction) -> bool:
     """True for a custom call that nothing is launched for."""
+    return custom_call_target(instruction) in _ANNOTATIONS or annotates_sharding(instruction)
+
+
+def annotates_sharding(instruction: Instruction) -> bool:
+    """True for a custom call that describes how a value is divided over devices."""
     target = custom_call_target(instruction)
-    return target in _ANNOTATIONS or target.startswith(SHARDY)
+    return target in _SHARDINGS or target.startswith(SHARDY)
 
 
 def hands_on(instruction: Instruction) -> bool:

@@ -164,7 +164,7 @@ def _written(
     if form == "json":
         from hlofuse.reports.check.json import check_json
 
-        return dumps(with_heads(check_json(check), heads) if heads else check_json(check), indent=2)
+        return dumps(with_heads(check_json(check), heads), indent=2)
     if form == "sarif":
         from hlofuse.reports.check.sarif import check_sarif
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
@@ -57,7 +58,19 @@ NO_TARGET = frozenset({"tpu", *FRONT_ENDS})
 
 
 def backend_of(module: Module) -> Fact | None:
-    """The backend that layouts, calls, configs or names of the module tell; None where none does."""
+    """The backend that layouts, calls, configs or names of the module tell; None where none does.
+
+    A module is looked through once: it is asked for several times before the first report line.
+    """
+    if module not in _found:
+        _found[module] = _look_through(module)
+    return _found[module]
+
+
+_found: WeakKeyDictionary[Module, Fact | None] = WeakKeyDictionary()
+
+
+def _look_through(module: Module) -> Fact | None:
     named: Fact | None = None
     for i in module.instructions():
         found = _of_instruction(i)

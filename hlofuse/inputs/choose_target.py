@@ -39,11 +39,11 @@ class ChosenTarget:
     evidence: str = ""
     source: Source = "default"
 
-    def backend(self, module: Module, requested: bool = False) -> Fact:
+    def backend(self, module: Module) -> Fact:
         """The backend of the module with its evidence; another compiler's name where it is no target."""
         backend = TARGETS[self.name].backend
-        if requested:
-            return Fact(backend, "asked", "--target says so")
+        if self == requested_target(self.name):
+            return Fact(backend, self.source, self.evidence)
         found = backend_of(module)
         if found is not None and found.value in FRONT_ENDS and not module.is_scheduled:
             name = FRONT_ENDS[found.value]
@@ -55,6 +55,11 @@ class ChosenTarget:
         if self.evidence:
             return Fact(backend, self.source, self.evidence)
         return Fact(backend, "default", "which nothing in the input tells (--target)")
+
+
+def requested_target(name: str) -> ChosenTarget:
+    """The target that the user names."""
+    return ChosenTarget(name, "--target says so", "asked")
 
 
 def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> ChosenTarget | None:

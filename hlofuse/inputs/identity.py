@@ -93,9 +93,7 @@ def identify(
     module: Module, chosen: ChosenTarget, device: Fact | None = None, flags: tuple[str, ...] = ()
 ) -> Identity:
     """What a module is taken for on the target that was chosen for it, with these XLA flags."""
-    backend = chosen.backend(
-        module, requested=chosen.source == "asked" and chosen.evidence.startswith("--target")
-    )
+    backend = chosen.backend(module)
     path = Path(module.filename) if module.filename and module.filename != "<stdin>" else None
     files = sibling_names(path, None) if path is not None else ()
     stage = stage_of(module, chosen.name).fact

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from hlofuse.analysis.custom_calls import SHARDY, custom_call_target, is_inlined
+from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.format.escape import printable
 from hlofuse.inputs.backend import FRONT_ENDS, backend_of
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
@@ -243,7 +243,6 @@ def _in_corpus(module: Module) -> bool:
 
 
 _EXPANDED = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad", "topk", "logistic"})
-_PARTITIONER_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 _RENAMED = re.compile(r".*\.\d+\.0")
 
 
@@ -266,7 +265,7 @@ def _unoptimized_evidence(module: Module) -> str | None:
                 return f"it has calls such as {printable(i.name)}, which are inlined earlier"
             if opcode in _EXPANDED:
                 return f"it has a {opcode}, {printable(i.name)}, which is expanded earlier"
-            if opcode == "custom-call" and _annotates_sharding(i):
+            if annotates_sharding(i):
                 return f"it has sharding annotations such as {printable(i.name)}, which are removed earlier"
             if opcode == "bitcast":
                 has_bitcast = True
@@ -285,11 +284,6 @@ def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
             names = f"{printable(other)} and {printable(i.name)}"
             return f"it has {names}, equal constants, which are merged earlier"
     return None
-
-
-def _annotates_sharding(call: Instruction) -> bool:
-    target = custom_call_target(call)
-    return target in _PARTITIONER_CALLS or target.startswith(SHARDY)
 
 
 def _lowered_evidence(module: Module) -> str | None:

@@ -130,7 +130,7 @@ class ReplayOptions:
         """
         from hlofuse.cli.common.progress import spinner
         from hlofuse.inputs import choose_target, load
-        from hlofuse.inputs.choose_target import ChosenTarget
+        from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.identity import identify
         from hlofuse.inputs.stage import INPUT
         from hlofuse.pipelines import TARGETS, passes_of
@@ -148,7 +148,7 @@ class ReplayOptions:
         if defaults is not None and self.device is None and not chosen.evidence:
             chosen = ChosenTarget(defaults.target, defaults.evidence)
         if self.target is not None:
-            chosen = ChosenTarget(self.target, "--target says so", "asked")
+            chosen = requested_target(self.target)
         device, evidence, note = self._device(module, chosen, defaults, any_stage)
         flags = self._flags(module)
         identity = identify(module, chosen, evidence, flags)
@@ -157,7 +157,7 @@ class ReplayOptions:
             return Loaded(ReplayInput(module, identity=identity), target)
         if self.device is not None:
             self.config(target, device)  # a mistyped device is reported before what it would not go with
-        with spinner("telling the stage"):
+        with spinner("determining the stage"):
             exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
         on_note(note)
         config = self.config(target, device, flags=flags)

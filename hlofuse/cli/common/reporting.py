@@ -104,9 +104,7 @@ def report(
     if form == "json":
         from json import dumps
 
-        document = json()
-        if given:
-            document = with_heads(document, given)
+        document = with_heads(json(), given)
         if note:
             document = {"approximate": note, **document}
         if differences:

@@ -95,6 +95,8 @@ def head_lines(heads: Sequence[Head]) -> list[str]:
 
 def with_heads(document: dict[str, Any], heads: Sequence[Head]) -> dict[str, Any]:
     """A JSON report that begins with what its modules were taken for: of several a list, `inputs`."""
+    if not heads:
+        return document
     first = heads[0].to_json() if len(heads) == 1 else {"inputs": [h.to_json() for h in heads]}
     notes = list(dict.fromkeys(n for h in heads for n in h.identity.notes))
     schema = {k: v for k, v in document.items() if k == "schema"}
