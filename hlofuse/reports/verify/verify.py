@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
-from hlofuse.inputs.choose_target import requested_target
+from hlofuse.inputs.choose_target import choose_target, requested_target
 from hlofuse.inputs.companions import flags_of, recorded_device
 from hlofuse.inputs.identity import identify
 from hlofuse.inputs.ordered import replay_input
@@ -86,7 +86,9 @@ def _device(job: _Job) -> str | DeviceDescription | None:
 
 
 def _head(before: Module, verdict: Verdict, device: DeviceDescription | None, job: _Job) -> Head:
-    chosen = requested_target(job.target)
+    chosen = choose_target(str(job.case.before), device=job.device is not None, read=before)
+    if chosen.name != job.target:
+        chosen = requested_target(job.target)
     on = Fact(device.name, "asked" if job.device is not None else "directory") if device is not None else None
     identity = identify(before, chosen, on, flags_of(before.filename))
     depends = TARGETS[job.target].depends_on_order
