@@ -61,9 +61,11 @@ def code_duplication(
     """The figures, if fusing `producer` would copy too much code (`CodeDuplicationTooHigh`)."""
     if producer.opcode == "broadcast":
         return None
-    emitted, uses = evaluation.emitted(producer), use_count(producer)
-    loses_cache = producer.opcode in INVALIDATES_CACHE and (emitted > 1 or uses > 1)
-    return {"emitted": emitted, "uses": uses} if emitted > limit or loses_cache else None
+    emitted = evaluation.emitted(producer)
+    if producer.opcode not in INVALIDATES_CACHE:
+        return {"emitted": emitted} if emitted > limit else None
+    uses = use_count(producer)
+    return {"emitted": emitted, "uses": uses} if emitted > min(limit, 1) or uses > 1 else None
 
 
 def use_count(instruction: Instruction) -> int:

@@ -184,6 +184,30 @@ def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ())
     return tuple(_with_library(p, starts) for p in _PIPELINES)
 
 
+def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
+    """What follows the fusion passes in `RunHloPassesAfterLayoutAssn`; no flag changes it."""
+    return _AFTER_FUSION
+
+
+_AFTER_FUSION = (
+    Pipeline("HLO_passes_after_layout_assignment", (TupleSimplifier(),)),
+    Pipeline(
+        "simplification_after_layout_assignment",
+        (UnimplementedPass("algsimp"), HloDCE(), UnimplementedPass("cse")),
+    ),
+    Pipeline(
+        "HLO_passes_after_layout_assignment",
+        (
+            UnimplementedPass("cpu-parallel-task-assigner"),
+            HloDCE(),
+            UnimplementedPass("optimize_input_output_buffer_alias"),
+            UnimplementedPass("copy-insertion"),
+            UnimplementedPass("small-while-loop-hoisting-pass"),
+            HloDCE(),
+        ),
+    ),
+)
+
 _YNN_OPCODES = {
     "individual_dot": ("dot",),
     "individual_convolution": ("convolution",),

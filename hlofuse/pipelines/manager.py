@@ -1,19 +1,19 @@
-"""The pass manager: it runs what a backend runs before fusion."""
+"""The pass manager: it runs what a backend runs before and after fusion."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, Pipeline
 from hlofuse.pipelines.flags import disabled_passes
-from hlofuse.pipelines.targets import before_fusion
-from hlofuse.trace import OnlySkipped, Skipped
+from hlofuse.pipelines.targets import after_fusion, before_fusion
+from hlofuse.trace import Event, OnlySkipped, Recorder, Skipped
 from hlofuse.trace.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -51,18 +51,63 @@ def lower_to_fusion_input(
     if provenance is not None:
         provenance.begin(out)
 
-    def run(step: Pass) -> bool:
-        recorder.begin_pass(step.name)
-        if provenance is not None:
-            provenance.begin_pass(step.name)
-        return step.name not in without and step.run(out, recorder)
-
-    for pipeline in before_fusion(target, device, flags):
-        pipeline.run_with(run)
+    _run_all(before_fusion(target, device, flags), out, recorder, without, provenance)
     if provenance is not None:
         provenance.end()
     out.order_source = "replayed"
     return FusionInput(out, tuple(recorder.left_alone), recorder.not_repeated)
+
+
+@dataclass(frozen=True)
+class FinalModule:
+    """A module as it is launched: what `after_optimizations` dumps hold."""
+
+    module: Module
+    names_at_fusion: Mapping[str, str]
+    """Of each instruction that was there at the end of fusion: its name then. Without those made since."""
+    events: tuple[Event, ...] = ()
+    """What the passes after fusion decided."""
+    left_alone: tuple[Skipped, ...] = ()
+    not_repeated: Mapping[str, Counter[str]] = field(default_factory=dict)
+
+
+def finish(
+    module: Module,
+    target: str,
+    device: DeviceDescription | None = None,
+    without: Collection[str] = (),
+    flags: tuple[str, ...] = (),
+) -> FinalModule:
+    """What `target` does with a module after its fusion passes, to a copy, `without` some passes."""
+    out, recorder, provenance = copy_module(module), Recorder(), Provenance()
+    provenance.begin(out)
+    _run_all(
+        after_fusion(target, device, flags), out, recorder, {*without, *disabled_passes(flags)}, provenance
+    )
+    provenance.end()
+    names: dict[str, str] = {}
+    for instruction in module.instructions():
+        fate = provenance.fate(instruction.name)
+        if fate is not None and fate.survivor is not None:
+            names.setdefault(fate.survivor, instruction.name)
+    return FinalModule(out, names, tuple(recorder.events), tuple(recorder.left_alone), recorder.not_repeated)
+
+
+def _run_all(
+    pipelines: Iterable[Pipeline],
+    module: Module,
+    recorder: Recorder,
+    without: Collection[str],
+    provenance: Provenance | None,
+) -> None:
+    def run(step: Pass) -> bool:
+        recorder.begin_pass(step.name)
+        if provenance is not None:
+            provenance.begin_pass(step.name)
+        return step.name not in without and step.run(module, recorder)
+
+    for pipeline in pipelines:
+        pipeline.run_with(run)
 
 
 def _refuse_manual_partitioning(module: Module) -> None:

@@ -1,7 +1,7 @@
 """The targets as data: what each compiles, as one list of passes from the front end to the kernels that run.
 
 The fusion passes are a span of that list. They are text, because a user may change them and a replay adds to
-each what the run is about; the passes before them are imported when a run needs them.
+each what the run is about; the passes before and after them are imported when a run needs them.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Target:
     """What XLA has, or once had, beyond these passes."""
     front: str | None = None
     """`module:function` that gives the passes before fusion for a device; None where they are not known."""
-    after_fusion: tuple[str, ...] = ()
-    """XLA's passes after fusion. None of them is implemented."""
+    back: str | None = None
+    """The same for the passes after fusion, up to what is launched."""
 
     @property
     def depends_on_order(self) -> bool:
@@ -99,14 +99,7 @@ TARGETS: dict[str, Target] = {
             ),
         ),
         front="hlofuse.pipelines.cpu:before_fusion",
-        after_fusion=(
-            "algsimp",
-            "dce",
-            "cse",
-            "optimize_input_output_buffer_alias",
-            "copy-insertion",
-            "small-while-loop-hoisting-pass",
-        ),
+        back="hlofuse.pipelines.cpu:after_fusion",
     ),
     "gpu": Target(
         "gpu",
@@ -127,22 +120,7 @@ TARGETS: dict[str, Target] = {
             ),
         ),
         front="hlofuse.pipelines.gpu.pipelines:before_fusion",
-        after_fusion=(
-            "rename_fusions",
-            "dus-accumulator-zero-init-elimination",
-            "async-collective-creator",
-            "algsimp",
-            "computation-deduplicator",
-            "autotuner",
-            "copy-insertion",
-            "copy_fusion",
-            "sanitize-constant-names",
-            "fusion-wrapper",
-            "scheduling-instruction-annotator",
-            "async-to-sync-converter",
-            "rematerialization",
-            "pdl-launch-annotation",
-        ),
+        back="hlofuse.pipelines.gpu.after_fusion:after_fusion",
     ),
     "gpu-legacy": Target(
         "gpu-legacy",
@@ -194,10 +172,22 @@ def before_fusion(
     target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
 ) -> tuple[Pipeline, ...]:
     """What `target` runs before its fusion passes; nothing where that is not known for it or the device."""
-    front = TARGETS[target].front if target in TARGETS else None
-    if front is None:
+    return _passes(TARGETS[target].front if target in TARGETS else None, device, flags)
+
+
+def after_fusion(
+    target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
+) -> tuple[Pipeline, ...]:
+    """What `target` runs after its fusion passes, up to what is launched; nothing where that is not known."""
+    return _passes(TARGETS[target].back if target in TARGETS else None, device, flags)
+
+
+def _passes(
+    where: str | None, device: DeviceDescription | None, flags: tuple[str, ...]
+) -> tuple[Pipeline, ...]:
+    if where is None:
         return ()
-    module, _, name = front.partition(":")
+    module, _, name = where.partition(":")
     created: Callable[[DeviceDescription | None, tuple[str, ...]], tuple[Pipeline, ...]]
     created = getattr(importlib.import_module(module), name)
     return created(device, flags)
@@ -206,10 +196,9 @@ def before_fusion(
 def compilation(
     target: str, device: DeviceDescription | None = None, option: str | None = None
 ) -> tuple[Pass, ...]:
-    """XLA's passes from the front end to the kernels that run, those after fusion as names only."""
-    from hlofuse.passes.base import Pipeline, UnimplementedPass
+    """XLA's passes from the front end to the kernels that run."""
+    from hlofuse.passes.base import Pipeline
     from hlofuse.passes.registry import make_pass
 
     fusion = Pipeline("fusion", [make_pass(p, target, device=device) for p in passes_of(target, option)])
-    after = [UnimplementedPass(name) for name in TARGETS[target].after_fusion]
-    return (*before_fusion(target, device), fusion, *after)
+    return (*before_fusion(target, device), fusion, *after_fusion(target, device))

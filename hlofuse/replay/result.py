@@ -10,6 +10,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Instruction, Module, OrderSource
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
+from hlofuse.pipelines.manager import FinalModule, finish
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Event
 
@@ -46,6 +47,7 @@ class Replay:
     """Fusions that patterns of plugins made, by name."""
     recorded_order: RecordedOrder | None = None
     """XLA's fusion log after it was followed; None where there was none."""
+    _final: FinalModule | None = None
 
     @property
     def before(self) -> Module:
@@ -72,6 +74,14 @@ class Replay:
     def follows_log(self) -> bool:
         """True if ties were broken as in XLA's fusion log."""
         return self.recorded_order is not None
+
+    @property
+    def final(self) -> FinalModule:
+        """What is launched: `after` as the passes behind fusion leave it. Worked out when first used."""
+        if self._final is None:
+            build = self.config.build
+            self._final = finish(self.after, self.target, build.device, flags=build.flags)
+        return self._final
 
     def is_custom_kernel(self, instruction: Instruction) -> bool:
         """True for a fusion of `after` that a pattern of a plugin made."""
@@ -123,6 +133,7 @@ def _copied(replay: Replay) -> Replay:
         after=copy_module(replay.after),
         passes=list(replay.passes),
         custom_kernels=dict(replay.custom_kernels),
+        _final=None,
     )
 
 

@@ -42,6 +42,8 @@ class Rule:
     """What differed in the other releases hlofuse repeats."""
     essential: bool = False
     """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
+    lasting: bool = False
+    """A fusion it refuses a producer is refused that producer however it grows."""
     outcome: bool = False
     """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
     runs: str = ""

@@ -68,6 +68,10 @@ class FusionDriver:
         self.module = module
         self.recorder = recorder
         self.state = FusionState(options.may_duplicate, self.release, options.settings, self.is_expensive)
+        # Rules from outside promise nothing about fusions that grow, nor does multi-output fusion.
+        self._settles = options.settings.plugins is None and not self._offers_multi_output()
+        self._settled = False
+        """Whether the latest refusal holds for good."""
 
     # ------------------------------------------------------------ hooks
 
@@ -136,9 +140,11 @@ class FusionDriver:
                 producer = consumer.operands[number]
                 fusion = self._consider(consumer, number, unfusible, reachability)
                 if fusion is None:
+                    if self._settled:
+                        queue.settle(consumer, producer)
                     continue
                 changed = True
-                queue.fused(fusion)
+                queue.fused(fusion, producer)
                 if not producer.users and not producer.is_root:
                     unfusible.pop(producer, None)
                     queue.remove(producer)
@@ -183,6 +189,7 @@ class FusionDriver:
     def _refuse(
         self, producer: Instruction, consumer: Instruction, rule: Rule, reason: str, figures: dict[str, Any]
     ) -> None:
+        self._settled = self._settles and rule.lasting and consumer.opcode == "fusion"
         self.recorder.ineligible(producer, consumer, rule=rule.code, reason=reason, figures=figures)
 
     def _fuse(

@@ -116,6 +116,8 @@ def readers(instruction: Instruction) -> Iterator[Instruction]:
 
 def view_read(producer: Instruction, consumer: Instruction) -> Instruction | None:
     """The user of `producer` through which `consumer` reads it: itself, or a view; None if it does not."""
+    if producer in consumer.operands:
+        return consumer
     for operand in consumer.operands:
         user = consumer
         while operand is not producer and is_view(operand) and operand.operands:

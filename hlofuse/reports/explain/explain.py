@@ -135,18 +135,23 @@ def _fused_groups(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ..
                 consumers[e.producer],
             )
         )
-    groups = [_group(final, taken, kernel_of[final], facts) for final, taken in steps.items()]
+    copies: dict[str, int] = {}
+    groups = [_group(final, taken, kernel_of[final], facts, copies) for final, taken in steps.items()]
     groups.sort(key=lambda g: (-(g.us_saved or 0.0), -g.bytes_saved, g.steps[0].step))
     return tuple(groups)
 
 
-def _group(final: str, steps: list[FusedStep], final_kernel: str, facts: Facts) -> FusedGroup:
+def _group(
+    final: str, steps: list[FusedStep], final_kernel: str, facts: Facts, copies: dict[str, int]
+) -> FusedGroup:
+    """`copies` keeps how many kernels hold an operation: thousands may, where one is copied into all."""
     saved = -facts.costs_after.instruction(facts.after[final]).bytes_accessed if final in facts.after else 0
     inside = [name for name in facts.lineage.members(final) if name in facts.before]
     for name in inside:
         if name not in facts.after:  # where it still runs on its own as well, nothing is saved
-            copies = sum(k in facts.after for k in facts.lineage.kernels_of(name)) or 1
-            saved += facts.costs_before.instruction(facts.before[name]).bytes_accessed // copies
+            if name not in copies:
+                copies[name] = sum(k in facts.after for k in facts.lineage.kernels_of(name)) or 1
+            saved += facts.costs_before.instruction(facts.before[name]).bytes_accessed // copies[name]
     kernel, us_saved = None, None
     if facts.costs is not None:
         savings = [s.us_saved for s in steps if s.us_saved is not None]

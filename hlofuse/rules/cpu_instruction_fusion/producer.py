@@ -42,6 +42,7 @@ def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
         "anyway, and a kernel reads it like any other input.",
         advice="Where the array follows a rule (a mask, positions, a table of zeros), compute it with "
         "jnp.arange, broadcasts or jnp.where instead of building it with numpy: such values are fused.",
+        lasting=True,
         mirrors=_SHOULD_FUSE,
         message="Don't fuse non-scalar constants.",
     )
@@ -66,6 +67,7 @@ def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
         "loop. A cumulative sum (reduce-window) or a sort can sometimes be written with other operations; "
         "a scatter of contiguous data as jax.lax.dynamic_update_slice.",
         essential=True,
+        lasting=True,
         mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
         message="Producer is not loop-fusible.",
     )
@@ -99,6 +101,7 @@ def constant_alone(pair: CandidatePair) -> dict[str, Any] | None:
         "two: when an operation turns up as a fusion it has become the result of another kernel.",
         advice="Two kernels meet here. The producer's own decisions tell why it was not taken in while it "
         "was a plain operation: usually it has several users, or it is reused by this consumer.",
+        lasting=True,
         mirrors=_SHOULD_FUSE,
         message="Not fusing: producer is itself a fusion node.",
     )
@@ -160,6 +163,7 @@ SOFTMAX_SHIFT = register(
         "fused, the other not); the maximum is then not the maximum of what is shifted, and exp() can "
         "overflow.",
         advice="Nothing: this is for correct results. The value is stored once and read by both kernels.",
+        lasting=True,
         mirrors="xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ComputeGloballyUnfusible, "
         "IsCoupledReductionShiftExpProducer",
         message="operand can not be duplicated",

@@ -73,6 +73,7 @@ def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
         advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast. "
         "Multiplying by a reciprocal computed per row, instead of dividing by a broadcast, moves the "
         "expensive operation off the large array.",
+        lasting=True,
         mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
         message="Fusion is not profitable.",
     )

@@ -20,6 +20,7 @@ OPERAND_NOT_FUSIBLE = register(
         "known and small can be unrolled (jax.lax.scan(..., unroll=True)) so that its body becomes "
         "ordinary operations.",
         essential=True,
+        lasting=True,
         mirrors=f"{_FILE}: InstructionFusion::RunImpl; "
         "xla/hlo/ir/hlo_instruction.cc: HloInstruction::IsFusible",
         message="Operand is not fusible",
@@ -39,6 +40,7 @@ CANNOT_BE_DUPLICATED = register(
         advice="Look at the user named in the figures: it is the one that does not fuse. Where that user "
         "is a dot, a convolution or a second output of the jitted function, compute its input separately "
         "or return it later, so that the remaining users can take the producer in.",
+        lasting=True,
         mirrors=f"{_FILE}: InstructionFusion::ComputeGloballyUnfusible, CanFuseOnAllPaths, "
         "EffectivelyAtMostUnary",
         message="operand can not be duplicated",

@@ -52,6 +52,7 @@ def _would_duplicate(pair: CandidatePair) -> bool:
         advice="If the value need not be returned, do not return it: drop it from the jitted function's "
         "outputs.",
         essential=True,
+        lasting=True,
         mirrors=_SHOULD_FUSE,
         message="not fusing into the output of the root instruction",
     )
