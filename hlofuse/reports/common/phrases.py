@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.account import Totals
 from hlofuse.analysis.loops import Loop
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
@@ -59,17 +60,31 @@ def times_text(often: int) -> str:
     return f", {often:,} times" if often > 1 else ""
 
 
+def floors_and_copies(t: Totals) -> list[str]:
+    """For how many kernels a lower bound stands in the time, and what copies move; else nothing."""
+    found = []
+    if t.floors and t.floor_us is not None:
+        whose = "kernel has no estimate of XLA's" if t.floors == 1 else "kernels have no estimate of XLA's"
+        found.append(f"{t.floors:,} {whose}: a lower bound of {us_text(t.floor_us)} is in the time for them")
+    if t.copies:
+        found.append(f"{plural(t.copies, 'copy', 'copies')} of XLA's move {bytes_text(t.copy_bytes)}")
+    return found
+
+
 def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
-    """`8 kernels are in a loop and counted once: while.3 runs 100 times`."""
-    iterations = [
-        f"{printable(p.name)} runs {f'{p.trips:,} times' if p.trips is not None else 'as often as it takes'}"
-        for p in loops[:most]
-    ]
+    """`8 kernels are in a loop: while.3 runs 100 times`."""
+    iterations = [f"{printable(p.name)} {_trips(p)}" for p in loops[:most]]
     more = f" and {plural(len(loops) - most, 'loop')} more" if len(loops) > most else ""
     count = sum(p.kernels for p in loops)
     where = "a loop" if len(loops) == 1 else "loops"
     are = "is" if count == 1 else "are"
-    return f"{plural(count, 'kernel')} {are} in {where} and counted once: {', '.join(iterations)}{more}"
+    return f"{plural(count, 'kernel')} {are} in {where}: {', '.join(iterations)}{more}"
+
+
+def _trips(loop: Loop) -> str:
+    if loop.trips is None:
+        return "does not tell how often it runs, so one iteration is counted"
+    return f"runs {loop.trips:,} times"
 
 
 def headline(e: Replayed) -> str:

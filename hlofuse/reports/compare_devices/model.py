@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from hlofuse.account import Costs, Observed
+from hlofuse.account import Costs, Observed, Totals
 from hlofuse.account.flips import pays
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction
 from hlofuse.reports.common.facts import Facts, edges_inside
 from hlofuse.reports.common.lineage import through_views
-from hlofuse.reports.common.model import Place, Totals
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.why import PairAnswer, last_priority
 from hlofuse.reports.why.story import why_each
 

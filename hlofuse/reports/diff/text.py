@@ -82,7 +82,7 @@ class _Report:
             phrases.times(change.kind, len(group.changes)),
             _STYLES[change.kind],
             lines,
-            phrases.saved(change, self.summary.times),
+            phrases.saved(change, self.summary.accounts),
         )
 
     def _duplicated(self, duplicated: Iterable[Matched], trivial: int) -> None:

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlofuse.analysis.cost import Cost, CostAnalysis
-from hlofuse.analysis.kernels import iter_kernels, launched_computations
+from hlofuse.account import Account, Launched, Totals
+from hlofuse.account.account import totals_of
+from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.loops import iterations
 from hlofuse.format.layers import layer_of
 from hlofuse.inputs.stage import stage_of
@@ -49,7 +51,7 @@ class ComputationStatistics:
     opcodes: dict[str, int]
     """Opcode to count, most frequent first."""
     cost: Cost
-    """With all it calls; a loop counts one turn."""
+    """Of its own kernels, as often as they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,9 @@ class ModuleStatistics:
     instructions: int
     """Of all computations, the insides of fusions too."""
     opcodes: dict[str, int]
-    kernels: int
+    totals: Totals
     fusions: dict[str, int]
     """Fusions among the kernels by kind."""
-    cost: Cost
     computations: tuple[ComputationStatistics, ...]
     """Those that run, the entry first."""
     fusion_bodies: int
@@ -78,18 +79,18 @@ class ModuleStatistics:
 
 def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu") -> ModuleStatistics:
     """The figures of `module`, with that many of its heaviest kernels; None for all."""
-    costs = CostAnalysis()
-    total = costs.computation(module.entry)
+    account = Account(module)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
+    own: dict[Computation | None, list[Launched]] = {}
+    for row in account.rows:
+        own.setdefault(row.instruction.computation, []).append(row)
+
+    def weight(row: Launched) -> tuple[float, float]:
+        return -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs
+
+    ranked = sorted(account.rows, key=weight)
     often = iterations(module)
-    kernels = [(k, often[c]) for c in executed for k in iter_kernels(c)]
-
-    def weight(kernel: tuple[Instruction, int]) -> tuple[float, float]:
-        cost = costs.instruction(kernel[0])
-        return -cost.bytes_accessed * kernel[1], -cost.flops * kernel[1]
-
-    ranked = sorted(kernels, key=weight)
     stage = stage_of(module, target)
     return ModuleStatistics(
         module.name,
@@ -98,24 +99,23 @@ def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu"
         stage.backend,
         sum(len(c) for c in module.computations),
         _by_count(i.opcode for i in module.instructions()),
-        len(kernels),
-        _by_count(k.fusion_kind or "" for k, _ in kernels if k.opcode == "fusion"),
-        total,
+        account.totals,
+        _by_count(r.instruction.fusion_kind or "" for r in account.rows if r.instruction.opcode == "fusion"),
         tuple(
             ComputationStatistics(
                 c.name,
                 _role(c),
                 often[c],
                 len(c),
-                sum(1 for _ in iter_kernels(c)),
+                len(own.get(c, ())),
                 _by_count(i.opcode for i in c),
-                costs.computation(c),
+                totals_of(own.get(c, ()), timed=False).cost,
             )
             for c in executed
         ),
         bodies,
         len(module.computations) - bodies - len(executed),
-        tuple(_kernel(k, costs.instruction(k), n, module) for k, n in ranked[:heaviest]),
+        tuple(_kernel(r.instruction, r.cost, r.runs, module) for r in ranked[:heaviest]),
     )
 
 
