@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hlofuse.account.traffic import traffic
-from hlofuse.analysis.cost import NOTHING, Cost, CostAnalysis
+from hlofuse.account.traffic import KernelCosts
+from hlofuse.analysis.cost import NOTHING, Cost
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.analysis.loops import trip_count_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -85,7 +85,7 @@ class Account:
         self.module = module
         self._device = device
         self._estimate = estimate if device is not None else None
-        self._costs = CostAnalysis()
+        self._costs = KernelCosts()
 
     @cached_property
     def rows(self) -> tuple[Launched, ...]:
@@ -112,7 +112,7 @@ class Account:
 
     def cost(self, instruction: Instruction) -> Cost:
         """Of one run of an instruction of the module, whether it is launched or not."""
-        return traffic(instruction, self._costs.instruction(instruction))
+        return self._costs.instruction(instruction)
 
     def _row(self, instruction: Instruction) -> Launched:
         cost = self.cost(instruction)

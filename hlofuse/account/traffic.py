@@ -8,13 +8,21 @@ array; and a scatter writes whole sectors of memory.
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import shape_size
-from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.ir.graph import Instruction
 
 SECTOR_BYTES = 32
 """The least that a GPU's memory writes."""
 
 _VIEWS = frozenset({"bitcast", "reshape"})
+
+
+class KernelCosts(CostAnalysis):
+    """Costs as `CostAnalysis` has them, with the bytes that a kernel has to move."""
+
+    def instruction(self, instruction: Instruction) -> Cost:
+        """The cost of one run."""
+        return traffic(instruction, super().instruction(instruction))
 
 
 def traffic(kernel: Instruction, cost: Cost) -> Cost:

@@ -33,7 +33,7 @@ def command(
 ) -> int:
     """Instructions, kernels, fusions, flops and bytes of modules of any stage.
 
-    Flops and bytes are counted as XLA's HloCostAnalysis does: a loop counts as one turn of it. From a
+    Flops and bytes are of all launches: loops count as often as they run, where the module tells. From a
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
     --enable, --rules or --passes it is the module that those passes leave.
     """
@@ -73,4 +73,4 @@ def _module(request: ReplayOptions, after: bool) -> tuple[Module, Difference | N
     from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()
-    return observed.replay.after, difference_of(observed), observed.replay
+    return observed.replay.final.module, difference_of(observed), observed.replay

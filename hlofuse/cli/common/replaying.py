@@ -277,15 +277,27 @@ class ReplayOptions:
         return self.read().observe()
 
     def on_device(self, first: Observed, other: str) -> Observed:
-        """The module of a replay on another device; XLA's record is about the first one's."""
+        """The program of a replay on another device, from before optimizations where that is at hand.
+
+        XLA's record is about the first device, and so is a module that enters fusion.
+        """
+        from hlofuse.inputs import load
+        from hlofuse.inputs.companions import before_optimizations_of
         from hlofuse.ir.errors import HlofuseError
+        from hlofuse.replay import ReplayInput
 
         target = first.replay.target
         if first.costs is None:
             raise HlofuseError(f"target {target} fuses alike on every device: --compare-device says nothing")
         config = replace(self.config(target, other), xla=None)
-        input = replace(first.replay.input, record=None, record_file="")
-        return Loaded(input, target, config).observe()
+        input = first.replay.input
+        unoptimized = input.unoptimized
+        if unoptimized is None and (path := before_optimizations_of(input.module.filename)) is not None:
+            unoptimized = load(str(path))
+        if unoptimized is None:
+            return Loaded(replace(input, record=None, record_file=""), target, config).observe()
+        program = Loaded(ReplayInput(unoptimized, identity=input.identity), target, config)
+        return replace(self, order=None, ids=None, xla_trace=None)._lowered(program).observe()
 
     def _flags(self, module: Module) -> tuple[str, ...]:
         """XLA flags that change what fuses: those in the dump, and those of the call before them."""

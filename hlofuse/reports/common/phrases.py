@@ -64,8 +64,10 @@ def floors_and_copies(t: Totals) -> list[str]:
     """For how many kernels a lower bound stands in the time, and what copies move; else nothing."""
     found = []
     if t.floors and t.floor_us is not None:
-        whose = "kernel has no estimate of XLA's" if t.floors == 1 else "kernels have no estimate of XLA's"
-        found.append(f"{t.floors:,} {whose}: a lower bound of {us_text(t.floor_us)} is in the time for them")
+        whose = plural(t.floors, "kernel")
+        found.append(
+            f"of {whose} XLA's model tells too little: {us_text(t.floor_us)} of the time is a lower bound"
+        )
     if t.copies:
         found.append(f"{plural(t.copies, 'copy', 'copies')} of XLA's move {bytes_text(t.copy_bytes)}")
     return found

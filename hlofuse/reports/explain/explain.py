@@ -161,6 +161,8 @@ def _group(
         savings = [s.us_saved for s in steps if s.us_saved is not None]
         us_saved = sum(savings) * runs if savings else None
         kernel = facts.costs.kernel(facts.after[final]) if final in facts.after else None
+        if kernel is not None and row is not None and row.is_floor and row.us is not None:
+            kernel = replace(kernel, us_floor=row.us - facts.costs.device.launch_overhead_us)
     return FusedGroup(
         facts.place(final), final_kernel, tuple(steps), saved, tuple(inside), kernel=kernel, us_saved=us_saved
     )

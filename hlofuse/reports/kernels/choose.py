@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from hlofuse.account.figures import kernel_time
 from hlofuse.account.kernel_times import custom_kernel_time
 from hlofuse.account.models import model_of
+from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
-from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import kernels
 from hlofuse.analysis.release import RELEASES
 from hlofuse.format.layers import layer_of
@@ -44,7 +44,7 @@ def kernel_selection(
 
     `replay` is what left the module so; it knows custom kernels. `what_if` are the changes it was made with.
     """
-    costs = CostAnalysis()
+    costs = KernelCosts()
     release = TARGETS[target].release
     choose = _on_cpu if device is None else _on_gpu(device, release)
     return KernelSelection(
@@ -67,7 +67,7 @@ def kernel_selection(
 def _custom(
     kernel: Instruction,
     module: Module,
-    costs: CostAnalysis,
+    costs: KernelCosts,
     replay: Replay,
     device: DeviceDescription | None,
 ) -> Choice:
@@ -79,18 +79,18 @@ def _custom(
     return _choice(kernel, module, costs, Verdict(rule), (), us=us)
 
 
-def _on_cpu(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
+def _on_cpu(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
     operation = wrapped_operation(kernel) or kernel
     verdict = _settled(cpu_emitters.RULES, operation)
     notes = _notes(cpu_emitters.NOTES, operation)
     return _choice(kernel, module, costs, verdict, notes)
 
 
-def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, Module, CostAnalysis], Choice]:
+def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, Module, KernelCosts], Choice]:
 
     model = model_of(device, RELEASES[release])
 
-    def choose(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
+    def choose(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
         candidate = GpuKernel(wrapped_operation(kernel) or kernel, model)
         verdict = _settled(gpu_emitters.RULES, candidate)
         notes = _notes(gpu_emitters.NOTES, candidate)
@@ -123,7 +123,7 @@ def _notes(rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q) -> tupl
 def _choice(
     kernel: Instruction,
     module: Module,
-    costs: CostAnalysis,
+    costs: KernelCosts,
     verdict: Verdict,
     notes: tuple[Note, ...],
     *,
