@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hlofuse.account.observer import CostObserver
     from hlofuse.account.replaying import PRIORITY_FUSION, Costs, Observed, SharedStart, observed_replay
 
-_HOMES = {
+_MODULES = {
     "account": ("Account", "Launched", "Totals"),
     "figures": ("KernelTime", "PairDetail", "ReadTerm", "StepCost"),
     "kernel_times": ("KernelTimes",),
@@ -40,7 +40,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Counting kernels needs no model of their time, which is slow to import."""
-    for home, names in _HOMES.items():
+    for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(f"hlofuse.account.{home}"), name)
+            return getattr(import_module(f"hlofuse.account.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """What a kernel has to move: bytes that no implementation of it can leave in memory.
 
-XLA's count (`analysis/cost.py`) is kept where the two agree. It differs in three kinds of kernel: a slice
+XLA's count (`analysis/cost.py`) is remaining where the two agree. It differs in three kinds of kernel: a slice
 behind a bitcast reads its own size and not the whole array; an update that is not in place writes the whole
 array; and a scatter writes whole sectors of memory.
 """
@@ -70,10 +70,10 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
 def _results(root: Instruction) -> list[Instruction]:
     """What is written to memory, views passed over; each once."""
     found = root.operands if root.opcode == "tuple" else [root]
-    return list(dict.fromkeys(_behind_views(x) for x in found))
+    return list(dict.fromkeys(_through_views(x) for x in found))
 
 
-def _behind_views(x: Instruction) -> Instruction:
+def _through_views(x: Instruction) -> Instruction:
     while x.opcode in _VIEWS and x.operands:
         x = x.operands[0]
     return x
@@ -90,7 +90,7 @@ def _updates(result: Instruction) -> Instruction | None:
 
 def _base(update: Instruction) -> Instruction:
     """The array that an update changes, views passed over."""
-    return _behind_views(update.operands[0])
+    return _through_views(update.operands[0])
 
 
 def _needed(parameter: Instruction, in_place: set[Instruction]) -> int:
@@ -154,8 +154,8 @@ def written_together(scatter: Instruction) -> int:
         return 0
     collapsed = {*scatter.attributes.get("inserted_window_dims", ())}
     collapsed |= {*scatter.attributes.get("input_batching_dims", ())}
-    kept = [d for d in range(operand.rank) if d not in collapsed]
-    window = dict(zip(kept, scatter.attributes.get("update_window_dims", ()), strict=False))
+    remaining = [d for d in range(operand.rank) if d not in collapsed]
+    window = dict(zip(remaining, scatter.attributes.get("update_window_dims", ()), strict=False))
     run = updates.byte_size // updates.element_count
     for d in operand.minor_to_major:
         if d not in window:

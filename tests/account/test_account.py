@@ -41,11 +41,11 @@ ENTRY main {
   ROOT loop = (s32[], f32[1024]) while(start), condition=condition, body=body%s
 }
 """
-KNOWN = ', backend_config={"known_trip_count":{"n":"7"}}'
+TRIPS = ', backend_config={"known_trip_count":{"n":"7"}}'
 
 
 def test_a_loop_counts_as_often_as_it_runs() -> None:
-    account = Account(parse_module(LOOP % KNOWN))
+    account = Account(parse_module(LOOP % TRIPS))
     runs = {r.instruction.name: (r.runs, r.per_iteration) for r in account.rows}
     # With a known trip count XLA's runtime does not evaluate the condition.
     assert runs == {"more": (7, False), "y": (7, False), "less": (0, False)}
@@ -97,8 +97,8 @@ ENTRY main {
 """
 
 
-def moved(inside: str, outside: str) -> tuple[int, int]:
-    module = parse_module(FUSION % (inside, outside))
+def moved(inside: str, call: str) -> tuple[int, int]:
+    module = parse_module(FUSION % (inside, call))
     cost = KernelCosts().instruction(module.entry.root)
     return cost.bytes_read, cost.bytes_written
 
@@ -170,7 +170,14 @@ ENTRY main {
     assert totals.us == totals.floor_us == row.us
 
 
-SAMPLES = ["cpu/softmax", "cpu/gpt2_block", "cartpole/cpu/scan", "gpu/softmax", "gpu/gpt2_block", "cartpole/gpu/baseline"]
+SAMPLES = [
+    "cpu/softmax",
+    "cpu/gpt2_block",
+    "cartpole/cpu/scan",
+    "gpu/softmax",
+    "gpu/gpt2_block",
+    "cartpole/gpu/baseline",
+]
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -179,11 +186,11 @@ def test_reports_never_disagree(hlofuse: Run, name: str, tmp_path: Path) -> None
     folder = ROOT / "samples" / name
     on = ("--device", "v100" if "cartpole" in name else "h100_sxm") if "gpu" in name else ()
 
-    def told(*arguments: object) -> dict[str, object]:
+    def reported(*arguments: object) -> dict[str, object]:
         found: dict[str, object] = json.loads(hlofuse(*arguments, "--format", "json").out)
         return found
 
-    explained = told("explain", folder, *on)
+    explained = reported("explain", folder, *on)
     totals = explained["totals"]
     assert isinstance(totals, dict)
     rows = explained["kernels"]
@@ -195,17 +202,17 @@ def test_reports_never_disagree(hlofuse: Run, name: str, tmp_path: Path) -> None
         assert totals["time_us"] == pytest.approx(sum(r["time_us"] * r["runs"] for r in rows), rel=1e-4)
     final = tmp_path / "final.hlo"
     assert hlofuse("replay", folder, *on, "--until", "end", "-o", final).status == 0
-    (counted,) = told("stats", final)["modules"]  # type: ignore[misc]
+    (counted,) = reported("stats", final)["modules"]  # type: ignore[misc]
     shared = ("kernels", "launches", "bytes", "flop", "copies", "cost")
     assert {k: counted["totals"][k] for k in shared} == {k: totals[k] for k in shared}
-    same = told("diff", final, final, *on)
+    same = reported("diff", final, final, *on)
     assert same["before"]["totals"] == same["after"]["totals"] == totals  # type: ignore[index]
-    checked = told("check", folder, *on, "--max-kernels", "9999")["modules"]
+    checked = reported("check", folder, *on, "--max-kernels", "9999")["modules"]
     assert isinstance(checked, list)
     figures = checked[0]["figures"]
     assert (figures["kernels"], figures["bytes"]) == (totals["kernels"], totals["bytes"])
     if on:
         assert figures["us"] == pytest.approx(totals["time_us"], abs=0.01)
-    ranked = told("what-if", folder, *on)
+    ranked = reported("what-if", folder, *on)
     assert ranked["after"] == totals
     assert ranked["before"] == explained["before"]

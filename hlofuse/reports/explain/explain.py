@@ -209,10 +209,10 @@ def hot_kernels(facts: Facts) -> tuple[HotKernel, ...]:
         one = HotKernel(place, kernel, row.total_us, row.is_floor, iterations=row.runs)
         count.setdefault((place.source or place.name, place.shape, row.runs), []).append(one)
     found = []
-    for alike in count.values():
-        first = max(alike, key=lambda k: k.us)
-        floor = any(k.is_floor for k in alike)
-        found.append(replace(first, us=sum(k.us for k in alike), count=len(alike), is_floor=floor))
+    for similar in count.values():
+        first = max(similar, key=lambda k: k.us)
+        floor = any(k.is_floor for k in similar)
+        found.append(replace(first, us=sum(k.us for k in similar), count=len(similar), is_floor=floor))
     return tuple(sorted(found, key=lambda k: (-k.us, k.place.name)))
 
 
