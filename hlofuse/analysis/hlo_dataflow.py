@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 
 from hlofuse.analysis.call_sites import CallContext, CallSites
-from hlofuse.analysis.hlo_value import HloPosition, HloValue
+from hlofuse.analysis.hlo_value import HloPosition, HloValue, Readers
 from hlofuse.analysis.phi_graph import PhiGraph
 from hlofuse.analysis.shape_tree import Index, shape_tree
 from hlofuse.analysis.value_forwarding import Forward, forwards_of, may_forward
@@ -35,6 +35,7 @@ class HloDataflow:
         self._phi_inputs: dict[Instruction, list[Instruction]] = {}
         self._readers: dict[Instruction, list[Instruction]] = {}
         self._phis = PhiGraph()
+        self._use_lists = Readers()
         self._count = 0
         self._removed: set[HloValue] = set()
         all_values: list[HloValue] = []
@@ -126,7 +127,7 @@ class HloDataflow:
         return [], []
 
     def _new_value(self, x: Instruction, index: Index, is_phi: bool = False) -> HloValue:
-        value = HloValue(self._count, x, index, is_phi)
+        value = HloValue(self._count, x, index, is_phi, self._use_lists)
         self._count += 1
         self._values.append(value)
         return value

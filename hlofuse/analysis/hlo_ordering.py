@@ -106,8 +106,17 @@ class HloOrdering(ABC):
         self, uses: Iterable[HloUse], value: HloValue, dataflow: HloDataflow, alias_info: AliasInfo
     ) -> bool:
         """True if `value` comes to be after all these uses (`UsesBeforeValueDefinition`)."""
-        check = _UsesBefore(self, value, dataflow, alias_info)
-        return all(map(check.is_before, uses))
+        definition, check = value.instruction, None
+        for use in uses:
+            x = use.instruction
+            if x.computation is definition.computation and self.executes_before_in_same_computation(
+                x, definition
+            ):
+                continue  # as nearly always
+            check = check or _UsesBefore(self, value, dataflow, alias_info)
+            if not check.is_before(use):
+                return False
+        return True
 
     def _branch(self, x: Instruction, conditional: Instruction) -> int:
         """The branch of a conditional that holds `x`; -1 if it is the conditional itself."""
@@ -189,26 +198,28 @@ class DependencyOrdering(HloOrdering):
     def __init__(self, calls: CallSites, asked: Iterable[Instruction]) -> None:
         """`asked` are the instructions that may be compared; others would cost memory."""
         super().__init__(calls)
-        sources: dict[Computation, dict[Instruction, int]] = {}
+        sources: dict[Computation, list[Instruction]] = {}
+        self._places: dict[Instruction, int] = {}
         for x in asked:
             for y in (x, *calls.chain(x)):
-                if (computation := y.computation) is not None:
-                    places = sources.setdefault(computation, {})
-                    places.setdefault(y, len(places))
-        self._places = sources
+                if y not in self._places and (computation := y.computation) is not None:
+                    listed = sources.setdefault(computation, [])
+                    self._places[y] = len(listed)
+                    listed.append(y)
         self._rows: dict[Instruction, int] = {}
-        for computation, places in sources.items():
-            self._note_reachability(computation, places)
+        for computation in sources:
+            self._note_reachability(computation)
 
     def executes_before_in_same_computation(self, a: Instruction, b: Instruction) -> bool:
-        place = self._places.get(a.computation, {}).get(a) if a.computation is not None else None
+        place = self._places.get(a)
         return place is not None and a is not b and bool(self._rows.get(b, 0) >> place & 1)
 
     def sequence(self, computation: Computation) -> Sequence[Instruction]:
         return computation.post_order()
 
-    def _note_reachability(self, computation: Computation, places: Mapping[Instruction, int]) -> None:
-        """For each instruction the set of those among `places` that reach it, one bit for each."""
+    def _note_reachability(self, computation: Computation) -> None:
+        """For each instruction the set of those asked about that reach it, one bit for each."""
+        places = self._places
         rows: dict[Instruction, int] = {}
         for x in computation.post_order():
             row = 1 << places[x] if x in places else 0

@@ -46,7 +46,7 @@ class _SpecialCases:
         """What is to be copied where, and why; the earliest instructions first."""
         place = {c: k for k, c in enumerate(self._module.computations)}
         return sorted(
-            self._wanted.items(), key=lambda p: (place[c] if (c := p[0].computation) else -1, p[0].id)
+            self._wanted.items(), key=lambda p: (place[c] if (c := p[0].computation) is not None else -1, p[0].id)
         )
 
     def check_buffer(self, buffer: HloBuffer) -> None:
