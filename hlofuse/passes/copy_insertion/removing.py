@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.call_order import creation_order
 from hlofuse.analysis.call_sites import CallSites
 from hlofuse.analysis.hlo_alias import HloAlias
 from hlofuse.analysis.hlo_ordering import DependencyOrdering, HloOrdering
@@ -33,7 +34,7 @@ def remove_copies(
     module: Module, alias_info: AliasInfo, ordering_of: OrderingOf = DependencyOrdering
 ) -> bool:
     """Let readers of needless copies read what is copied; the copies stay, unused. True if there was any."""
-    copies = [x for c in module.computations if c.fusion is None for x in c if x.opcode == "copy"]
+    copies = [x for c in creation_order(module) if c.fusion is None for x in c if x.opcode == "copy"]
     if not copies:
         return False
     remover = _CopyRemover(module, alias_info, ordering_of, copies)

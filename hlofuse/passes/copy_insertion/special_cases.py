@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.call_order import creation_order
 from hlofuse.analysis.call_sites import CallContext
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
@@ -44,7 +45,7 @@ class _SpecialCases:
 
     def in_order(self) -> Iterable[tuple[Instruction, dict[Index, str]]]:
         """What is to be copied where, and why; the earliest instructions first."""
-        place = {c: k for k, c in enumerate(self._module.computations)}
+        place = {c: k for k, c in enumerate(creation_order(self._module))}
         return sorted(
             self._wanted.items(), key=lambda p: (place[c] if (c := p[0].computation) is not None else -1, p[0].id)
         )
