@@ -58,9 +58,7 @@ class AliasInfo:
         """True if the result may be written into the operand's buffer (`CanShareOperandBufferWithUser`)."""
         if operand.opcode == "constant" or operand not in user.operands:
             return False
-        equal = (
-            subshape_at(operand.shape, operand_index).key == subshape_at(user.shape, user_index).key
-        )
+        equal = subshape_at(operand.shape, operand_index).key == subshape_at(user.shape, user_index).key
         if equal and self._is_updated(dataflow, operand, operand_index, user, user_index):
             return True
         own = self.may_alias(operand, operand_index, user, user_index)
@@ -90,7 +88,7 @@ class AliasInfo:
 
 
 def _only_elementwise(start: Instruction) -> bool:
-    """True if nothing but elementwise operations and tuples follows (`AreTransitiveUsesElementwiseOrTuple`)."""
+    """True if only elementwise operations and tuples follow (`AreTransitiveUsesElementwiseOrTuple`)."""
     pending, seen = [start], {start}
     while pending:
         x = pending.pop()

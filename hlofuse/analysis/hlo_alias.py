@@ -28,9 +28,7 @@ class HloAlias:
         self.calls = calls or CallSites(module)
         self.config: InputOutputAlias = alias_config(module)
         self._info = alias_info
-        in_place = [
-            x for c in module.computations for x in c if alias_info.may_be_in_place(x)
-        ]
+        in_place = [x for c in module.computations for x in c if alias_info.may_be_in_place(x)]
         bodies = {c for x in in_place if (c := x.computation) is not None and c.fusion is not None}
         self.dataflow = HloDataflow(module, self.calls, bodies)
         self._parent: dict[HloValue, HloValue] = {}
@@ -76,7 +74,9 @@ class HloAlias:
         self._join_all(loop.operands[0], loop)
         for name, part in loop.called:
             parameter = part.parameters[0]
-            for own, value in zip(self.dataflow.values_of(parameter), self.dataflow.values_of(loop), strict=False):
+            for own, value in zip(
+                self.dataflow.values_of(parameter), self.dataflow.values_of(loop), strict=False
+            ):
                 if own is not None and own.instruction is parameter:
                     self._join(own, value)
             if name == "body":

@@ -27,9 +27,7 @@ class HloDataflow:
         self.module = module
         self.calls = calls
         included = set(includes)
-        self._computations = [
-            c for c in module.computation_post_order() if c.fusion is None or c in included
-        ]
+        self._computations = [c for c in module.computation_post_order() if c.fusion is None or c in included]
         self._trees: dict[Instruction, list[HloValue | None]] = {}
         self._forwards: dict[Instruction, list[Forward]] = {}
         self._phi_inputs: dict[Instruction, list[Instruction]] = {}
@@ -230,8 +228,8 @@ class HloDataflow:
                         value.positions.append(HloPosition(x, indices[k]))
 
     def _in_module_order(self) -> list[Computation]:
-        known = set(self._computations)
-        return [c for c in self.module.computations if c in known]
+        covered = set(self._computations)
+        return [c for c in self.module.computations if c in covered]
 
 
 def _run_by(x: Instruction) -> list[Computation]:

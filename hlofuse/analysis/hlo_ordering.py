@@ -87,18 +87,14 @@ class HloOrdering(ABC):
             return False
         if x.computation is entry and x.opcode == "parameter":
             return True
-        # A phi at a parameter is there before all else in its computation, one at a loop or a branch after it.
+        # A phi at a parameter precedes all else in its computation; one at a loop or a branch follows it.
         phi_a = a.is_phi and x.opcode == "parameter"
         phi_b = b.is_phi and y.opcode == "parameter"
         if phi_a and not phi_b and x.computation is not None and nested(y, x.computation):
             return True
         if phi_b and y.computation is not None and nested(x, y.computation):
             return False
-        if (
-            b.is_phi
-            and y.opcode in ("while", "conditional")
-            and any(nested(x, part) for _, part in y.called)
-        ):
+        if b.is_phi and y.opcode in ("while", "conditional") and any(nested(x, part) for _, part in y.called):
             return True
         return self.constraint(x, y) in _BEFORE
 
@@ -186,21 +182,19 @@ class _UsesBefore:
     def _note_escape(self, use: HloUse) -> None:
         """A value that a branch returns may come back through a loop around the conditional."""
         operand = use.instruction.operands[use.operand_number]
-        if not self._dataflow.is_defined_at(operand) and any(
-            u.instruction.is_root for u in self._value.uses
-        ):
+        if not self._dataflow.is_defined_at(operand) and any(u.instruction.is_root for u in self._value.uses):
             self._escapes_branch = True
 
 
 class DependencyOrdering(HloOrdering):
     """What the graph alone says, as it is now (`DependencyHloOrdering`)."""
 
-    def __init__(self, calls: CallSites, asked: Iterable[Instruction]) -> None:
-        """`asked` are the instructions that may be compared; others would cost memory."""
+    def __init__(self, calls: CallSites, compared: Iterable[Instruction]) -> None:
+        """`compared` are the instructions that may be compared; others would cost memory."""
         super().__init__(calls)
         sources: dict[Computation, list[Instruction]] = {}
         self._places: dict[Instruction, int] = {}
-        for x in asked:
+        for x in compared:
             for y in (x, *calls.chain(x)):
                 if y not in self._places and (computation := y.computation) is not None:
                     listed = sources.setdefault(computation, [])
@@ -218,7 +212,7 @@ class DependencyOrdering(HloOrdering):
         return computation.post_order()
 
     def _note_reachability(self, computation: Computation) -> None:
-        """For each instruction the set of those asked about that reach it, one bit for each."""
+        """For each instruction the set of those to be compared that reach it, one bit for each."""
         places = self._places
         rows: dict[Instruction, int] = {}
         for x in computation.post_order():

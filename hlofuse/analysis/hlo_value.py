@@ -13,7 +13,7 @@ class HloPosition(NamedTuple):
     """A place where a value is: in the result of an instruction, at an index."""
 
     instruction: Instruction
-    index: Index
+    shape_index: Index
 
 
 class HloUse(NamedTuple):

@@ -18,7 +18,7 @@ class Forward(NamedTuple):
     """So many values from a place in the result on are those of `source` from `start` on."""
 
     at: int
-    count: int
+    size: int
     source: Instruction
     start: int
 
@@ -35,7 +35,9 @@ _ONE_ELEMENT: dict[str, tuple[Index, Index]] = {
     "copy-done": ((), (0,)),
 }
 """Where they hand something on, and which element of their operand that is."""
-_FORWARDING = frozenset({"tuple", "get-tuple-element", "copy", *_ONE_ELEMENT}) | _WHOLE | _STARTS | _DONES | _ASYNC
+_FORWARDING = (
+    frozenset({"tuple", "get-tuple-element", "copy", *_ONE_ELEMENT}) | _WHOLE | _STARTS | _DONES | _ASYNC
+)
 
 
 @cache
@@ -60,7 +62,7 @@ def forwards_of(x: Instruction) -> list[Forward]:
         at, index = _ONE_ELEMENT[opcode]
         return _found(x, at, operands[0], index)
     if opcode in _STARTS:
-        if len(operands) == 1 or opcode == "collective-permute-start" and len(operands) == 4:
+        if len(operands) == 1 or (opcode == "collective-permute-start" and len(operands) == 4):
             return _found(x, (0,), operands[0], ())
         return [f for k, operand in enumerate(operands) for f in _found(x, (0, k), operand, ())]
     if opcode in _DONES:
@@ -69,7 +71,7 @@ def forwards_of(x: Instruction) -> list[Forward]:
 
 
 def _of_async(x: Instruction) -> list[Forward]:
-    """Operands and results of a computation that runs by the side (`UpdateAsyncStartValueSet` and the like)."""
+    """Operands and results of a computation that runs by the side (`UpdateAsyncStartValueSet`)."""
     operands = x.operands
     root = x.called[0][1].root if x.called else None
     if is_async_end(x.opcode):

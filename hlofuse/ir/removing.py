@@ -184,7 +184,5 @@ def replace_instruction(
     if old.opcode == new.opcode and computation.module is not None:
         # XLA gives the old name on without making it unique again: the old one is about to go.
         new.name = old.name
-    remove_with_unused_operands(
-        old, has_side_effect, ignore_control_dependencies=relay_control_dependencies
-    )
+    remove_with_unused_operands(old, has_side_effect, ignore_control_dependencies=relay_control_dependencies)
     return True

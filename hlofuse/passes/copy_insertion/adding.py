@@ -17,7 +17,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.copy_insertion.deep_copy import deep_copy, replace_users
 
 Because = Callable[[Instruction, str], None]
-"""Told of a copy and of why it is there."""
+"""Takes a copy and the reason why it is there."""
 
 _NON_COPYABLE = frozenset({"send", "recv", "copy-start"})
 _DISJOINT = ("xla_disjoint_read_write_regions", "xla.disjoint_read_write_regions")
@@ -46,7 +46,7 @@ def is_asynchronous_body(computation: Computation) -> bool:
     return caller is not None and caller.opcode in ("async-start", "async-update", "async-done")
 
 
-def says(x: Instruction, names: tuple[str, ...]) -> bool:
+def is_flagged(x: Instruction, names: tuple[str, ...]) -> bool:
     """True if one of these frontend attributes is set to true."""
     attributes = x.attributes.get("frontend_attributes") or {}
     return any(attributes.get(name) == "true" for name in names)
@@ -54,7 +54,7 @@ def says(x: Instruction, names: tuple[str, ...]) -> bool:
 
 def has_no_loop_copies(loop: Instruction) -> bool:
     """`HasDisableWhileLoopCopiesAttr`."""
-    return says(loop, _NO_COPIES)
+    return is_flagged(loop, _NO_COPIES)
 
 
 # ------------------------------------------------------------ by kind
@@ -130,7 +130,9 @@ def _for_in_place(x: Instruction, pairs: list[InPlacePair], because: Because) ->
         number = pair.operand_number
         if number in copied or number >= len(x.operands):
             continue
-        if says(x, _DISJOINT) and all(u is x or says(u, _DISJOINT) for u in x.operands[number].users):
+        if is_flagged(x, _DISJOINT) and all(
+            u is x or is_flagged(u, _DISJOINT) for u in x.operands[number].users
+        ):
             continue
         copied.add(number)
         copies: dict[Index, Instruction] = {}

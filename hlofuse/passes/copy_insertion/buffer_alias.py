@@ -1,6 +1,6 @@
 """Gives results the memory of arguments that the caller gives up.
 
-Mirrors `OptimizeInputOutputBufferAlias` (`xla/hlo/transforms/simplifiers/optimize_input_output_buffer_alias.cc`).
+Mirrors `OptimizeInputOutputBufferAlias` of `xla/hlo/transforms/simplifiers`.
 """
 
 from __future__ import annotations

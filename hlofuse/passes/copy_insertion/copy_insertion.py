@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -22,14 +23,14 @@ class CopyInsertion(Pass):
     """`copy-insertion`: copies wherever they might be needed, but for those that turn out not to be."""
 
     name: ClassVar[str] = "copy-insertion"
-    alias_info: type[AliasInfo] | AliasInfo = field(default=AliasInfo, compare=False)
-    """What the backend knows of buffers."""
+    alias_info: Callable[[], AliasInfo] = field(default=AliasInfo, compare=False)
+    """Makes what the backend knows of buffers, for one run."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if not CallSites(module).is_flattened:
             recorder.skipped(module.entry.root, "a computation has several callers, and XLA stops here")
             return False
-        info = self.alias_info() if isinstance(self.alias_info, type) else self.alias_info
+        info = self.alias_info()
         reasons: dict[Instruction, str] = {}
         add_copies(module, info, reasons.__setitem__)
         _clean_up(module)
@@ -41,7 +42,7 @@ class CopyInsertion(Pass):
 
 
 def record_copies(recorder: Recorder, reasons: dict[Instruction, str]) -> None:
-    """Tell of the copies that stay."""
+    """Record the copies that stay."""
     for copy, reason in reasons.items():
         if copy.computation is not None:
             recorder.rewrite(copy.computation.name, [], [copy.name], rule="", reason=reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import cached_property
 
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -22,7 +23,11 @@ class GpuAliasInfo(AliasInfo):
 
     def __init__(self, device: DeviceDescription, release: Release = JAXLIB_0_11_1) -> None:
         super().__init__(release)
-        self._model = KernelModel(device, release=release)
+        self._device = device
+
+    @cached_property
+    def _model(self) -> KernelModel:
+        return KernelModel(self._device, release=self._release)
 
     def may_alias(
         self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index

@@ -1,12 +1,12 @@
 """A second look at copies once the order of execution is known.
 
-Mirrors `RunPostSchedulingCopyInsertion` (`xla/service/gpu/gpu_compiler.cc`), without the copies for memory that
-devices share.
+Mirrors `RunPostSchedulingCopyInsertion` (`xla/service/gpu/gpu_compiler.cc`), without the copies for memory
+that devices share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -30,13 +30,13 @@ class PostSchedulingCopyInsertion(Pass):
     """
 
     name: ClassVar[str] = "post-scheduling-copy-insertion"
-    alias_info: type[AliasInfo] | AliasInfo = field(default=AliasInfo, compare=False)
-    """What the backend knows of buffers."""
+    alias_info: Callable[[], AliasInfo] = field(default=AliasInfo, compare=False)
+    """Makes what the backend knows of buffers, for one run."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if not CallSites(module).is_flattened:
             return False
-        info = self.alias_info() if isinstance(self.alias_info, type) else self.alias_info
+        info = self.alias_info()
         reasons: dict[Instruction, str] = {}
         changed = remove_copies(module, info, _scheduled)
         HloDCE().run(module, OnlySkipped())
@@ -46,10 +46,10 @@ class PostSchedulingCopyInsertion(Pass):
         return changed or bool(reasons)
 
 
-def _scheduled(calls: CallSites, asked: Iterable[Instruction]) -> HloOrdering:
-    """One instruction after the other in the computations of those that are asked about."""
+def _scheduled(calls: CallSites, compared: Iterable[Instruction]) -> HloOrdering:
+    """One instruction after the other, in the computations that hold what may be compared."""
     computations: dict[Computation, None] = {}
-    for x in asked:
+    for x in compared:
         for y in (x, *calls.chain(x)):
             if y.computation is not None:
                 computations[y.computation] = None

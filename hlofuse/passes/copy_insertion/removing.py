@@ -64,18 +64,16 @@ class _CopyRemover:
                 pairs[copy] = source, result
         buffers = dict.fromkeys(alias.buffer_of(v) for ends in pairs.values() for v in ends)
         values = [v for buffer in buffers for v in buffer.values]
-        asked = dict.fromkeys(v.instruction for v in values)
-        asked.update(dict.fromkeys(use.instruction for v in values for use in v.uses))
-        self._ordering = ordering_of(alias.calls, asked)
+        compared = dict.fromkeys(v.instruction for v in values)
+        compared.update(dict.fromkeys(use.instruction for v in values for use in v.uses))
+        self._ordering = ordering_of(alias.calls, compared)
         self._lists = ValueLists()
         order = ValueOrder(module, self._ordering)
         nodes: dict[HloValue, ValueNode] = {}
         for buffer in buffers:
             for node in self._lists.add(order.sorted(buffer.values)):
                 nodes[node.value] = node
-        self._ends = {
-            copy: _Ends(nodes[source], nodes[result]) for copy, (source, result) in pairs.items()
-        }
+        self._ends = {copy: _Ends(nodes[source], nodes[result]) for copy, (source, result) in pairs.items()}
 
     def try_elide(self, copy: Instruction) -> bool:
         """Join the buffers of a copy if no value suffers; True if the copy is needless (`TryElideCopy`)."""
@@ -85,7 +83,7 @@ class _CopyRemover:
         source, result, lists = ends.source, ends.result, self._lists
         if source.next is result:
             pass
-        elif lists.is_head(result):
+        elif lists.is_first(result):
             following = lists.after(result)
             if following is not None and _scatters_both(source, following):
                 return False
@@ -94,7 +92,7 @@ class _CopyRemover:
             if not self._all_before(result.prev, lists.after(source)):
                 return False
             lists.splice(result, source)
-        elif lists.is_tail(source):
+        elif lists.is_last(source):
             before = lists.before(result)
             if before is None or not self._all_before(before, source.next):
                 return False

@@ -47,7 +47,8 @@ class _SpecialCases:
         """What is to be copied where, and why; the earliest instructions first."""
         place = {c: k for k, c in enumerate(creation_order(self._module))}
         return sorted(
-            self._wanted.items(), key=lambda p: (place[c] if (c := p[0].computation) is not None else -1, p[0].id)
+            self._wanted.items(),
+            key=lambda p: (place[c] if (c := p[0].computation) is not None else -1, p[0].id),
         )
 
     def check_buffer(self, buffer: HloBuffer) -> None:

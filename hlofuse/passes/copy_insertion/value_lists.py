@@ -1,6 +1,7 @@
 """The values of each buffer in the order in which they are there, as lists that can be joined.
 
-Mirrors `CopyRemover::ValueNode` and the order that its constructor gives them (`xla/service/copy_removal.cc`).
+Mirrors `CopyRemover::ValueNode` and the order that its constructor gives them
+(`xla/service/copy_removal.cc`).
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ class ValueLists:
         self._heads.add(nodes[0])
         return nodes
 
-    def is_head(self, node: ValueNode) -> bool:
+    def is_first(self, node: ValueNode) -> bool:
         return node in self._heads
 
-    def is_tail(self, node: ValueNode) -> bool:
+    def is_last(self, node: ValueNode) -> bool:
         return node.next in self._heads
 
     def after(self, node: ValueNode) -> ValueNode | None:
         """The next one; None at the end (`Next`)."""
-        return None if self.is_tail(node) else node.next
+        return None if self.is_last(node) else node.next
 
     def before(self, node: ValueNode) -> ValueNode | None:
         """The one before; None at the start (`Prev`)."""
-        return None if self.is_head(node) else node.prev
+        return None if self.is_first(node) else node.prev
 
     def onward(self, node: ValueNode | None) -> Iterator[ValueNode]:
         """From it to the end."""
@@ -69,8 +70,8 @@ class ValueLists:
     def splice(self, head: ValueNode, after: ValueNode) -> None:
         """Put a whole list into another one (`SpliceAfter`)."""
         self._heads.discard(head)
-        tail = head.prev
-        tail.next, after.next.prev = after.next, tail
+        last = head.prev
+        last.next, after.next.prev = after.next, last
         after.next, head.prev = head, after
 
     def remove(self, node: ValueNode) -> None:
