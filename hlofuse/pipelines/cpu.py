@@ -23,6 +23,8 @@ from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
+from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
+from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
 from hlofuse.passes.cpu.layout_assignment import CpuLayoutAssignment
 from hlofuse.passes.cpu.library_rewriter import STARTS, LibraryRewriter
@@ -200,8 +202,8 @@ _AFTER_FUSION = (
         (
             UnimplementedPass("cpu-parallel-task-assigner"),
             HloDCE(),
-            UnimplementedPass("optimize_input_output_buffer_alias"),
-            UnimplementedPass("copy-insertion"),
+            OptimizeInputOutputBufferAlias(),
+            CopyInsertion(),
             UnimplementedPass("small-while-loop-hoisting-pass"),
             HloDCE(),
         ),

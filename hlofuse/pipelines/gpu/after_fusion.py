@@ -5,8 +5,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pipeline, UnimplementedPass
+from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
+from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
+from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
+from hlofuse.passes.copy_insertion.post_scheduling import PostSchedulingCopyInsertion
 from hlofuse.pipelines.gpu.steps import DCE, TUPLES
 
 
@@ -14,6 +20,7 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
     """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":
         return ()
+    alias_info = partial(GpuAliasInfo, device)
     return (
         Pipeline(
             "post-fusion_optimization",
@@ -29,6 +36,10 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
             (UnimplementedPass("algsimp"), UnimplementedPass("computation-deduplicator")),
         ),
         Pipeline("autotuner", (UnimplementedPass("fusion-wrapper"), UnimplementedPass("autotuner"))),
-        Pipeline("copy-insertion", (UnimplementedPass("copy-insertion"), UnimplementedPass("copy_fusion"))),
+        Pipeline(
+            "pre-scheduling-copy-insertion",
+            (DCE, LoopScheduleLinearizer(), CopyInsertion(alias_info), UnimplementedPass("copy_fusion")),
+        ),
+        Pipeline("scheduled-gpu-module", (PostSchedulingCopyInsertion(alias_info),)),
         Pipeline("post-scheduling-passes", (UnimplementedPass("sanitize-constant-names"),)),
     )
