@@ -49,7 +49,7 @@ class SmallWhileLoopHoisting(Pass):
 
 
 def _compiled_whole(module: Module) -> set[Computation]:
-    """The computations that one kernel can hold: without library calls, collectives and the like."""
+    """The computations that one kernel can hold: no library calls, collectives or channels."""
     found: set[Computation] = set()
     for computation in module.computation_post_order():
         if all(_is_available(x) and found.issuperset(x.called_computations) for x in computation):
