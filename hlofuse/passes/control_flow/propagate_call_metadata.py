@@ -21,6 +21,8 @@ class PropagateCallMetadata(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in reversed(module.non_fusion_computations()):
+            if all(x.opcode != "call" for x in computation):
+                continue
             for call in computation.post_order():
                 if call.opcode != "call":
                     continue
