@@ -27,7 +27,6 @@ def clone_computation(original: Computation, suffix: str = "clone") -> Computati
     copies: dict[Instruction, Instruction] = {}
     for i in original.post_order():
         clone = clone_of(i, [copies[o] for o in i.operands])
-        clone.name = f"{i.name}.{suffix}"
         copies[i] = clone
         for predecessor in i.control_predecessors:
             copies[predecessor].add_control_dependency_to(clone)
