@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlofuse.analysis.kernels import launched_computations
+from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.analysis.launches import gpu
 from hlofuse.analysis.launches.launch import Launch, LaunchKind
 from hlofuse.ir.graph import Instruction, Module
@@ -18,7 +18,15 @@ def launch_of(instruction: Instruction, backend: str) -> Launch | None:
     Nothing is launched for views, constants and parameters, nor for what runs other computations: the
     launches of a loop are those of its body.
     """
-    return _BACKENDS[backend](instruction)
+    return _BACKENDS.get(backend, _of_any_backend)(instruction)
+
+
+def _of_any_backend(instruction: Instruction) -> Launch | None:
+    if not is_kernel(instruction):
+        return None
+    if instruction.opcode in ("copy", "copy-start"):
+        return Launch("copy")
+    return Launch("library" if instruction.opcode == "custom-call" else "kernel")
 
 
 def launches(module: Module, backend: str) -> list[tuple[Instruction, Launch]]:

@@ -44,7 +44,9 @@ _LIBRARIES = {
     "xla.gpu.ext.cub_": "CUB",
     "cusolver_": "cuSOLVER",
 }
-_CALLBACKS = ("xla_python_gpu_callback", "xla_ffi_python_gpu_callback", "xla_ffi_partitioned_python_gpu_callback")
+_CALLBACKS = frozenset(
+    {"xla_python_gpu_callback", "xla_ffi_python_gpu_callback", "xla_ffi_partitioned_python_gpu_callback"}
+)
 
 
 def launch_of(instruction: Instruction) -> Launch | None:

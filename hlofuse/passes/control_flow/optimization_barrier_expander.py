@@ -1,4 +1,4 @@
-"""Barriers go once nothing moves any more (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`)."""
+"""Barriers go at the end (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`)."""
 
 from __future__ import annotations
 

@@ -81,6 +81,35 @@ class RecordVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class FinalVerdict:
+    """The launches of our final module against those of XLA's."""
+
+    named: int
+    """XLA's kernels that have a kernel of the same name among ours."""
+    kernels: int
+    """XLA's kernels, without copies."""
+    same_names: bool
+    same_kernels: bool
+    """Equal kernels, each as often: their operations, shapes and attributes."""
+    same_copies: bool
+    """Copies of the same shapes, each as often."""
+    copies: int
+    """XLA's copies."""
+    copies_actual: int
+    only_xla: tuple[KernelSide, ...] = ()
+    """Kernels, and behind them copies, of XLA's without an equal among ours."""
+    only_actual: tuple[KernelSide, ...] = ()
+    """Ours without an equal among XLA's."""
+    renamed: tuple[str, ...] = ()
+    """XLA's names that none of our kernels has."""
+
+    @property
+    def agrees(self) -> bool:
+        """The same names, kernels and copies."""
+        return self.same_names and self.same_kernels and self.same_copies
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One module: our replay against XLA's result."""
 
@@ -109,6 +138,8 @@ class Verdict:
     """Where ids and use-lists of the replay came from."""
     head: Head | None = None
     """What the module was taken for."""
+    final: FinalVerdict | None = None
+    """The final modules compared; None where those at the end of fusion were."""
 
 
 @dataclass(frozen=True, slots=True)
