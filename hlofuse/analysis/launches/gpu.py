@@ -14,7 +14,9 @@ from hlofuse.ir.graph import Instruction
 _KERNEL = Launch("kernel")
 _COPY = Launch("copy")
 _COLLECTIVE = Launch("collective")
+_SORT = Launch("kernel", "several sorting kernels, after copies of operands that stay")
 _BY_OPCODE = {
+    "sort": _SORT,
     "copy": _COPY,
     "copy-start": _COPY,
     "fft": Launch("library", "cuFFT"),
@@ -68,11 +70,13 @@ def launch_of(instruction: Instruction) -> Launch | None:
 
 def _fusion(fusion: Instruction) -> Launch:
     if fusion.fusion_kind == "kCustom":
-        return _custom_fusion(fusion)
+        return _SORT if fusion.fused_root.opcode == "sort" else _custom_fusion(fusion)
     if copied_slice(fusion) is not None:
         return _COPY
     if copied_dynamic_slice(fusion) is not None:
         return Launch("copy", "of a slice whose place the host works out")
+    if fusion.fused_root.opcode == "sort":
+        return _SORT
     copies = _plain_copies(fusion)
     return Launch("copy", f"{copies} copies" if copies > 1 else "") if copies else _KERNEL
 

@@ -89,6 +89,8 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
             ),
         ),
         Pipeline("latency-hiding-scheduler", (UnimplementedPass("latency-hiding-scheduler"),)),
+        # `RunPostSchedulingCopyInsertion`: what the order of execution spares.
+        Pipeline("post-scheduling-copy-insertion", (UnimplementedPass("copy-insertion"),)),
         Pipeline(
             "post-scheduling-passes",
             (

@@ -1,7 +1,7 @@
 """What two final modules launch: the names of kernels, the kernels themselves, and the copies.
 
-Tile sizes and algorithms do not count, nor does the order in which kernels run: on a device the autotuner
-measures for the former, and the scheduler chooses the latter.
+Tile sizes, algorithms and the memory that libraries work in do not count, nor does the order in which kernels
+run: on a device the autotuner measures for the former, and the scheduler chooses the latter.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hlofuse.analysis.launches import Launch, launches
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
+from hlofuse.ir.shape import Shape
 from hlofuse.reports.verify.model import FinalVerdict, KernelSide
 from hlofuse.reports.verify.sides import side_of
 
@@ -116,4 +117,14 @@ class _KernelKeys:
         called: tuple[int, ...] = ()
         if i.opcode != "fusion":
             called = tuple(self._called.of_computation(c) for _, c in i.called)
-        return (i.opcode, i.shape.key, attributes, called)
+        return (i.opcode, _results(i).key, attributes, called)
+
+
+def _results(i: Instruction) -> Shape:
+    """The shape, without the bytes that a library call works in."""
+    shape = i.shape
+    if i.opcode != "custom-call" or not shape.is_tuple or len(shape.tuple_shapes) < 2:
+        return shape
+    last = shape.tuple_shapes[-1]
+    is_scratch = last.element_type in ("s8", "u8") and last.rank == 1
+    return Shape.tuple_of(shape.tuple_shapes[:-1]) if is_scratch else shape
