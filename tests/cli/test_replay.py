@@ -123,3 +123,28 @@ def test_targets(hlofuse: Run, golden: Golden) -> None:
     assert compiled["gpu"].index("layout-assignment") < compiled["gpu"].index("priority-fusion")
     assert compiled["gpu-legacy"][-1] == "dce"
     assert "[cholesky_expander]" in hlofuse("targets", "--verbose").out
+
+
+def test_up_to_the_kernels_that_are_launched(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    before = samples / "gpu" / "gpt2_block" / "before.hlo"
+    out, trace = tmp_path / "out.hlo", tmp_path / "trace.jsonl"
+    given = ("replay", before, "--target", "gpu", "--device", "h100_sxm", "-o", out)
+    assert hlofuse(*given).status == 0
+    fused = {i.name for i in parse_module(out.read_text()).entry if i.opcode == "fusion"}
+    assert hlofuse(*given, "--until", "end", "--trace", trace).status == 0
+    final = {i.name for i in parse_module(out.read_text()).entry if i.fusion_kind in ("kLoop", "kInput")}
+    assert final
+    assert all(name.startswith(("loop_", "input_", "wrapped_")) for name in final)
+    events = [json.loads(line) for line in trace.read_text().splitlines()]
+    renamed = {e["from"][0]: e["to"][0] for e in events if e["pass"] == "rename_fusions"}
+    assert final <= set(renamed.values())
+    assert set(renamed) <= fused
+
+
+def test_where_the_passes_after_fusion_are_not_known(hlofuse: Run, samples: Path) -> None:
+    before = samples / "gpu" / "gpt2_block" / "before.hlo"
+    result = hlofuse(
+        "replay", before, "--target", "gpu-legacy", "--device", "h100_sxm", "--until", "end", "-o", "-"
+    )
+    assert result.status == 2
+    assert "--until fusion" in result.err

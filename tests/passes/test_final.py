@@ -1,4 +1,4 @@
-"""Behind fusion as XLA:GPU: names of kernels, kernels, copies and launches, settled by XLA's own dumps.
+"""After fusion as XLA:GPU: names of kernels, kernels, copies and launches, settled by XLA's own dumps.
 
 `after_fusion.hlo` has small modules as they leave fusion and under EXPECT as they are launched.
 `tests/data/gpu-h100_sxm-final.tar.xz` has the 63 programs of the corpus and 60 random ones;

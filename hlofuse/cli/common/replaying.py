@@ -31,7 +31,7 @@ def warn(note: str) -> None:
 
 
 def require_end(target: str, device: DeviceDescription | None) -> None:
-    """HlofuseError where the passes behind fusion are not known; with no device the target decides."""
+    """HlofuseError where the passes after fusion are not known; with no device the target decides."""
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.pipelines import TARGETS
     from hlofuse.pipelines.targets import after_fusion
@@ -41,7 +41,7 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
         (device is not None or not needs_device) and not after_fusion(target, device)
     ):
         on = f" on {device.name}" if device is not None else ""
-        raise HlofuseError(f"the passes behind fusion are not known for target {target}{on}: --until fusion")
+        raise HlofuseError(f"the passes after fusion are not known for target {target}{on}: --until fusion")
 
 
 def is_before_optimizations(module: Module, target: str) -> bool:

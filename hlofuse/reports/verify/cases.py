@@ -24,7 +24,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.pipelines import passes_of
 
 Until = Literal["fusion", "end"]
-"""Where a replay ends: behind the fusion passes, or with what is launched."""
+"""Where a replay ends: after the fusion passes, or with the kernels that are launched."""
 _NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
 _OF_PIPELINE = re.compile(r"([^.]+)\.(.+?)(?:-(\d))?")
 

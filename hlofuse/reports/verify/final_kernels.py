@@ -31,7 +31,7 @@ _IGNORED = frozenset(
 
 
 def compare_final(actual: Module, xla: Module, backend: str) -> FinalVerdict:
-    """Compare what our final module launches with what XLA's does."""
+    """Compare what the replayed final module launches with what XLA's does."""
     own, expected = launches(actual, backend), launches(xla, backend)
     own_names, expected_names = _names(own), _names(expected)
     keys = _KernelKeys()

@@ -82,10 +82,10 @@ class RecordVerdict:
 
 @dataclass(frozen=True, slots=True)
 class FinalVerdict:
-    """The launches of our final module against those of XLA's."""
+    """The launches of the replayed final module against those of XLA's."""
 
     named: int
-    """XLA's kernels that have a kernel of the same name among ours."""
+    """XLA's kernels whose name a replayed kernel has."""
     kernels: int
     """XLA's kernels, without copies."""
     same_names: bool
@@ -97,11 +97,11 @@ class FinalVerdict:
     """XLA's copies."""
     copies_actual: int
     only_xla: tuple[KernelSide, ...] = ()
-    """Kernels, and behind them copies, of XLA's without an equal among ours."""
+    """Kernels and then copies of XLA's that the replay lacks."""
     only_actual: tuple[KernelSide, ...] = ()
-    """Ours without an equal among XLA's."""
+    """Kernels and then copies of the replay that XLA lacks."""
     renamed: tuple[str, ...] = ()
-    """XLA's names that none of our kernels has."""
+    """Names of XLA's kernels that no replayed kernel has."""
 
     @property
     def agrees(self) -> bool:

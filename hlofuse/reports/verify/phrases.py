@@ -53,9 +53,9 @@ def final_lines(v: Verdict) -> list[str]:
     if f.renamed:
         names = ", ".join(printable(n) for n in f.renamed[:_NAMES])
         more = " …" if len(f.renamed) > _NAMES else ""
-        lines.append(f"{f.named} of {plural(f.kernels, 'kernel')} have XLA's name; missing: {names}{more}")
+        lines.append(f"{f.named:,} of {f.kernels:,} kernel names are XLA's; missing: {names}{more}")
     if not f.same_copies:
-        lines.append(f"{plural(f.copies, 'copy', 'copies')} in XLA's module, {f.copies_actual} in ours")
+        lines.append(f"{plural(f.copies, 'copy', 'copies')} in XLA's module, {f.copies_actual} in the replay's")
     return lines
 
 
