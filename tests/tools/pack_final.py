@@ -3,10 +3,10 @@
     python -m tests.tools.pack_final OUT.tar.xz DUMP_DIR...
     python -m tests.tools.pack_final OUT.hlo DUMP_DIR...
 
-DUMP_DIR is written by `--xla_dump_to` with `--xla_dump_hlo_pass_re=.*`, as text and as protos. The archive has
-of every program the modules after fusion (with its ids), after copy insertion and after all optimizations, and
-the launches that XLA notes in `thunk_metadata.txt`. The text has the modules after fusion and after all
-optimizations, as small cases to read.
+DUMP_DIR is written by `--xla_dump_to` with `--xla_dump_hlo_pass_re=.*`, as text and as protos. The archive
+has of every program the modules after fusion (with its ids), after copy insertion and after all
+optimizations, and the launches that XLA notes in `thunk_metadata.txt`. The text has the modules after
+fusion and after all optimizations, as small cases to read.
 """
 
 from __future__ import annotations
