@@ -27,8 +27,6 @@ class OptimizationBarrierExpander(Pass):
                 move_control_dependencies(barrier, operand)
                 barrier.replace_all_uses_with(operand)
                 computation.remove_instruction(barrier)
-                recorder.rewrite(
-                    computation.name, [barrier.name], [operand.name], rule=self.name, reason=_REASON
-                )
+                recorder.rewrite(computation.name, [barrier.name], [operand.name], rule="", reason=_REASON)
                 changed = True
         return changed

@@ -8,6 +8,7 @@ from typing import ClassVar
 from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.wrapping import reached, wrap
@@ -33,9 +34,7 @@ class GpuFusionWrapper(Pass):
             return False
         model = kernel_model(self.device, self.release)
         for instruction in found:
-            parent, name = instruction.computation, instruction.name
-            if parent is None:
-                continue
+            parent, name = computation_of(instruction), instruction.name
             fusion = wrap(module, instruction, choose_kind(instruction, instruction, model))
-            recorder.rewrite(parent.name, [name], [fusion.name], rule=self.name, reason=_REASON)
+            recorder.rewrite(parent.name, [name], [fusion.name], rule="", reason=_REASON)
         return True

@@ -12,16 +12,21 @@ _ENTERED = frozenset({"conditional", "while", "call", "async-start"})
 
 
 def reached(entry: Computation) -> Iterator[Instruction]:
-    """Instructions in post-order, those of called control flow in place of the caller."""
-    stack = [iter(entry.post_order())]
+    """Instructions in post-order, those of called control flow in place of its first caller."""
+    entered: set[Computation] = set()
+    stack: list[Iterator[Computation | Instruction]] = [iter((entry,))]
     while stack:
-        for instruction in stack[-1]:
-            if instruction.computation is None:
-                continue  # wrapped already: its computation is called from several places
-            if instruction.opcode in _ENTERED:
-                stack += [iter(c.post_order()) for c in reversed(instruction.called_computations)]
+        for x in stack[-1]:
+            if isinstance(x, Computation):
+                if x not in entered:
+                    entered.add(x)
+                    stack.append(iter(x.post_order()))
+                    break
+            elif x.opcode in _ENTERED:
+                stack.append(iter(x.called_computations))
                 break
-            yield instruction
+            else:
+                yield x
         else:
             stack.pop()
 

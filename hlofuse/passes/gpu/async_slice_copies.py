@@ -36,7 +36,7 @@ class DynamicSliceCopyFusionAsyncWrapper(Pass):
                 name = fusion.name
                 start, done = _make_asynchronous(fusion)
                 added = [start.name, done.name]
-                recorder.rewrite(computation.name, [name], added, rule=self.name, reason=_REASON)
+                recorder.rewrite(computation.name, [name], added, rule="", reason=_REASON)
                 changed = True
         return changed
 

@@ -48,7 +48,7 @@ class CopyFusion(Pass):
             names = [c.name for c in copies]
             _fuse(fusion, copies, others)
             model.changed(fusion)
-            recorder.rewrite(entry.name, names, [fusion.name], rule=self.name, reason=_REASON)
+            recorder.rewrite(entry.name, names, [fusion.name], rule="", reason=_REASON)
             changed = True
         return changed
 
