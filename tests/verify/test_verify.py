@@ -181,7 +181,7 @@ ENTRY %e (x: f32[64,32], y: f32[64,32]) -> (f32[64,32], f32[64,32]) {
 }
 """
     (folder / "before.hlo").write_text(before)
-    final = folder / "final.hlo"
+    final = folder / "after_optimizations.hlo"
     final.write_text(case.section("EXPECT", "h100_sxm"))
     given = ("--until", "end", "--target", "gpu", "--device", "h100_sxm")
     for paths in ((folder,), (folder / "before.hlo", final)):
@@ -197,4 +197,4 @@ ENTRY %e (x: f32[64,32], y: f32[64,32]) -> (f32[64,32], f32[64,32]) {
     final.unlink()
     result = hlofuse("verify", folder, *given)
     assert result.status == 2
-    assert "no final.hlo" in result.err
+    assert "no after_optimizations.hlo" in result.err

@@ -72,8 +72,8 @@ def find_cases(
 ) -> tuple[list[Case], list[str]]:
     """The cases at `path`, and what had to be left out with the reason.
 
-    A folder with before.hlo and after.hlo is one case (final.hlo with `until="end"`), a folder of such
-    folders a corpus; anything else is taken for a dump directory.
+    A folder with before.hlo and after.hlo (with `until="end"` after_optimizations.hlo) is one case, a folder
+    of such folders a corpus; anything else is taken for a dump directory.
     """
     if is_corpus_case(path):
         return [_corpus_case(path, target, until)], []
@@ -89,9 +89,9 @@ def find_cases(
 
 def _corpus_case(path: Path, target: str, until: Until) -> Case:
     if until == "end":
-        before, final = corpus_file(path, "before"), corpus_file(path, "final")
+        before, final = corpus_file(path, "before"), corpus_file(path, "after_optimizations")
         if before is None or final is None:
-            raise HlofuseError(f"{printable(str(path))} has before.hlo but no final.hlo")
+            raise HlofuseError(f"{printable(str(path))} has before.hlo but no after_optimizations.hlo")
         return Case(path.name, before, final)
     passes = sorted(
         (int(m[1]), name_of_run(m[2], target), p)
