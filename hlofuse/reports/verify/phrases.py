@@ -55,7 +55,7 @@ def final_lines(v: Verdict) -> list[str]:
         more = " …" if len(f.renamed) > _NAMES else ""
         lines.append(f"{f.named:,} of {f.kernels:,} kernel names are XLA's; missing: {names}{more}")
     if not f.same_copies:
-        lines.append(f"{f.copies:,} copies in XLA's module, {f.copies_actual:,} in the replay's")
+        lines.append(f"{plural(f.copies, 'copy', 'copies')} in XLA's module, {f.copies_actual:,} replayed")
     return lines
 
 
