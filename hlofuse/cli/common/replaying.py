@@ -30,6 +30,20 @@ def warn(note: str) -> None:
         click.echo(f"note: {note}", err=True)
 
 
+def require_end(target: str, device: DeviceDescription | None) -> None:
+    """HlofuseError where the passes after fusion are not known; with no device the target decides."""
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.pipelines import TARGETS
+    from hlofuse.pipelines.targets import after_fusion
+
+    needs_device = TARGETS[target].needs_device
+    if TARGETS[target].back is None or (
+        (device is not None or not needs_device) and not after_fusion(target, device)
+    ):
+        on = f" on {device.name}" if device is not None else ""
+        raise HlofuseError(f"the passes after fusion are not known for target {target}{on}: --until fusion")
+
+
 def is_before_optimizations(module: Module, target: str) -> bool:
     """True for a module that has to be lowered to the input of fusion; False where it is there.
 

@@ -1,4 +1,4 @@
-"""Barriers that have done their work (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`)."""
+"""Barriers go at the end (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from hlofuse.ir.removing import move_control_dependencies
 from hlofuse.passes.base import Pass
 from hlofuse.trace import Recorder
 
+_REASON = "What the barrier kept in order has been scheduled"
+
 
 @dataclass(frozen=True)
 class OptimizationBarrierExpander(Pass):
-    """`cse_barrier_expander`: every barrier gives way to its operand."""
+    """`cse_barrier_expander`: the operand takes the place of each barrier."""
 
     name: ClassVar[str] = "cse_barrier_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        barriers = [x for c in module.non_fusion_computations() for x in c if x.opcode == "opt-barrier"]
-        for barrier in barriers:
-            operand, computation = barrier.operands[0], barrier.computation
-            assert computation is not None
-            move_control_dependencies(barrier, operand)
-            barrier.replace_all_uses_with(operand)
-            barrier.drop_all_control_dependencies()
-            computation.remove_instruction(barrier)
-        return bool(barriers)
+        changed = False
+        for computation in module.non_fusion_computations():
+            for barrier in [i for i in computation if i.opcode == "opt-barrier"]:
+                operand = barrier.operands[0]
+                move_control_dependencies(barrier, operand)
+                barrier.replace_all_uses_with(operand)
+                barrier.drop_all_control_dependencies()
+                computation.remove_instruction(barrier)
+                recorder.rewrite(computation.name, [barrier.name], [operand.name], rule="", reason=_REASON)
+                changed = True
+        return changed
