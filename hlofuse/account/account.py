@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hlofuse.account.traffic import KernelCosts
-from hlofuse.analysis.cost import NOTHING, Cost
-from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.kernels import launched_computations
+from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.analysis.loops import trip_count_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 
@@ -25,8 +26,7 @@ class Launched:
     """A kernel, a copy or a library call that a module launches."""
 
     instruction: Instruction
-    kind: str
-    """`kernel`, `library` or `copy`."""
+    kind: LaunchKind
     runs: int
     """Launches in one run of the program; 0 in the branch of a conditional that costs less than another."""
     per_iteration: bool
@@ -80,18 +80,23 @@ class Account:
         module: Module,
         device: DeviceDescription | None = None,
         estimate: Estimate | None = None,
+        backend: str = "",
     ) -> None:
-        """`device` and `estimate` together give times; without them there are none."""
+        """`device` and `estimate` together give times; without them there are none.
+
+        `backend` is `cpu` or `gpu`, and settles what is launched and as what; empty if it is not known.
+        """
         self.module = module
         self._device = device
         self._estimate = estimate if device is not None else None
         self._costs = KernelCosts()
+        self._backend = backend
 
     @cached_property
     def rows(self) -> tuple[Launched, ...]:
         """Everything that is launched, the entry's first."""
         computations = launched_computations(self.module)
-        own = {c: [self._row(i) for i in c if is_kernel(i)] for c in computations}
+        own = {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
         often, open_ended = _often(self.module.entry, computations, own)
         found: list[Launched] = []
         for c in computations:
@@ -114,7 +119,10 @@ class Account:
         """Of one run of an instruction of the module, whether it is launched or not."""
         return self._costs.instruction(instruction)
 
-    def _row(self, instruction: Instruction) -> Launched:
+    def _row(self, instruction: Instruction) -> Launched | None:
+        launch = launch_of(instruction, self._backend)
+        if launch is None:
+            return None
         cost = self.cost(instruction)
         us, is_floor = None, False
         if self._device is not None and self._estimate is not None:
@@ -124,7 +132,7 @@ class Account:
             # A rounding of the model is no blind spot of it.
             is_floor = modelled is None or modelled < floor * 0.98
             us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us
-        return Launched(instruction, kind_of(instruction), 1, False, cost, us, is_floor)
+        return Launched(instruction, launch.kind, 1, False, cost, us, is_floor)
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
@@ -153,15 +161,6 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
     if not timed:
         return Totals(kernels, total, launches, copies=copies, copy_bytes=copy_bytes)
     return Totals(kernels, total, launches, modelled, floor, floors, copies, copy_bytes)
-
-
-def kind_of(kernel: Instruction) -> str:
-    """`copy`, `library` or `kernel`."""
-    if kernel.opcode in ("copy", "copy-start"):
-        return "copy"
-    if kernel.opcode in ("custom-call", "dot", "convolution") or kernel.fusion_kind == "kCustom":
-        return "library"
-    return "kernel"
 
 
 # ------------------------------------------------------------ how often
@@ -226,6 +225,3 @@ def _callees_first(entry: Computation, within: Collection[Computation]) -> list[
             stack.append((c, True))
             stack += [(callee, False) for i in c for _, callee in i.called if callee in within]
     return list(order)
-
-
-NO_TOTALS = Totals(0, NOTHING)

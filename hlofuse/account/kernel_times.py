@@ -53,7 +53,7 @@ class KernelTimes:
 
     def account(self, module: Module) -> Account:
         """What a module launches, with times on the device."""
-        return Account(module, self.device, self.modelled_us)
+        return Account(module, self.device, self.modelled_us, "gpu")
 
     def us(self, instruction: Instruction) -> float | None:
         """Microseconds, the launch included."""

@@ -64,7 +64,7 @@ class Costs:
 
     def account(self, module: Module) -> Account:
         """What a module of the replay launches, with times."""
-        return Account(module, self.device, self.modelled_us)
+        return Account(module, self.device, self.modelled_us, "gpu")
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
         """What XLA compares for a producer, in microseconds: unfused and fused, over all its users."""

@@ -21,7 +21,7 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     target = identity.backend.value
     if target != "gpu":
         device = None
-    as_it_is = _account(module, device)
+    as_it_is = _account(module, device, target)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
     if identity.stage.value == "scheduled" or (device is None and TARGETS[target].needs_device):
@@ -32,8 +32,8 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
         final = finish(module, target, device, flags=identity.flags).module
     else:
         final = replay(module, replay_config(target, device, xla_flags=identity.flags)).final.module
-    return _account(final, device), as_it_is
+    return _account(final, device, target), as_it_is
 
 
-def _account(module: Module, device: DeviceDescription | None) -> Account:
-    return KernelTimes(device).account(module) if device is not None else Account(module)
+def _account(module: Module, device: DeviceDescription | None, backend: str) -> Account:
+    return KernelTimes(device).account(module) if device is not None else Account(module, backend=backend)

@@ -1,8 +1,8 @@
 """What a kernel has to move: bytes that no implementation of it can leave in memory.
 
-XLA's count (`analysis/cost.py`) is remaining where the two agree. It differs in three kinds of kernel: a slice
-behind a bitcast reads its own size and not the whole array; an update that is not in place writes the whole
-array; and a scatter writes whole sectors of memory.
+XLA's count (`analysis/cost.py`) differs in three kinds of kernel: a slice behind a bitcast reads its own size
+and not the whole array; an update that is not in place writes the whole array; and a scatter writes whole
+sectors of memory.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,9 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
         from hlofuse.render.pair import pair_of
 
         final = replay.final
-        account = times.account if times is not None else Account
+        account = (
+            times.account if times is not None else partial(Account, backend=replay.config.build.backend)
+        )
         pair, before, after = pair_of(replay, title), account(replay.before), account(final.module)
         return plot_kernels(pair, before, after, final.names_at_fusion, title, alerts)
     from hlofuse.plot.roofline import plot_roofline

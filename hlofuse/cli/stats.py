@@ -49,7 +49,7 @@ def command(
     for options in requests:
         module, difference, reported = _module(options, after or options.changes_xla)
         modules_.append(reported)
-        found.append(statistics(module, heaviest=heaviest))
+        found.append(statistics(module, heaviest=heaviest, target=reported.target))
         differences += [difference] if difference is not None else []
     report(
         form,

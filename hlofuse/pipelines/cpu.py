@@ -44,7 +44,6 @@ from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ChangeOpDataType
 from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization
-from hlofuse.passes.input_output_buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier

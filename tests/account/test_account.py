@@ -106,7 +106,8 @@ def moved(inside: str, call: str) -> tuple[int, int]:
 def test_a_slice_behind_a_bitcast_reads_its_own_size() -> None:
     """XLA counts the whole array there, 4 kB."""
     found = moved(
-        "  p = f32[32,32] parameter(0)\n  b = f32[1024] bitcast(p)\n  ROOT s = f32[16] slice(b), slice={[8:24]}",
+        "  p = f32[32,32] parameter(0)\n  b = f32[1024] bitcast(p)\n"
+        "  ROOT s = f32[16] slice(b), slice={[8:24]}",
         "  x = f32[32,32] parameter(0)\n  ROOT f = f32[16] fusion(x), kind=kLoop, calls=inside",
     )
     assert found == (64, 64)

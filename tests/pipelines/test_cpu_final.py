@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.analysis.launch_kinds import LaunchKind
-from hlofuse.analysis.launches_cpu import is_small_call, launch_on_cpu
+from hlofuse.analysis.kernels import is_small_call
+from hlofuse.analysis.launches import LaunchKind
+from hlofuse.analysis.launches.cpu import launch_of
 from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
@@ -83,7 +84,7 @@ def launches(module: Module, without: str = "") -> Counter[tuple[str, str]]:
     computations = [module.entry]
     for computation in computations:  # grows while it is walked
         for x in computation:
-            launch = launch_on_cpu(x)
+            launch = launch_of(x)
             if launch is not None and launch.kind != without:
                 found[x.name, launch.kind] += 1
             if x.opcode in ("while", "conditional", "call") and not is_small_call(x):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.analysis.launches import gpu
+from hlofuse.analysis.launches import cpu, gpu
 from hlofuse.analysis.launches.launch import Launch, LaunchKind
 from hlofuse.ir.graph import Instruction, Module
 
-_BACKENDS: dict[str, Callable[[Instruction], Launch | None]] = {"gpu": gpu.launch_of}
+_BACKENDS: dict[str, Callable[[Instruction], Launch | None]] = {
+    "cpu": cpu.launch_of,
+    "gpu": gpu.launch_of,
+}
 
 
 def launch_of(instruction: Instruction, backend: str) -> Launch | None:

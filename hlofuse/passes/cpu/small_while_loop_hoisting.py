@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.launches_cpu import SMALL_CALL
+from hlofuse.analysis.kernels import SMALL_CALL
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make

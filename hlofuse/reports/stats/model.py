@@ -14,6 +14,7 @@ from hlofuse.analysis.loops import iterations
 from hlofuse.format.layers import layer_of
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.pipelines import TARGETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class ModuleStatistics:
 
 def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu") -> ModuleStatistics:
     """The figures of `module`, with that many of its heaviest kernels; None for all."""
-    account = Account(module)
+    account = Account(module, backend=TARGETS[target].backend)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
     own: dict[Computation | None, list[Launched]] = {}

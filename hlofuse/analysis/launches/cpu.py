@@ -7,11 +7,12 @@ from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target, is_annotation
-from hlofuse.analysis.launch_kinds import COLLECTIVE, COPY, HOST, KERNEL, LIBRARY, Launch
+from hlofuse.analysis.kernels import is_small_call
+from hlofuse.analysis.launches.launch import Launch
 from hlofuse.ir.graph import Instruction
 
-SMALL_CALL = "xla_cpu_small_call"
-"""The frontend attribute of a call that is compiled whole, as one kernel."""
+_KERNEL, _LIBRARY, _COPY = Launch("kernel"), Launch("library"), Launch("copy")
+_COLLECTIVE, _HOST = Launch("collective"), Launch("host")
 
 _NOTHING = frozenset(
     """
@@ -22,12 +23,12 @@ _NOTHING = frozenset(
 # Their computations are launched in their place.
 _CONTROL_FLOW = frozenset({"async-start", "conditional", "while"})
 _COLLECTIVES = frozenset("all-gather all-reduce all-to-all collective-permute reduce-scatter".split())
-_LIBRARY = frozenset({"fft", "sort", "topk"})
-_HOST = frozenset("infeed outfeed partition-id recv replica-id rng-get-and-update-state send".split())
+_OF_LIBRARIES = frozenset({"fft", "sort", "topk"})
+_ON_HOST = frozenset("infeed outfeed partition-id recv replica-id rng-get-and-update-state send".split())
 _BITS_OF_A_BYTE = 8
 
 
-def launch_on_cpu(instruction: Instruction) -> Launch | None:
+def launch_of(instruction: Instruction) -> Launch | None:
     """What the CPU's runtime starts for `instruction`; None where nothing runs, or what it calls does.
 
     Nothing runs in fusions and in other computations that a launched instruction calls.
@@ -36,34 +37,26 @@ def launch_on_cpu(instruction: Instruction) -> Launch | None:
     if opcode in _NOTHING or opcode in _CONTROL_FLOW or is_async_end(opcode):
         return None
     if opcode == "call":
-        return KERNEL if is_small_call(instruction) else None
+        return _KERNEL if is_small_call(instruction) else None
     if opcode == "fusion":
-        return LIBRARY if instruction.fusion_kind == "kCustom" else KERNEL
+        return _LIBRARY if instruction.fusion_kind == "kCustom" else _KERNEL
     if opcode == "custom-call":
         return _custom_call(instruction)
-    if opcode in _LIBRARY:
-        return LIBRARY
+    if opcode in _OF_LIBRARIES:
+        return _LIBRARY
     if opcode == "dot":
-        return LIBRARY if dot_strategy(instruction)[0] == EIGEN else KERNEL
+        return _LIBRARY if dot_strategy(instruction)[0] == EIGEN else _KERNEL
     if opcode == "convolution":
-        return LIBRARY if why_not_eigen(instruction) is None else KERNEL
+        return _LIBRARY if why_not_eigen(instruction) is None else _KERNEL
     if opcode == "copy":
-        return COPY if _has_whole_bytes(instruction) else KERNEL
+        return _COPY if _has_whole_bytes(instruction) else _KERNEL
     if opcode in _COLLECTIVES:
-        return COLLECTIVE
-    if opcode in _HOST:
-        return HOST
+        return _COLLECTIVE
+    if opcode in _ON_HOST:
+        return _HOST
     if opcode in ("reshape", "transpose") and moves_no_data(instruction):
         return None  # a bitcast in every final module
-    return KERNEL
-
-
-def is_small_call(instruction: Instruction) -> bool:
-    """True for a call that is one kernel: what it calls is compiled into it (`EmitCallThunk`)."""
-    if instruction.opcode != "call":
-        return False
-    attributes: dict[str, str] = instruction.attributes.get("frontend_attributes") or {}
-    return attributes.get(SMALL_CALL) == "true"
+    return _KERNEL
 
 
 def _custom_call(call: Instruction) -> Launch | None:
@@ -71,8 +64,8 @@ def _custom_call(call: Instruction) -> Launch | None:
         return None
     target = custom_call_target(call)
     if target == "SliceToDynamic":
-        return KERNEL
-    return HOST if target == "GetRngSeed" else LIBRARY
+        return _KERNEL
+    return _HOST if target == "GetRngSeed" else _LIBRARY
 
 
 def _has_whole_bytes(copy: Instruction) -> bool:
