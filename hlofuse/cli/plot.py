@@ -80,9 +80,8 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
         from hlofuse.render.pair import pair_of
 
         final = replay.final
-        account = (
-            times.account if times is not None else partial(Account, backend=replay.config.build.backend)
-        )
+        backend = replay.config.build.backend
+        account = times.account if times is not None else partial(Account, backend=backend)
         pair, before, after = pair_of(replay, title), account(replay.before), account(final.module)
         return plot_kernels(pair, before, after, final.names_at_fusion, title, alerts)
     from hlofuse.plot.roofline import plot_roofline

@@ -37,6 +37,7 @@ def command(
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
     --enable, --rules or --passes it is the module that those passes leave.
     """
+    from hlofuse.pipelines import TARGETS
     from hlofuse.reports.stats import statistics
     from hlofuse.reports.stats.json import statistics_json
     from hlofuse.reports.stats.markdown import statistics_markdown
@@ -48,8 +49,10 @@ def command(
     found, differences, modules_ = [], [], []
     for options in requests:
         module, difference, reported = _module(options, after or options.changes_xla)
+        identity = reported.input.identity
+        target = identity.backend.value if identity is not None else "cpu"
         modules_.append(reported)
-        found.append(statistics(module, heaviest=heaviest, target=reported.target))
+        found.append(statistics(module, heaviest=heaviest, target=target if target in TARGETS else "cpu"))
         differences += [difference] if difference is not None else []
     report(
         form,

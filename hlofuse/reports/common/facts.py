@@ -67,11 +67,9 @@ class Facts:
         return self.account_after.totals
 
     def _account(self, module: Module) -> Account:
-        return (
-            self.costs.account(module)
-            if self.costs is not None
-            else Account(module, backend=self.replay.config.build.backend)
-        )
+        if self.costs is not None:
+            return self.costs.account(module)
+        return Account(module, backend=self.replay.config.build.backend)
 
     def final_kernel(self, fusion: str) -> str:
         """The kernel of the final module that holds what this fusion held; the last, if there are several."""
