@@ -85,14 +85,15 @@ class SourceLine:
     line: int
 
     def is_of(self, instruction: Instruction, module: Module) -> bool:
-        """The dump says that the operation comes from this line."""
-        place = module.source_of(instruction)
-        if place is None or place.line != self.line:
-            return False
+        """The dump says that the operation comes from this line, or from a package that this line calls."""
+        return any(
+            place is not None and place.line == self.line and self._is_file(place.file)
+            for place in (module.source_of(instruction), module.called_from(instruction))
+        )
+
+    def _is_file(self, file: str) -> bool:
         return (
-            place.file == self.file
-            or place.file.endswith("/" + self.file)
-            or self.file.endswith("/" + place.file)
+            file == self.file or file.endswith("/" + self.file) or self.file.endswith("/" + file)
         )
 
 

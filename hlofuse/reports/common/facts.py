@@ -13,6 +13,7 @@ from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.replay import Replay
+from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.model import Place, RuleText, Totals
 from hlofuse.rules.catalogue import catalogue
@@ -30,9 +31,13 @@ _FREE = frozenset({"bitcast", "constant"})
 class Facts:
     """What several parts of an explanation ask about a replay, worked out once."""
 
-    def __init__(self, replay: Replay, costs: Costs | None = None) -> None:
+    def __init__(
+        self, replay: Replay, costs: Costs | None = None, names: FinalNames | None = None
+    ) -> None:
         self.replay = replay
         self.costs = costs
+        self.names = names
+        """XLA's final names; None where a report shows none."""
         self.lineage = Lineage(replay.events)
         self._result_of = {
             e.producer: e.fusion
@@ -123,7 +128,13 @@ class Facts:
             _line(source) if source is not None else None,
             instruction.op_name,
             _line(caller) if caller is not None else None,
+            self.final_name_of(name),
         )
+
+    def final_name_of(self, name: str) -> str | None:
+        """XLA's final name of an instruction that is there after fusion; None for any other, or if not known."""
+        known = self.names is not None and name in self.after and self.names.knows(name)
+        return self.names.of(name) if known and self.names is not None else None
 
 
 def _line(source: SourceLocation) -> str:

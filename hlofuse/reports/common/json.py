@@ -9,8 +9,15 @@ from hlofuse.reports.common.model import Place, Refusal, Totals
 
 
 def place_json(p: Place) -> dict[str, Any]:
-    """An instruction and where it comes from."""
-    return {"name": p.name, "opcode": p.opcode, "shape": p.shape, "source": p.source, "op_name": p.op_name}
+    """An instruction under its final name and that at the end of fusion, and where it comes from."""
+    return {
+        "name": p.final or p.name,
+        "input_name": p.name,
+        "opcode": p.opcode,
+        "shape": p.shape,
+        "source": p.source,
+        "op_name": p.op_name,
+    }
 
 
 def totals_json(t: Totals) -> dict[str, Any]:

@@ -35,6 +35,11 @@ class RuleText:
     """Why XLA asks it."""
 
 
+def both_names(final: str, at_fusion: str) -> str:
+    """`loop_add_fusion (fusion.3)`; one name where the two are the same."""
+    return final if final == at_fusion else f"{final} ({at_fusion})"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """An instruction as a reader finds it again: name, shape and the line of the user's program."""
@@ -48,6 +53,13 @@ class Place:
     """The framework's name of the operation."""
     called_from: str | None = None
     """The user's own line where `source` is in an installed package."""
+    final: str | None = None
+    """XLA's final name, which a profiler shows; None where it is not known or nothing runs under one."""
+
+    @property
+    def shown(self) -> str:
+        """The final name, then the name at the end of fusion where it is another: `loop_add_fusion (fusion.3)`."""
+        return both_names(self.final or self.name, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,81 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from hlofuse.account import Costs
-from hlofuse.analysis.kernels import SourceLine, launched_computations, source_line
-from hlofuse.format.escape import printable
-from hlofuse.format.units import listing
-from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction
+from hlofuse.analysis.kernels import launched_computations
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage, view_read
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.unoptimized import beginning_of_fusion
+from hlofuse.reports.common.names import Named, Names
 from hlofuse.reports.why.model import PairAnswer, Story
+from hlofuse.reports.why.neighbours import neighbours
 from hlofuse.reports.why.pair import Request, collapse, pairs_of
 from hlofuse.trace import Event
-from hlofuse.trace.provenance import Change, Fate, Provenance
+from hlofuse.trace.provenance import Change
 
-_KERNELS = 8  # named of one line
+Answer: TypeAlias = Story | PairAnswer
 
 
 def why(
-    replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None
-) -> Story | PairAnswer:
-    """The story of `name`, or what was decided about `name` and `other`.
+    replay: Replay,
+    name: str,
+    other: str | None = None,
+    *,
+    costs: Costs | None = None,
+    names: FinalNames | None = None,
+) -> Answer:
+    """The first of `answers`: all there is where the names have one meaning each."""
+    return answers(replay, name, other, costs=costs, names=names)[0]
 
-    Names are those of the input, of the result, or of intermediate fusions, with or without `%`; a line
-    of the program, `model.py:42`, stands for the one kernel that comes of it.
-    HlofuseError with suggestions for a name that is none of them.
+
+def answers(
+    replay: Replay,
+    name: str,
+    other: str | None = None,
+    *,
+    costs: Costs | None = None,
+    names: FinalNames | None = None,
+    unoptimized: Callable[[], Module | None] | None = None,
+) -> list[Answer]:
+    """The story of everything that `name` means, or what was decided about `name` and `other`.
+
+    `common/names.py` says what a name is; XLA's final names are known where `names` are given. Of two names with
+    several meanings the pairs that are neighbours are answered. `unoptimized` loads the module before optimizations.
+    HlofuseError with suggestions for a name without any meaning.
     """
-    facts = Facts(replay, costs)
-    names: list[str] = []
-    changes: tuple[Change, ...] = ()
-    for given in (name,) if other is None else (name, other):
-        fate = _fate_before_fusion(given.strip().lstrip("%"), facts)
-        if fate is not None and fate.survivor is None:
-            return _removed(given.strip().lstrip("%"), fate, facts)
-        changes += fate.changes if fate is not None else ()
-        names.append((fate.survivor if fate is not None else None) or _existing_name(given, facts))
+    facts = Facts(replay, costs, names)
+    resolver = Names(facts, unoptimized)
+    found = [resolver.find(text) for text in ((name,) if other is None else (name, other))]
     if other is None:
-        return replace(story_of(names[0], facts), before_fusion=changes)
-    pair = pairs_of([_request(names[0], names[1], facts)], facts)[0]
-    return replace(pair, before_fusion=changes)
+        return [_story_of(n, resolver) for n in found[0]]
+    removed = [n for meanings in found for n in meanings if n.fate is not None and n.fate.survivor is None]
+    if removed:
+        return [_story_of(removed[0], resolver)]
+    pairs = neighbours(*found, facts)
+    changes = [(*_changes(a), *_changes(b)) for a, b in pairs]
+    results = pairs_of([_request(a.name, b.name, facts) for a, b in pairs], facts)
+    return [
+        replace(pair, before_fusion=before_fusion) if before_fusion else pair
+        for pair, before_fusion in zip(results, changes, strict=True)
+    ]
 
 
-def _fate_before_fusion(name: str, facts: Facts) -> Fate | None:
-    """What became of a name of the module before optimizations; None for any other name.
-
-    A name that is still there at fusion is none of them, as in XLA's dumps.
-    """
-    unoptimized = facts.replay.input.unoptimized
-    if unoptimized is None or name in facts.before or unoptimized.find(name) is None:
-        return None
-    # Once more, now with an eye on the graph: hardly anybody asks.
-    provenance, config = Provenance(), facts.replay.config
-    beginning_of_fusion(
-        unoptimized, config.target, (config.xla or config).device, config.build.flags, provenance
-    )
-    return provenance.fate(name)
+def _changes(named: Named) -> tuple[Change, ...]:
+    return named.fate.changes if named.fate is not None else ()
 
 
-def _removed(name: str, fate: Fate, facts: Facts) -> Story:
-    """The story of an instruction that is not there when fusion begins."""
-    unoptimized = facts.replay.input.unoptimized
-    found = unoptimized.find(name) if unoptimized is not None else None
+def _story_of(named: Named, resolver: Names) -> Story:
+    facts = resolver.facts
+    if named.how == "added after fusion":
+        return _added_after_fusion(named.name, facts)
+    if named.fate is not None and named.fate.survivor is None:
+        found = resolver.unoptimized.find(named.name) if resolver.unoptimized is not None else None
+        assert found is not None
+        place = Place(named.name, found.opcode, str(found.shape), op_name=found.op_name)
+        return Story(place, "gone", (), (), (), (), (), before_fusion=named.fate.changes)
+    meant = () if named.operations == (named.name,) else named.operations
+    return replace(story_of(named.name, facts), before_fusion=_changes(named), meant=meant)
+
+
+def _added_after_fusion(name: str, facts: Facts) -> Story:
+    """The story of a copy or the like of XLA's final module, which no fusion pass has seen."""
+    assert facts.names is not None
+    module = facts.names.module
+    found = module.find(name)
     assert found is not None
-    place = Place(name, found.opcode, str(found.shape), op_name=found.op_name)
-    return Story(place, "gone", (), (), (), (), (), before_fusion=fate.changes)
+    source = module.source_of(found)
+    place = Place(name, found.opcode, str(found.shape), str(source) if source else None, found.op_name)
+    copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
+    return Story(place, "added", (), (), (), (), (), copies=copies)
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
     """What was decided about each pair; much faster than asking one after the other."""
-    names = [(_existing_name(first, facts), _existing_name(second, facts)) for first, second in pairs]
+    resolver = Names(facts)
+    names = [(resolver.find(first)[0].name, resolver.find(second)[0].name) for first, second in pairs]
     return pairs_of([_request(*pair, facts) for pair in names], facts)
 
 
@@ -90,39 +114,6 @@ def _request(first: str, second: str, facts: Facts) -> Request:
     if producer == consumer:  # both in one, or one in the other
         return first, second, tuple(outer)
     return producer, consumer, tuple(outer)
-
-
-def _existing_name(name: str, facts: Facts) -> str:
-    plain = name.strip().lstrip("%")
-    names = {*facts.before, *facts.after, *facts.lineage.names()}
-    if plain in names:
-        return plain
-    inside = {i.name for i in facts.replay.after.instructions()}
-    if plain in inside:
-        return plain  # a clone inside a fusion that kept no original's name
-    line = source_line(plain)
-    if line is not None:
-        return _kernel_of(line, plain, facts)
-    unoptimized = facts.replay.input.unoptimized
-    earlier = {i.name for i in unoptimized.instructions()} if unoptimized is not None else set()
-    meant = did_you_mean(plain, sorted(names | earlier))
-    raise HlofuseError(f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}{meant}")
-
-
-def _kernel_of(line: SourceLine, name: str, facts: Facts) -> str:
-    """The one kernel that comes of a line of the program; HlofuseError where there is none, or a choice."""
-    of_line = [i.name for i in facts.before.values() if line.is_of(i, facts.replay.before)]
-    kernels = list(dict.fromkeys(k for n in of_line for k in facts.lineage.kernels_of(n)))
-    kernels = [k for k in kernels if k in facts.launched_after]
-    if len(kernels) == 1:
-        return kernels[0]
-    module, requests = printable(facts.replay.before.name), printable(name)
-    if not kernels:
-        raise HlofuseError(
-            f"{module} has no instruction {requests}, and no kernel comes of a line of that name"
-        )
-    choice = listing([printable(k) for k in kernels], _KERNELS)
-    raise HlofuseError(f"{len(kernels)} kernels of {module} are from {requests}; name one: {choice}")
 
 
 def holder_of(name: str, facts: Facts) -> Instruction | None:
