@@ -48,6 +48,7 @@ def command(
     Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
+    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.cli.common.reporting import head_of, report
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.ir.errors import HlofuseError
@@ -73,6 +74,7 @@ def command(
         what_if=observed.changes,
         costs=observed.costs,
         record=record_check(observed),
+        names=final_names_of(observed.replay),
     )
     arguments: dict[str, Any] = {
         "input_arguments": options.input_arguments,

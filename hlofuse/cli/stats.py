@@ -13,6 +13,7 @@ from hlofuse.cli.common.reporting import ReportedModule, head_of, report
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
+    from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.difference.model import Difference
 
 
@@ -47,9 +48,9 @@ def command(
     heaviest = None if form == "json" else limit or None
     found, differences, modules_ = [], [], []
     for options in requests:
-        module, difference, reported = _module(options, after or options.changes_xla)
+        module, names, difference, reported = _module(options, after or options.changes_xla)
         modules_.append(reported)
-        found.append(statistics(module, heaviest=heaviest))
+        found.append(statistics(module, heaviest=heaviest, names=names))
         differences += [difference] if difference is not None else []
     report(
         form,
@@ -66,11 +67,15 @@ def command(
     return 0
 
 
-def _module(request: ReplayOptions, after: bool) -> tuple[Module, Difference | None, ReportedModule]:
+def _module(
+    request: ReplayOptions, after: bool
+) -> tuple[Module, FinalNames | None, Difference | None, ReportedModule]:
     if not after:  # on which device is all the same
         loaded = request.read(any_stage=True, on_note=lambda _: None)
-        return loaded.module, None, loaded
+        return loaded.module, None, None, loaded
+    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()
-    return observed.replay.after, difference_of(observed), observed.replay
+    replay = observed.replay
+    return replay.after, final_names_of(replay), difference_of(observed), replay

@@ -39,9 +39,9 @@ def command(
 ) -> int:
     """Why two instructions were fused, or were not; with one NAME, its whole story.
 
-    NAME is any name, with or without %: of a dump before fusion, of a new fusion, of XLA's final module (what a
-    profiler shows), a source line, model.py:42, or a part of an op_name, jit(f)/softmax. Where several things
-    have it, all are answered; of two NAMEs the pairs that are neighbours.
+    NAME is any name, with or without %: of a dump before fusion, of a new fusion, of XLA's final module (what
+    a profiler shows), a source line, model.py:42, or a part of an op_name, jit(f)/softmax. Where several
+    things have it, all are answered; of two NAMEs the pairs that are neighbours.
     """
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of
     from hlofuse.reports.difference.model import difference_of
@@ -52,7 +52,7 @@ def command(
 
     options = ReplayOptions(input=input, **request)
     observed = options.run()
-    asked = (name,) if other is None else (name, other)
+    queries = (name,) if other is None else (name, other)
     by_own_names = _by_own_names(observed, name, other)
     found = by_own_names or answers(
         observed.replay,
@@ -68,10 +68,10 @@ def command(
         color,
         output,
         text=lambda console: print_answers(
-            found, asked, console, input_arguments=options.input_arguments, limit=limit
+            found, queries, console, input_arguments=options.input_arguments, limit=limit
         ),
-        markdown=lambda: answers_markdown(found, asked, limit=limit),
-        json=lambda: answers_json(found, asked),
+        markdown=lambda: answers_markdown(found, queries, limit=limit),
+        json=lambda: answers_json(found, queries),
         note=observed.note,
         heads=[head_of(observed.replay)],
         differences=[difference] if difference is not None else [],
@@ -81,8 +81,9 @@ def command(
 
 
 def _by_own_names(observed: Observed, name: str, other: str | None) -> list[Answer]:
-    """For names from XLA's own run that mean nothing, or no pair, under other settings: the answer by the names of
-    the input, which a note tells; empty where the names as they are will do.
+    """The answer by names of the input, for names of XLA's own run that mean nothing under other settings.
+
+    A note says so. Empty where the names have an answer as they are.
     """
     from hlofuse.cli.common.naming import final_names_of
     from hlofuse.reports.why.story import answers, in_the_input
@@ -94,10 +95,10 @@ def _by_own_names(observed: Observed, name: str, other: str | None) -> list[Answ
             return []
     except HlofuseError:
         pass
-    asked = (name,) if other is None else (name, other)
+    queries = (name,) if other is None else (name, other)
     try:
         names = final_names_of(observed.xla.replay)
-        own = [names.names_at_fusion.get(n.strip().lstrip("%"), n) for n in asked]
+        own = [names.names_at_fusion.get(n.strip().lstrip("%"), n) for n in queries]
         translated = in_the_input(own, observed.xla.replay)
         found = answers(observed.replay, *translated, costs=observed.costs)
     except HlofuseError:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.loops import trip_count_of
 from hlofuse.format.escape import printable, shorten
+from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
@@ -124,7 +125,7 @@ def tooltip(module: Module, instruction: Instruction, costs: CostAnalysis | None
     lines = [cut(print_instruction(instruction))]
     source = module.source_of(instruction)
     if source is not None:
-        where = f"{source}, in {source.function}" if source.function else str(source)
+        where = source_text(source) + (f", in {source.function}" if source.function else "")
         lines.append(cut("source: " + where, 300))
     op_name = instruction.op_name
     if op_name:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def final_names_of(replay: Replay) -> FinalNames:
-    """XLA's final names: read from its final module next to the input, else from replaying the passes after fusion."""
+    """XLA's final names: from its final module next to the input, else from the replay."""
     from hlofuse.cli.common.progress import spinner
     from hlofuse.inputs import load
     from hlofuse.inputs.dump_directory import final_module_of

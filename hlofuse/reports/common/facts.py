@@ -9,9 +9,9 @@ from typing import TypeAlias
 from hlofuse.account import Costs
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations
+from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.replay import Replay
 from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage
@@ -31,9 +31,7 @@ _FREE = frozenset({"bitcast", "constant"})
 class Facts:
     """What several parts of an explanation ask about a replay, worked out once."""
 
-    def __init__(
-        self, replay: Replay, costs: Costs | None = None, names: FinalNames | None = None
-    ) -> None:
+    def __init__(self, replay: Replay, costs: Costs | None = None, names: FinalNames | None = None) -> None:
         self.replay = replay
         self.costs = costs
         self.names = names
@@ -119,26 +117,22 @@ class Facts:
         if found is None:
             return Place(name)
         instruction, module = found
-        source = module.source_of(instruction)
+        source = kernel_source(instruction, module)
         caller = module.called_from(instruction)
         return Place(
             name,
             instruction.opcode,
             str(instruction.shape),
-            _line(source) if source is not None else None,
+            source_in_function(source) if source is not None else None,
             instruction.op_name,
-            _line(caller) if caller is not None else None,
+            source_in_function(caller) if caller is not None else None,
             self.final_name_of(name),
         )
 
     def final_name_of(self, name: str) -> str | None:
-        """XLA's final name of an instruction that is there after fusion; None for any other, or if not known."""
-        known = self.names is not None and name in self.after and self.names.knows(name)
-        return self.names.of(name) if known and self.names is not None else None
-
-
-def _line(source: SourceLocation) -> str:
-    return f"{source} {source.function}" if source.function else str(source)
+        """XLA's final name of an instruction of the module after fusion; None for others, or if unknown."""
+        has_name = self.names is not None and name in self.after and self.names.knows(name)
+        return self.names.of(name) if has_name and self.names is not None else None
 
 
 def _launched(module: Module) -> dict[str, Instruction]:

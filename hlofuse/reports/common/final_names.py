@@ -1,8 +1,8 @@
 """XLA's final names: those of `after_optimizations` dumps and of profiles.
 
-`rename_fusions` and the passes that follow rename nearly every kernel that fusion leaves. Where XLA's final module
-is at hand, its instructions are matched with the replay's by what they compute; otherwise the passes after fusion
-are replayed.
+`rename_fusions` and the passes that follow rename nearly every kernel that fusion leaves. Where XLA's final
+module is at hand, its instructions are matched with the replay's by what they compute; otherwise the passes
+after fusion are replayed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def matched_names(after: Module, final: Module) -> dict[str, str]:
 
 
 def _kernel_pairs(found: ModuleDiff, final: Module) -> dict[Instruction, Instruction]:
-    """Each instruction outside fusions with the one that computes the same results; the plainest choices first."""
+    """Each instruction outside fusions with the one that computes the same results; certain pairs first."""
     choices: list[tuple[Instruction, list[Instruction]]] = []
     for computation in final.computations:
         if computation.fusion is None:
@@ -107,7 +107,7 @@ def _candidates(new: Instruction, found: ModuleDiff) -> list[Instruction]:
 
 
 def _results(i: Instruction) -> list[Instruction]:
-    """What computes its results: the roots of a fusion without copies (`copy_fusion` adds some), else itself."""
+    """What computes its results: the roots of a fusion, without the copies that `copy_fusion` adds."""
     root = i
     while root.opcode == "fusion" and root.called:
         root = root.fused_root
@@ -124,7 +124,7 @@ def _yields(old: Instruction, results: Iterable[Instruction], found: ModuleDiff)
 
 
 def _add_equivalents(pairs: dict[Instruction, Instruction], after: Module, final: Module) -> None:
-    """What lies in another computation now, as that of an async operation: as many of one content on both sides."""
+    """Pair what lies in another computation now, such as an async one: equal numbers of one content."""
     taken = set(pairs.values())
     left: dict[Hashable, list[Instruction]] = {}
     for old in kernels(after):
@@ -158,6 +158,5 @@ def _add_views(pairs: dict[Instruction, Instruction], final: Module) -> None:
         for new in computation:
             if new.opcode == "get-tuple-element" and new not in pairs:
                 source = pairs.get(new.operands[0])
-                old = elements.get((source, new.tuple_index)) if source is not None else None
-                if old is not None:
-                    pairs[new] = old
+                if source is not None and (source, new.tuple_index) in elements:
+                    pairs[new] = elements[source, new.tuple_index]

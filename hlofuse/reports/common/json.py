@@ -29,7 +29,8 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
     """A final verdict against a pair."""
     return {
         "producer": place_json(r.producer),
-        "consumer": r.consumer,
+        "consumer": r.consumer_final or r.consumer,
+        "consumer_input_name": r.consumer,
         "consumer_then": r.consumer_then,
         "said_of": r.refused_user,
         "rule": r.rule,

@@ -58,7 +58,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """The final name, then the name at the end of fusion where it is another: `loop_add_fusion (fusion.3)`."""
+        """The final name, then the name at the end of fusion: `loop_add_fusion (fusion.3)`."""
         return both_names(self.final or self.name, self.name)
 
 
@@ -85,6 +85,8 @@ class Refusal:
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
     kernel: str | None = None
     """What computes the producer's value in the end, views passed over; None where nothing does."""
+    consumer_final: str | None = None
+    """XLA's final name of the consumer, where it is known."""
     us_at_stake: float | None = None
     """What fusing the producer into its users would save if the rule allowed it; None if not estimated."""
 

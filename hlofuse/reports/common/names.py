@@ -1,8 +1,8 @@
 """Any name that a person comes with, and what it means in a replay.
 
-A name is one of the fusion input, of the module before optimizations, of a fusion that the passes create, XLA's final
-one (what a profiler shows), a source line `model.py:35`, or a part of an `op_name`, in whole components. The names of
-instructions go before lines, and lines before parts of an `op_name`.
+A name is one of the fusion input, of the module before optimizations, of a fusion that the passes create,
+XLA's final one (what a profiler shows), a source line `model.py:35`, or a part of an `op_name`, in whole
+components. The names of instructions go before lines, and lines before parts of an `op_name`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Names:
         return given if given is not None or self._load is None else self._load()
 
     def find(self, text: str) -> list[Named]:
-        """Everything that the name means, kernels first. HlofuseError with suggestions where that is nothing."""
+        """Everything that the name means, kernels first. HlofuseError with suggestions without any."""
         plain = plain_name(text)
         found = self._exact(plain) or self._described(text) or self._before_optimizations(plain, text)
         if not found and self.facts.names is not None and self.facts.names.module.find(plain) is not None:
@@ -108,19 +108,20 @@ class Names:
                 found.insert(0, Named(name, "final name"))
         if not found or own:
             # Also a clone inside a fusion that kept no original's name.
-            known = own or facts.replay.after.find(plain) is not None
-            if known and not any(n.fate is not None for n in found):
+            is_there = own or facts.replay.after.find(plain) is not None
+            if is_there and not any(n.fate is not None for n in found):
                 found.append(Named(plain, "name"))
         return found
 
     def _unoptimized_name(self, plain: str, module: Module | None) -> list[Named]:
-        """A name that is not there any more at fusion; one that is, is no other than that, as in XLA's dumps."""
+        """What a name stands for that is not there any more at fusion."""
         if module is None or module.find(plain) is None:
             return []
         return self._with_fates([plain], module, "name")
 
     def _with_fates(self, names: Iterable[str], module: Module, how: How) -> list[Named]:
-        provenance, found = self._provenance(module), {}
+        provenance = self._provenance(module)
+        found: dict[str, Named] = {}
         for name in names:
             fate = provenance.fate(name)
             if fate is None:
@@ -139,7 +140,7 @@ class Names:
         return provenance
 
     def _described(self, text: str) -> list[Named]:
-        """The kernels of a line or of a part of an `op_name`; operations that end in none only by themselves."""
+        """The kernels of a line or of a part of an `op_name`; without any, the operations."""
         facts = self.facts
         how: How = "source line" if source_line(text.strip()) is not None else "op_name"
         kernels: dict[str, list[str]] = {}
@@ -160,7 +161,7 @@ class Names:
         return sorted(found, key=lambda n: position[n.name]) or others
 
     def _before_optimizations(self, plain: str, text: str) -> list[Named]:
-        """What the module before optimizations alone has: the name, else the operations of a line or `op_name`."""
+        """What only the module before optimizations has: the name, else what a line or an `op_name` means."""
         module = self.unoptimized
         if module is None:
             return []
@@ -176,10 +177,10 @@ class Names:
         name = printable(facts.replay.before.name)
         if source_line(plain) is not None:
             return f"{name} has no instruction {printable(plain)}, and no operation of that source line"
-        known = {*facts.before, *facts.after, *self._of_lineage}
+        there = {*facts.before, *facts.after, *self._of_lineage}
         if facts.names is not None:
-            known.update(facts.names.names_at_fusion)
+            there.update(facts.names.names_at_fusion)
         if self.unoptimized is not None:
-            known.update(i.name for i in self.unoptimized.instructions())
-        meant = did_you_mean(plain, sorted(known))
+            there.update(i.name for i in self.unoptimized.instructions())
+        meant = did_you_mean(plain, sorted(there))
         return f"{name} has no instruction or op_name {printable(plain)}{meant}"

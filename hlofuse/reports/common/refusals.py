@@ -135,6 +135,7 @@ def _refusal(
         between,
         leaves_size(producer.shape),
         kernel=computed,
+        consumer_final=facts.final_name_of(key[1]) if key[1] is not None else None,
         us_at_stake=at_stake,
     )
 

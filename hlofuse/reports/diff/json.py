@@ -21,6 +21,7 @@ from hlofuse.diff.model import (
     Removed,
 )
 from hlofuse.diff.times import Times
+from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
 
 SCHEMA = "hlofuse.diff/1"
@@ -121,7 +122,7 @@ def _instruction(i: Instruction, module: Module) -> dict[str, Any]:
         "shape": str(i.shape),
         "computation": i.computation.name if i.computation is not None else None,
         "op_name": i.op_name,
-        "source": str(source) if source else None,
+        "source": source_text(source) if source else None,
     }
 
 

@@ -11,6 +11,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, Matched, ModuleDiff, Moved
 from hlofuse.diff.times import Estimate, Times
+from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
 from hlofuse.reports.diff.clusters import Cluster, clusters
 
@@ -113,10 +114,10 @@ def _kernels_by_source(module: Module, time: Estimate | None) -> dict[str, _Cost
     for kernel in kernels(module):
         place = module.source_of(kernel)
         if place is None and kernel.opcode == "fusion" and kernel.called:
-            inside = Counter(str(s) for i in kernel.fused_computation if (s := module.source_of(i)))
+            inside = Counter(source_text(s) for i in kernel.fused_computation if (s := module.source_of(i)))
             text = inside.most_common(1)[0][0] if inside else ""
         else:
-            text = str(place) if place else ""
+            text = source_text(place) if place else ""
         line = out.setdefault(text, _Costs())
         line.kernels += 1
         line.bytes += costs.instruction(kernel).bytes_accessed

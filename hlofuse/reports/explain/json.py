@@ -10,7 +10,7 @@ from hlofuse.reports.common.costs import kernel_json, step_json
 from hlofuse.reports.common.json import place_json, refusal_json, totals_json, us_json
 from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, HotKernel, PassStory
 
-SCHEMA = "hlofuse.explain/1"
+SCHEMA = "hlofuse.explain/2"
 
 
 def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from hlofuse.reports.common.json import cost_json
 from hlofuse.reports.stats.model import ModuleStatistics
 
-SCHEMA = "hlofuse.stats/1"
+SCHEMA = "hlofuse.stats/2"
 
 
 def statistics_json(modules: list[ModuleStatistics]) -> dict[str, Any]:
@@ -42,7 +42,8 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
         "applied_computations": m.applied_computations,
         "heaviest": [
             {
-                "name": k.name,
+                "name": k.final or k.name,
+                "input_name": k.name,
                 "opcode": k.opcode,
                 "kind": k.kind,
                 "computation": k.computation,

@@ -8,6 +8,7 @@ from functools import cache
 from hlofuse.analysis.kernels import NO_KERNEL, computed_in, source_line
 from hlofuse.diff import Added, ModuleDiff, diff
 from hlofuse.format.escape import printable
+from hlofuse.format.paths import shown_file, source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
@@ -86,7 +87,7 @@ def _begin(
     `steps` is asked for what changed from the module in front of a number to that module.
     """
     place = modules[-1][1].source_of(found)
-    trail = Trail(found.name, found.opcode, str(place) if place else "", found.op_name or "")
+    trail = Trail(found.name, found.opcode, source_text(place) if place else "", found.op_name or "")
     events: list[Event] = []
     current = {found}
     k = len(modules) - 1
@@ -227,7 +228,7 @@ class Query:
             for i in module.instructions():
                 place = module.source_of(i)
                 if place is not None and place.line:
-                    lines.setdefault(place.file, set()).add(place.line)
+                    lines.setdefault(shown_file(place.file), set()).add(place.line)
             if lines:
                 break
         if not lines:

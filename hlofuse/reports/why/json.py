@@ -12,12 +12,12 @@ from hlofuse.reports.why import Decision, PairAnswer, Story
 SCHEMA = "hlofuse.why/2"
 
 
-def answers_json(answers: Sequence[Story | PairAnswer], asked: Sequence[str]) -> dict[str, Any]:
+def answers_json(answers: Sequence[Story | PairAnswer], queries: Sequence[str]) -> dict[str, Any]:
     """The answer, or all of them in `answers` where the names have several meanings."""
     if len(answers) == 1:
-        return {**why_json(answers[0]), "asked": list(asked)}
+        return {**why_json(answers[0]), "asked": list(queries)}
     each = [{k: v for k, v in why_json(a).items() if k != "schema"} for a in answers]
-    return {"schema": SCHEMA, "about": "several", "asked": list(asked), "answers": each}
+    return {"schema": SCHEMA, "about": "several", "asked": list(queries), "answers": each}
 
 
 def why_json(answer: Story | PairAnswer) -> dict[str, Any]:

@@ -44,13 +44,13 @@ def why_markdown(answer: Story | PairAnswer, *, limit: int = 20) -> str:
 
 
 def answers_markdown(
-    answers: Sequence[Story | PairAnswer], asked: Sequence[str], *, limit: int = 20
+    answers: Sequence[Story | PairAnswer], queries: Sequence[str], *, limit: int = 20
 ) -> str:
     """What `print_answers` prints."""
     if len(answers) == 1:
         return why_markdown(answers[0], limit=limit)
     shown = answers[:ANSWERS] if limit else answers
-    out = [f"## {markdown(answers_headline(asked, answers))}\n"]
+    out = [f"## {markdown(answers_headline(queries, answers))}\n"]
     out += [why_markdown(a, limit=min(limit, ANSWERS)) for a in shown]
     if len(shown) < len(answers):
         out.append(f"{markdown(more_answers_line(answers[len(shown) :]))}\n")

@@ -17,7 +17,7 @@ Pair: TypeAlias = tuple[Named, Named]
 def neighbours(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> list[Pair]:
     """The pairs of which one reads the other: kernels, and operations of one kernel, one pair of each.
 
-    Where there is no such pair, operations that are neighbours at the input of fusion; else the first of either.
+    Where there is no such pair, operations that are neighbours at the input of fusion; else the first ones.
     """
     if len(first) == len(second) == 1 and first[0].name != second[0].name:
         return [(first[0], second[0])]
@@ -36,8 +36,8 @@ def _between(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> l
         names = {a.name, facts.final_name(a.name)}
         around = [n for name in names for n in _around(name, facts)]
         for name in around:
-            b = wanted.get(name)
-            if b is not None and b.name not in names:
+            if name in wanted and wanted[name].name not in names:
+                b = wanted[name]
                 found.setdefault((a.name, b.name), (a, b))
     return list(found.values())
 
@@ -47,9 +47,8 @@ def _inside(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> li
     others = {b.name: b for b in second}
     found = []
     for a in first:
-        b = others.get(a.name)
-        if b is not None:
-            found += _of_operations([a], [b], facts)[:1]
+        if a.name in others:
+            found += _of_operations([a], [others[a.name]], facts)[:1]
     return found
 
 

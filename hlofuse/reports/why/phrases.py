@@ -37,10 +37,10 @@ def story_headline(s: Story) -> str:
     return f"{name} was there for a while and is gone."
 
 
-def answers_headline(asked: Sequence[str], answers: Sequence[Story | PairAnswer]) -> str:
+def answers_headline(queries: Sequence[str], answers: Sequence[Story | PairAnswer]) -> str:
     """`model.py:35: 2 kernels`, above the stories of each; of two names the pairs."""
-    what = " and ".join(map(printable, asked))
-    if len(asked) > 1:
+    what = " and ".join(map(printable, queries))
+    if len(queries) > 1:
         return f"{what}: {plural(len(answers), 'pair')}"
     kernels = sum(isinstance(a, Story) and a.fate == "kernel" for a in answers)
     others = len(answers) - kernels

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from hlofuse.account import Costs
 from hlofuse.analysis.kernels import launched_computations
+from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
@@ -47,8 +48,9 @@ def answers(
 ) -> list[Answer]:
     """The story of everything that `name` means, or what was decided about `name` and `other`.
 
-    `common/names.py` says what a name is; XLA's final names are known where `names` are given. Of two names with
-    several meanings the pairs that are neighbours are answered. `unoptimized` loads the module before optimizations.
+    `common/names.py` says what a name is; XLA's final names are known where `names` are given. Of two names
+    with several meanings the pairs that are neighbours are answered. `unoptimized` loads the module before
+    optimizations.
     HlofuseError with suggestions for a name without any meaning.
     """
     facts = Facts(replay, costs, names)
@@ -59,7 +61,7 @@ def answers(
     removed = [n for meanings in found for n in meanings if n.fate is not None and n.fate.survivor is None]
     if removed:
         return [_story_of(removed[0], resolver)]
-    pairs = neighbours(*found, facts)
+    pairs = neighbours(found[0], found[1], facts)
     changes = [(*_changes(a), *_changes(b)) for a, b in pairs]
     results = pairs_of([_request(a.name, b.name, facts) for a, b in pairs], facts)
     return [
@@ -92,7 +94,8 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     found = module.find(name)
     assert found is not None
     source = module.source_of(found)
-    place = Place(name, found.opcode, str(found.shape), str(source) if source else None, found.op_name)
+    line = source_in_function(source) if source is not None else None
+    place = Place(name, found.opcode, str(found.shape), line, found.op_name)
     copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
     return Story(place, "added", (), (), (), (), (), copies=copies)
 

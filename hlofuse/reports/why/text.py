@@ -60,7 +60,7 @@ def print_why(
 
 def print_answers(
     answers: Sequence[Story | PairAnswer],
-    asked: Sequence[str],
+    queries: Sequence[str],
     console: Console,
     *,
     input_arguments: Sequence[str] = (),
@@ -70,7 +70,7 @@ def print_answers(
     if len(answers) == 1:
         print_why(answers[0], console, input_arguments=input_arguments, limit=limit)
         return
-    console.print(Text(answers_headline(asked, answers), style="bold cyan"))
+    console.print(Text(answers_headline(queries, answers), style="bold cyan"))
     shown = answers[:ANSWERS] if limit else answers
     for answer in shown:
         console.print()
