@@ -36,10 +36,46 @@ def unoptimized_of(replay: Replay) -> Module | None:
     path = before_optimizations_of(_file(replay))
     try:
         return load(path) if path is not None else None
-    except HlofuseError:
+    except HlofuseError:  # damaged, or cut short
         return None
 
 
 def _file(replay: Replay) -> str | None:
     identity = replay.input.identity
     return identity.file if identity is not None else replay.before.filename
+
+
+def drawn_name(drawn: Module | Replay, view: str, name: str) -> str:
+    """The name in the drawn module for any name; the name itself where it is there or of no meaning.
+
+    Of several kernels the first; a note says how many more there are.
+    """
+    from hlofuse.cli.common.replaying import warn
+    from hlofuse.format.escape import printable
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.ir.graph import Module
+    from hlofuse.reports.common.facts import Facts
+    from hlofuse.reports.common.names import Names, matching, plain_name
+
+    plain = plain_name(name)
+    if isinstance(drawn, Module):
+        shown = [drawn]
+    else:
+        shown = [m for v, m in (("before", drawn.before), ("after", drawn.after)) if view in (v, "both")]
+    if any(m.find(plain) is not None or m.find_computation(plain) is not None for m in shown):
+        return name
+    if isinstance(drawn, Module):
+        found = [i.name for i in matching(drawn, name)]
+    else:
+        facts = Facts(drawn, names=final_names_of(drawn))
+        try:
+            meanings = Names(facts).find(name)
+        except HlofuseError:  # may be a part, or a computation of the other side
+            return name
+        found = [meaning.name for meaning in meanings]
+        if view == "after":
+            found = [k for n in found for k in facts.lineage.kernels_of(n)]
+    found = list(dict.fromkeys(found))
+    if len(found) > 1:
+        warn(f"{printable(name)} means {len(found)} instructions; the first is taken: {printable(found[0])}")
+    return found[0] if found else name

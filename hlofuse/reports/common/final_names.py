@@ -59,6 +59,8 @@ def final_names(replay: Replay, final: Module | None = None) -> FinalNames:
 def matched_names(after: Module, final: Module) -> dict[str, str]:
     """Of the instructions of `final` the names that they have in `after`, matched by what they compute.
 
+    `final` is a later dump of the same program, or the same one with other names.
+
     Fusions are paired by their results, one with one. What only `final` has is left out, as are fusions whose
     results several fusions compute with none of them left for it.
     """

@@ -8,7 +8,7 @@ components. The names of instructions go before lines, and lines before parts of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.final_names import matched_names
 from hlofuse.reports.common.unoptimized import beginning_of_fusion
 from hlofuse.trace.provenance import Fate, Provenance
 
@@ -120,24 +121,33 @@ class Names:
         return self._with_fates([plain], module, "name")
 
     def _with_fates(self, names: Iterable[str], module: Module, how: How) -> list[Named]:
-        provenance = self._provenance(module)
+        provenance, in_input = self._to_fusion(module)
         found: dict[str, Named] = {}
         for name in names:
             fate = provenance.fate(name)
             if fate is None:
                 continue
-            survivor = fate.survivor if fate.survivor in self.facts.before else None
-            if survivor is not None or fate.survivor is None:
+            survivor = in_input.get(fate.survivor, fate.survivor) if fate.survivor is not None else None
+            if survivor is None or survivor in self.facts.before:
+                changes = fate.changes
+                if changes and survivor != fate.survivor:
+                    changes = (*changes[:-1], replace(changes[-1], by=survivor))
+                fate = Fate(changes, survivor)
                 found.setdefault(survivor or name, Named(survivor or name, how, fate=fate))
-        return list(found.values())
+        alive = [n for n in found.values() if n.fate is not None and n.fate.survivor is not None]
+        return alive or list(found.values())
 
-    def _provenance(self, module: Module) -> Provenance:
-        # The passes before fusion once more, now with an eye on the graph: hardly anybody asks.
+    def _to_fusion(self, module: Module) -> tuple[Provenance, dict[str, str]]:
+        """The passes before fusion once more, now with an eye on the graph: hardly anybody asks.
+
+        Also the input's names for what they leave, where XLA ran them and numbers names otherwise.
+        """
         provenance, config = Provenance(), self.facts.replay.config
-        beginning_of_fusion(
-            module, config.target, (config.xla or config).device, config.build.flags, provenance
-        )
-        return provenance
+        device = (config.xla or config).device
+        lowered = beginning_of_fusion(module, config.target, device, config.build.flags, provenance).module
+        if module is self.facts.replay.input.unoptimized:
+            return provenance, {}
+        return provenance, matched_names(self.facts.replay.before, lowered)
 
     def _described(self, text: str) -> list[Named]:
         """The kernels of a line or of a part of an `op_name`; without any, the operations."""

@@ -31,14 +31,14 @@ def _between(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> l
     for b in second:
         wanted.setdefault(facts.final_name(b.name), b)
         wanted.setdefault(b.name, b)
-    found: dict[tuple[str, str], Pair] = {}
+    found: dict[frozenset[str], Pair] = {}
     for a in first:
         names = {a.name, facts.final_name(a.name)}
         around = [n for name in names for n in _around(name, facts)]
         for name in around:
             if name in wanted and wanted[name].name not in names:
                 b = wanted[name]
-                found.setdefault((a.name, b.name), (a, b))
+                found.setdefault(frozenset((a.name, b.name)), (a, b))
     return list(found.values())
 
 
