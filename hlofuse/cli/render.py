@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.naming import drawn_name
 from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import emit, write_file
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--focus",
     metavar="NAME",
+    shell_complete=completion.names,
     help="Draw only what lies around this instruction or computation; any name, also model.py:42.",
 )
 @click.option(
@@ -63,10 +65,16 @@ if TYPE_CHECKING:
     "opened",
     multiple=True,
     metavar="NAME",
+    shell_complete=completion.names,
     help="Draw the inside of this fusion, computation or partN.",
 )
 @click.option(
-    "--collapse", "collapsed", multiple=True, metavar="NAME", help="Draw a fusion or computation closed."
+    "--collapse",
+    "collapsed",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.names,
+    help="Draw a fusion or computation closed.",
 )
 @click.option(
     "--max-nodes",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import limit_option, module_option, report_options
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.reporting import head_of_dump, report
@@ -15,7 +16,7 @@ from hlofuse.ir.errors import HlofuseError
 
 @click.command("trace-op")
 @click.argument("directory", metavar="DUMP_DIR", type=click.Path())
-@click.argument("query", metavar="NAME")
+@click.argument("query", metavar="NAME", shell_complete=completion.names)
 @limit_option(5, "Operations shown; 0 for all.")
 @module_option
 @report_options

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 from hlofuse.cli.common.reporting import head_of, report
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 @click.command("why")
 @input_argument
-@click.argument("name", metavar="NAME")
-@click.argument("other", metavar="[NAME]", required=False)
+@click.argument("name", metavar="NAME", shell_complete=completion.names)
+@click.argument("other", metavar="[NAME]", required=False, shell_complete=completion.names)
 @limit_option(20, "Decisions listed; 0 for all.")
 @replay_options
 @report_options
