@@ -51,7 +51,7 @@ def test_markdown_and_json(
     for form, ending in (("markdown", "md"), ("json", "json")):
         result = hlofuse("explain", "softmax/before.hlo", "--format", form)
         golden(f"explain/softmax.{ending}", result.out)
-    assert json.loads(result.out)["schema"] == "hlofuse.explain/1"
+    assert json.loads(result.out)["schema"] == "hlofuse.explain/2"
 
 
 def test_only_refused(

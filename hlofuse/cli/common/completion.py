@@ -36,7 +36,7 @@ def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     return _starting(incomplete, {name: target.title for name, target in TARGETS.items()})
 
 
-def variants(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def option_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Variants of a target's passes."""
     from hlofuse.pipelines.targets import TARGETS
 

@@ -58,7 +58,7 @@ def target_options(command: F) -> F:
     command = click.option(
         "--option",
         metavar="NAME",
-        shell_complete=completion.variants,
+        shell_complete=completion.option_names,
         help="A variant of the target's passes (hlofuse targets).",
     )(command)
     command = click.option(
