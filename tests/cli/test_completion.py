@@ -10,14 +10,14 @@ from click.shell_completion import ShellComplete
 from hlofuse.cli.main import group
 
 
-def offered(*words: str) -> list[str]:
+def offered(*line: str) -> list[str]:
     """The words offered for the last one."""
     shell = ShellComplete(group, {}, "hlofuse", "_HLOFUSE_COMPLETE")
-    return [item.value for item in shell.get_completions(list(words[:-1]), words[-1])]
+    return [item.value for item in shell.get_completions(list(line[:-1]), line[-1])]
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("line", "expected"),
     [
         (["explain", "x", "--device", "h1"], "h100_sxm"),
         (["explain", "x", "--target", "gpu"], "gpu-legacy"),
@@ -29,8 +29,8 @@ def offered(*words: str) -> list[str]:
         (["devices", "a100"], "a100_sxm_80"),
     ],
 )
-def test_options(words: list[str], expected: str) -> None:
-    assert expected in offered(*words)
+def test_options(line: list[str], expected: str) -> None:
+    assert expected in offered(*line)
 
 
 def test_names_of_a_small_input(samples: Path, gpt2_whole: Path) -> None:
