@@ -11,7 +11,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations
 from hlofuse.format.paths import source_in_function
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage
@@ -48,6 +48,7 @@ class Facts:
         self.costs_after = CostAnalysis()
         self.launched_after = _launched(replay.after)
         self.totals_after = self._totals(self.launched_after, self.costs_after, replay.after)
+        self._launched_computations: dict[Module, frozenset[Computation]] = {}
         self._catalogue = {**catalogue(), **replay.plugin_rules}
 
     @cached_property
@@ -110,6 +111,17 @@ class Facts:
             return self.after[name], self.replay.after
         final = self.lineage.final(name)
         return (self.after[final], self.replay.after) if final in self.after else None
+
+    @cached_property
+    def created_names(self) -> frozenset[str]:
+        """Every name that a decision mentions, also of what was there only for a while."""
+        return frozenset(self.lineage.names())
+
+    def launched_computations_of(self, module: Module) -> frozenset[Computation]:
+        """The entry and what it runs through control flow, of the module before or after."""
+        if module not in self._launched_computations:
+            self._launched_computations[module] = frozenset(launched_computations(module))
+        return self._launched_computations[module]
 
     def place(self, name: str) -> Place:
         """Where a reader finds it; the name alone for what came and went during the replay."""

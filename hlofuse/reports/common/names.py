@@ -79,7 +79,7 @@ class Names:
         """`unoptimized` loads the module before optimizations where the replay did not begin there."""
         self.facts = facts
         self._load = unoptimized
-        self._of_lineage = facts.lineage.names()
+        self._of_lineage = facts.created_names
 
     @cached_property
     def unoptimized(self) -> Module | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from hlofuse.account import Costs
-from hlofuse.analysis.kernels import launched_computations
+from hlofuse.format.escape import printable
 from hlofuse.format.paths import source_in_function
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
@@ -23,6 +24,9 @@ from hlofuse.trace import Event
 from hlofuse.trace.provenance import Change
 
 Answer: TypeAlias = Story | PairAnswer
+
+_MOST_PAIRS = 200
+"""Each costs a walk through all decisions."""
 
 
 def why(
@@ -57,11 +61,17 @@ def answers(
     resolver = Names(facts, unoptimized)
     found = [resolver.find(text) for text in ((name,) if other is None else (name, other))]
     if other is None:
-        return [_story_of(n, resolver) for n in found[0]]
+        decided = _decisions([n.name for n in found[0]], facts)
+        return [_story_of(n, resolver, decided[n.name]) for n in found[0]]
     removed = [n for meanings in found for n in meanings if n.fate is not None and n.fate.survivor is None]
     if removed:
-        return [_story_of(removed[0], resolver)]
+        return [_story_of(removed[0], resolver, _Decided())]
     pairs = neighbours(found[0], found[1], facts)
+    if len(pairs) > _MOST_PAIRS:
+        raise HlofuseError(
+            f"{printable(name)} and {printable(other)} mean {len(pairs):,} pairs of neighbours, more than"
+            f" {_MOST_PAIRS}: name one side more closely, by a line or an instruction"
+        )
     changes = [(*_changes(a), *_changes(b)) for a, b in pairs]
     results = pairs_of([_request(a.name, b.name, facts) for a, b in pairs], facts)
     return [
@@ -74,7 +84,7 @@ def _changes(named: Named) -> tuple[Change, ...]:
     return named.fate.changes if named.fate is not None else ()
 
 
-def _story_of(named: Named, resolver: Names) -> Story:
+def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
     facts = resolver.facts
     if named.how == "added after fusion":
         return _added_after_fusion(named.name, facts)
@@ -84,7 +94,7 @@ def _story_of(named: Named, resolver: Names) -> Story:
         place = Place(named.name, found.opcode, str(found.shape), op_name=found.op_name)
         return Story(place, "gone", (), (), (), (), (), before_fusion=named.fate.changes)
     meant = () if named.operations == (named.name,) else named.operations
-    return replace(story_of(named.name, facts), before_fusion=_changes(named), meant=meant)
+    return replace(story_of(named.name, facts, decided), before_fusion=_changes(named), meant=meant)
 
 
 def _added_after_fusion(name: str, facts: Facts) -> Story:
@@ -127,11 +137,11 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
     """
     instruction, module = facts.before.get(name), facts.replay.before
     if instruction is None:
-        if name in facts.after or name in facts.lineage.names():
+        if name in facts.after or name in facts.created_names:
             return None
         module = facts.replay.after
         instruction = next((i for i in module.instructions() if i.name == name), None)
-    executed = set(launched_computations(module))
+    executed = facts.launched_computations_of(module)
     holder = instruction
     seen: set[Instruction] = set()
     while holder is not None and holder.computation not in executed and holder not in seen:
@@ -141,27 +151,60 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
     return holder if holder is not instruction and holder not in seen else None
 
 
-def story_of(name: str, facts: Facts) -> Story:
+@dataclass(slots=True)
+class _Decided:
+    """The decisions about one instruction."""
+
+    giving: list[Event] = field(default_factory=list)
+    taking: list[Event] = field(default_factory=list)
+    rewrites: list[Event] = field(default_factory=list)
+
+
+def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
+    """What was decided about each, in one walk through the events, however often it was renamed."""
+    found = {name: _Decided() for name in names}
+    now = {name: [name] for name in found}  # the name at that moment, and whom it stands for
+    live = Lineage()
+    for e in facts.replay.events:
+        if e.event == "priority":
+            continue
+        for name in _meant(e.removed, found, now) | {n: None for n in e.added if n in found}:
+            found[name].rewrites.append(e)
+        if e.event != "rewrite":
+            giving = _meant((e.producer,), found, now)
+            for name in giving:
+                found[name].giving.append(e)
+            for name in _meant((e.consumer,), found, now) | ({e.fusion: None} if e.fusion in found else {}):
+                if name not in giving:
+                    found[name].taking.append(e)
+        live.follow(e)
+        for old in (e.consumer, *e.removed):
+            for name in now.pop(old, ()) if old is not None else ():
+                now.setdefault(live.final(name), []).append(name)
+    return found
+
+
+def _meant(
+    names: Iterable[str | None], found: Mapping[str, object], now: Mapping[str, list[str]]
+) -> dict[str, None]:
+    """Who of those looked for has one of these names, at first or at the moment."""
+    meant: dict[str, None] = {}
+    for name in names:
+        if name is not None:
+            meant |= dict.fromkeys(now.get(name, ()))
+            if name in found:
+                meant[name] = None
+    return meant
+
+
+def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
+    """All that happened to one instruction; `decided` where it is known already."""
     holder = holder_of(name, facts)
     if holder is not None:
         runs_in = [k for k in facts.lineage.kernels_of(holder.name) if k in facts.launched_after]
         elsewhere = tuple(facts.place(k) for k in runs_in if k != holder.name)
         return Story(facts.place(name), "inside", elsewhere, (), (), (), (), facts.place(holder.name))
-    giving: list[Event] = []
-    taking: list[Event] = []
-    rewrites: list[Event] = []
-    live = Lineage()
-    for e in facts.replay.events:
-        if e.event == "priority":
-            continue
-        current = live.final(name)
-        if e.event == "rewrite" and (name in e.removed or name in e.added or current in e.removed):
-            rewrites.append(e)
-        elif e.producer is not None and e.producer in (name, current):
-            giving.append(e)
-        elif e.consumer is not None and (e.consumer in (name, current) or e.fusion == name):
-            taking.append(e)
-        live.follow(e)
+    decided = decided or _decisions([name], facts)[name]
     final = facts.lineage.final(name)
     kernels = [k for k in facts.lineage.kernels_of(name) if k in facts.after]
     runs = [k for k in kernels if k in facts.launched_after]
@@ -180,9 +223,9 @@ def story_of(name: str, facts: Facts) -> Story:
         fate,
         tuple(facts.place(k) for k in runs if k != name),
         tuple(holds) if len(holds) > 1 else (),
-        collapse(giving, facts),
-        collapse(taking, facts),
-        collapse(rewrites, facts),
+        collapse(decided.giving, facts),
+        collapse(decided.taking, facts),
+        collapse(decided.rewrites, facts),
     )
 
 
