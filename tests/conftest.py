@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,15 @@ def browser() -> Iterator[Browser]:
 def samples() -> Path:
     """The folder of sample dumps."""
     return ROOT / "samples"
+
+
+@pytest.fixture(scope="session")
+def gpt2_whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The dumps that XLA wrote of a GPT-2 block for an H100, every pass of it; not to be changed."""
+    folder = tmp_path_factory.mktemp("dump")
+    with tarfile.open(ROOT / "tests" / "data" / "gpu-dump-directory.tar.xz") as tar:
+        tar.extractall(folder, filter="data")
+    return folder / "gpu-dump"
 
 
 @pytest.fixture

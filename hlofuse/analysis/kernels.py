@@ -10,6 +10,7 @@ from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.analysis.custom_calls import is_annotation
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.stack_frames import SourceLocation
 
 # Nothing runs for these: values that are there already, views of them, and bookkeeping.
 NO_KERNEL: frozenset[str] = frozenset(
@@ -99,18 +100,29 @@ class SourceLine:
     line: int
 
     def is_of(self, instruction: Instruction, module: Module) -> bool:
-        """The dump says that the operation comes from this line."""
-        place = module.source_of(instruction)
-        if place is None or place.line != self.line:
-            return False
-        return (
-            place.file == self.file
-            or place.file.endswith("/" + self.file)
-            or self.file.endswith("/" + place.file)
+        """The dump says that the operation comes from this line, or from a package that this line calls."""
+        return any(
+            place is not None and place.line == self.line and self._is_file(place.file)
+            for place in (module.source_of(instruction), module.called_from(instruction))
         )
+
+    def _is_file(self, file: str) -> bool:
+        return file == self.file or file.endswith("/" + self.file) or self.file.endswith("/" + file)
 
 
 def source_line(text: str) -> SourceLine | None:
     """The line that `FILE:LINE` names; None for what is not of that form."""
     place = _PLACE.fullmatch(text)
     return SourceLine(place["file"], int(place["line"])) if place is not None else None
+
+
+def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | None:
+    """Where an instruction came from; None where the dump does not say.
+
+    Passes that make a fusion may leave its place out. Then what is computed last stands for the whole.
+    """
+    source = module.source_of(instruction)
+    if source is None and instruction.opcode == "fusion" and instruction.called:
+        inside = (module.source_of(i) for i in reversed(list(instruction.fused_computation)))
+        source = next((s for s in inside if s is not None), None)
+    return source

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.reporting import report
 from hlofuse.cost.gpu.device import XLAS_OWN, device_names, load_device
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("devices")
-@click.argument("name", metavar="[DEVICE]", required=False)
+@click.argument("name", metavar="[DEVICE]", required=False, shell_complete=completion.devices)
 @report_options
 def command(name: str | None, form: str, color: str, output: Path | None) -> int:
     """The devices a replay can be about; with DEVICE (a name or a file) all numbers of that one.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
 
 @click.command("explain")
 @input_argument
-@click.option("--pass", "only_pass", metavar="P", help="Only this pass's decisions.")
+@click.option(
+    "--pass", "only_pass", metavar="P", shell_complete=completion.one_pass, help="Only this pass's decisions."
+)
 @click.option("--computation", metavar="C", help="Only decisions in this computation.")
 @limit_option(10, "Rows of each list; 0 for all.")
 @click.option(
-    "--compare-device", metavar="D", help="The same module on another device: what is decided there."
+    "--compare-device",
+    metavar="D",
+    shell_complete=completion.devices,
+    help="The same module on another device: what is decided there.",
 )
 @click.option("--only-refused", is_flag=True, help="Only what was not fused.")
 @replay_options
@@ -48,6 +54,7 @@ def command(
     Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
+    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.cli.common.reporting import head_of, report
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.ir.errors import HlofuseError
@@ -73,6 +80,7 @@ def command(
         what_if=observed.changes,
         costs=observed.costs,
         record=record_check(observed),
+        names=final_names_of(observed.replay),
     )
     arguments: dict[str, Any] = {
         "input_arguments": options.input_arguments,

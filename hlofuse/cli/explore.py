@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.output import emit
 from hlofuse.cli.common.progress import progress_bar, spinner
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 @click.command("explore")
 @input_argument
 @output_option("Where the page goes; - for standard output.")
-@click.option("--compare-device", metavar="D", help="The same module on another device, side by side.")
+@click.option(
+    "--compare-device",
+    metavar="D",
+    shell_complete=completion.devices,
+    help="The same module on another device, side by side.",
+)
 @click.option(
     "--timeline/--no-timeline",
     default=True,

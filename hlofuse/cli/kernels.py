@@ -66,6 +66,7 @@ def command(
 
 
 def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | None, ReportedModule]:
+    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
@@ -79,5 +80,12 @@ def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | No
         return kernel_selection(module, target, device=device), None, loaded
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
-    found = kernel_selection(replay.after, target, device=device, replay=replay, what_if=observed.changes)
+    found = kernel_selection(
+        replay.after,
+        target,
+        device=device,
+        replay=replay,
+        what_if=observed.changes,
+        names=final_names_of(replay),
+    )
     return found, difference_of(observed), replay

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from hlofuse.cli.common import completion
+from hlofuse.cli.common.naming import drawn_name
 from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import emit, write_file
 from hlofuse.cli.common.progress import spinner
@@ -49,7 +51,12 @@ if TYPE_CHECKING:
     help="The module in INPUT, as the fusion passes leave it, or both side by side.  "
     "[default: after; before for a module that is fused already]",
 )
-@click.option("--focus", metavar="NAME", help="Draw only what lies around this instruction or computation.")
+@click.option(
+    "--focus",
+    metavar="NAME",
+    shell_complete=completion.names,
+    help="Draw only what lies around this instruction or computation; any name, also model.py:42.",
+)
 @click.option(
     "--radius", type=click.IntRange(0), default=2, show_default=True, metavar="N", help="How far around."
 )
@@ -58,10 +65,16 @@ if TYPE_CHECKING:
     "opened",
     multiple=True,
     metavar="NAME",
+    shell_complete=completion.names,
     help="Draw the inside of this fusion, computation or partN.",
 )
 @click.option(
-    "--collapse", "collapsed", multiple=True, metavar="NAME", help="Draw a fusion or computation closed."
+    "--collapse",
+    "collapsed",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.names,
+    help="Draw a fusion or computation closed.",
 )
 @click.option(
     "--max-nodes",
@@ -117,6 +130,11 @@ def command(
     view, drawn, caption = (
         _replayed(replay_options_, view) if after is None else _pair(replay_options_, after, view)
     )
+    if not isinstance(drawn, ModulePair):
+        shown_view, shown = view or "after", drawn
+        focus = drawn_name(shown, shown_view, focus) if focus is not None else None
+        opened = tuple(drawn_name(shown, shown_view, name) for name in opened)
+        collapsed = tuple(drawn_name(shown, shown_view, name) for name in collapsed)
     if animate:
         if not isinstance(drawn, Replay):
             raise HlofuseError("--animate shows a replay: give it a module as it enters the fusion passes")

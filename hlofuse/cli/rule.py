@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import emit, rendered
 from hlofuse.format.escape import printable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @click.command("rule")
-@click.argument("codes", nargs=-1, metavar="[CODE]...")
+@click.argument("codes", nargs=-1, metavar="[CODE]...", shell_complete=completion.rules)
 @report_options
 def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) -> int:
     """What a rule asks, why XLA asks it, and what to do about it; without CODE, all rules in a list.

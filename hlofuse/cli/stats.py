@@ -13,6 +13,7 @@ from hlofuse.cli.common.reporting import ReportedModule, head_of, report
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
+    from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.difference.model import Difference
 
 
@@ -48,11 +49,12 @@ def command(
     heaviest = None if form == "json" else limit or None
     found, differences, modules_ = [], [], []
     for options in requests:
-        module, difference, reported = _module(options, after or options.changes_xla)
+        module, names, difference, reported = _module(options, after or options.changes_xla)
         identity = reported.input.identity
         target = identity.backend.value if identity is not None else "cpu"
+        target = target if target in TARGETS else "cpu"
         modules_.append(reported)
-        found.append(statistics(module, heaviest=heaviest, target=target if target in TARGETS else "cpu"))
+        found.append(statistics(module, heaviest=heaviest, target=target, names=names))
         differences += [difference] if difference is not None else []
     report(
         form,
@@ -69,11 +71,14 @@ def command(
     return 0
 
 
-def _module(request: ReplayOptions, after: bool) -> tuple[Module, Difference | None, ReportedModule]:
+def _module(
+    request: ReplayOptions, after: bool
+) -> tuple[Module, FinalNames | None, Difference | None, ReportedModule]:
     if not after:  # on which device is all the same
         loaded = request.read(any_stage=True, on_note=lambda _: None)
-        return loaded.module, None, loaded
+        return loaded.module, None, None, loaded
     from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()
-    return observed.replay.final.module, difference_of(observed), observed.replay
+    replay = observed.replay
+    return replay.final.module, None, difference_of(observed), replay

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import limit_option, module_option, report_options
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.reporting import head_of_dump, report
@@ -15,7 +16,7 @@ from hlofuse.ir.errors import HlofuseError
 
 @click.command("trace-op")
 @click.argument("directory", metavar="DUMP_DIR", type=click.Path())
-@click.argument("query", metavar="NAME|FILE:LINE")
+@click.argument("query", metavar="NAME", shell_complete=completion.names)
 @limit_option(5, "Operations shown; 0 for all.")
 @module_option
 @report_options
@@ -31,8 +32,9 @@ def command(
     """Follow one operation through every pass to the kernel it ends in.
 
     NAME is an instruction of any dump, with or without %: it is looked up in the first dump that has it, and
-    followed back to where it was made as well. FILE:LINE takes every operation of a line of the program.
-    Instructions are matched by structure; where only their op_name tells, that is said.
+    followed back to where it was made as well. A source line, model.py:42, or a part of an op_name,
+    jit(f)/softmax, takes every operation that has it. Instructions are matched by structure; where only their
+    op_name tells, that is said.
     """
     from hlofuse.inputs.dump_directory import far_largest
     from hlofuse.reports.timeline import dump_sequences

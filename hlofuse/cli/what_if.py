@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.output import emit, rendered, write_file
 from hlofuse.cli.common.progress import progress_bar
@@ -36,10 +37,16 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     "sweeps",
     multiple=True,
     metavar="NAME=V1,V2,…",
+    shell_complete=completion.knobs,
     help="Replay with each of these values of a knob or a number of the device; several make a grid.",
 )
 @click.option(
-    "--also-device", "more_devices", multiple=True, metavar="D", help="Sweep on this device as well."
+    "--also-device",
+    "more_devices",
+    multiple=True,
+    metavar="D",
+    shell_complete=completion.devices,
+    help="Sweep on this device as well.",
 )
 @click.option(
     "--plot",

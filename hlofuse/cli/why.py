@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 from hlofuse.cli.common.reporting import head_of, report
@@ -14,14 +15,16 @@ from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hlofuse.account import Observed
-    from hlofuse.reports.why import PairAnswer
+    from hlofuse.reports.why.story import Answer
 
 
 @click.command("why")
 @input_argument
-@click.argument("name", metavar="NAME")
-@click.argument("other", metavar="[NAME]", required=False)
+@click.argument("name", metavar="NAME", shell_complete=completion.names)
+@click.argument("other", metavar="[NAME]", required=False, shell_complete=completion.names)
 @limit_option(20, "Decisions listed; 0 for all.")
 @replay_options
 @report_options
@@ -37,28 +40,39 @@ def command(
 ) -> int:
     """Why two instructions were fused, or were not; with one NAME, its whole story.
 
-    Names are those of the dump, of the result, or of fusions made on the way, with or without %; a line of
-    the program, model.py:42, stands for the kernel that comes of it.
+    NAME is any name, with or without %: of a dump before fusion, of a new fusion, of XLA's final module (what
+    a profiler shows), a source line, model.py:42, or a part of an op_name, jit(f)/softmax. Where several
+    things have it, all are answered; of two NAMEs the pairs that are neighbours.
     """
+    from hlofuse.cli.common.naming import final_names_of, unoptimized_of
     from hlofuse.reports.difference.model import difference_of
-    from hlofuse.reports.why import why
-    from hlofuse.reports.why.json import why_json
-    from hlofuse.reports.why.markdown import why_markdown
-    from hlofuse.reports.why.text import print_why
+    from hlofuse.reports.why.json import answers_json
+    from hlofuse.reports.why.markdown import answers_markdown
+    from hlofuse.reports.why.story import answers
+    from hlofuse.reports.why.text import print_answers
 
     options = ReplayOptions(input=input, **request)
     observed = options.run()
-    answer = _pair_by_own_names(observed, name, other) or why(
-        observed.replay, name, other, costs=observed.costs
+    queries = (name,) if other is None else (name, other)
+    by_own_names = _by_own_names(observed, name, other)
+    found = by_own_names or answers(
+        observed.replay,
+        name,
+        other,
+        costs=observed.costs,
+        names=final_names_of(observed.replay),
+        unoptimized=lambda: unoptimized_of(observed.replay),
     )
     difference = difference_of(observed)
     report(
         form,
         color,
         output,
-        text=lambda console: print_why(answer, console, input_arguments=options.input_arguments, limit=limit),
-        markdown=lambda: why_markdown(answer, limit=limit),
-        json=lambda: why_json(answer),
+        text=lambda console: print_answers(
+            found, queries, console, input_arguments=options.input_arguments, limit=limit
+        ),
+        markdown=lambda: answers_markdown(found, queries, limit=limit),
+        json=lambda: answers_json(found, queries),
         note=observed.note,
         heads=[head_of(observed.replay)],
         differences=[difference] if difference is not None else [],
@@ -67,24 +81,37 @@ def command(
     return 0
 
 
-def _pair_by_own_names(observed: Observed, name: str, other: str | None) -> PairAnswer | None:
-    """Of two names from XLA's own run, with settings under which they mean nothing: the same pair by the
-    names of the input, which a note tells; None where the names as they are will do."""
-    from hlofuse.reports.why import PairAnswer
-    from hlofuse.reports.why.story import in_the_input, why
+def _by_own_names(observed: Observed, name: str, other: str | None) -> list[Answer]:
+    """The answer by names of the input, for names of XLA's own run that mean nothing under other settings.
 
-    if observed.xla is None or other is None:
-        return None
+    A note says so. Empty where the names have an answer as they are.
+    """
+    from hlofuse.cli.common.naming import final_names_of
+    from hlofuse.reports.why.story import answers, in_the_input
+
+    if observed.xla is None:
+        return []
     try:
-        answer = why(observed.replay, name, other)
-        if not isinstance(answer, PairAnswer) or answer.outcome != "apart":
-            return None
-        first, second = in_the_input((name, other), observed.xla.replay)
-        translated = why(observed.replay, first, second, costs=observed.costs)
+        if _has_answer(answers(observed.replay, name, other)):
+            return []
     except HlofuseError:
-        return None
-    if not isinstance(translated, PairAnswer) or translated.outcome == "apart":
-        return None
-    names = printable(f"{first} and {second}")
-    click.echo(f"note: fusions are numbered otherwise with these settings: asked about {names}", err=True)
-    return translated
+        pass
+    queries = (name,) if other is None else (name, other)
+    try:
+        names = final_names_of(observed.xla.replay)
+        own = [names.names_at_fusion.get(n.strip().lstrip("%"), n) for n in queries]
+        translated = in_the_input(own, observed.xla.replay)
+        found = answers(observed.replay, *translated, costs=observed.costs)
+    except HlofuseError:
+        return []
+    if not _has_answer(found):
+        return []
+    shown = printable(" and ".join(translated))
+    click.echo(f"note: fusions are numbered otherwise with these settings: asked about {shown}", err=True)
+    return found
+
+
+def _has_answer(found: Sequence[Answer]) -> bool:
+    from hlofuse.reports.why import PairAnswer
+
+    return any(not isinstance(a, PairAnswer) or a.outcome != "apart" for a in found)

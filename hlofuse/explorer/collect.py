@@ -13,6 +13,7 @@ from hlofuse.explorer.passes import Passes
 from hlofuse.explorer.regions import regions_of
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
+from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.phrases import figures_text, headline
@@ -215,4 +216,4 @@ def _source(module: Module, i: Instruction) -> str:
     found = module.source_of(i)
     if found is None:
         return ""
-    return printable(f"{found} {found.function}" if found.function else str(found))
+    return printable(source_in_function(found))

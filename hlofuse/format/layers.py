@@ -1,4 +1,4 @@
-"""Which layer of a model an operation is from, out of the framework's name for it (`op_name`)."""
+"""The framework's name of an operation (`op_name`): the layer of the model in it, and parts of it."""
 
 from __future__ import annotations
 
@@ -36,6 +36,31 @@ def layer_of(op_name: str | None) -> str:
         if not _NO_SCOPE.fullmatch(segment) and segment not in shown[-1:]:
             shown.append(segment)
     return "/".join(shown) + (", backward" if shown and backward else "")
+
+
+def has_part(op_name: str, part: str) -> bool:
+    """True if the components of `part` stand in a row in `op_name`.
+
+    `softmax` is also that of `transpose(jvp(softmax))`. XLA joins the names of merged operations with `;`.
+    """
+    wanted = [c for c in _segments(part) if c]
+    if not wanted or wanted[-1] not in op_name:
+        return False
+    for name in op_name.split(";"):
+        components = [c for c in _segments(name) if c]
+        for start in range(len(components) - len(wanted) + 1):
+            if all(_names(components[start + k], w) for k, w in enumerate(wanted)):
+                return True
+    return False
+
+
+def _names(component: str, wanted: str) -> bool:
+    while component != wanted:
+        around = _AROUND.fullmatch(component)
+        if around is None:
+            return False
+        component = around[2]
+    return True
 
 
 def _segments(name: str) -> Iterator[str]:

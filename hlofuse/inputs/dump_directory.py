@@ -293,6 +293,19 @@ def fusion_result_of(filename: str | None, target: str) -> tuple[Path, bool] | N
     return (module.finished, True) if module.finished is not None else None
 
 
+def final_module_of(filename: str | None, target: str) -> Path | None:
+    """XLA's final module next to a module of the same program, of this target's backend; None without one."""
+    if not filename or filename.startswith("<"):
+        return None
+    path = Path(filename)
+    if path.name.startswith(("before.hlo", "before_optimizations.hlo", "after.hlo")):
+        return corpus_file(path.parent, "after_optimizations")
+    module = dumped_module(path)
+    finished = module.finished if module is not None else None
+    of_gpu = finished is not None and "gpu_after_optimizations" in finished.name
+    return finished if of_gpu == target.startswith("gpu") else None
+
+
 def corpus_file(folder: Path, name: str) -> Path | None:
     """`before.hlo` or another module of a corpus folder, perhaps gzipped."""
     for file in (folder / f"{name}.hlo", folder / f"{name}.hlo.gz"):

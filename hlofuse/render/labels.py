@@ -11,6 +11,7 @@ from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.loops import trip_count_of
 from hlofuse.format.escape import printable, shorten
+from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
@@ -125,7 +126,7 @@ def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None 
     lines = [cut(print_instruction(instruction))]
     source = module.source_of(instruction)
     if source is not None:
-        where = f"{source}, in {source.function}" if source.function else str(source)
+        where = source_text(source) + (f", in {source.function}" if source.function else "")
         lines.append(cut("source: " + where, 300))
     op_name = instruction.op_name
     if op_name:

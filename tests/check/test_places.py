@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.reports.check.measure import portable
+from hlofuse.format.paths import portable
 
 
 @pytest.mark.parametrize(

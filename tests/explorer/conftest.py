@@ -14,10 +14,10 @@ from hlofuse.inputs import load
 from hlofuse.ir import Module
 from hlofuse.replay import replay_config
 
-from ..timeline.conftest import gpt2, gpt2_whole
+from ..timeline.conftest import gpt2
 from .browser import Visit
 
-__all__ = ["gpt2", "gpt2_whole"]
+__all__ = ["gpt2"]
 
 Open = Callable[..., Visit]
 

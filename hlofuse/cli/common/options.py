@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from hlofuse.cli.common import completion
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("text", "json", "markdown")
@@ -43,9 +45,12 @@ def until_option(command: F) -> F:
 
 def module_option(command: F) -> F:
     """`--module NAME`: which module of a dump directory."""
-    return click.option("--module", metavar="NAME", help="The module to take from a dump directory or file.")(
-        command
-    )
+    return click.option(
+        "--module",
+        metavar="NAME",
+        shell_complete=completion.modules,
+        help="The module to take from a dump directory or file.",
+    )(command)
 
 
 def target_options(command: F) -> F:
@@ -62,16 +67,21 @@ def target_options(command: F) -> F:
         " estimate, or the text.  [default: the best there is]",
     )(command)
     command = click.option(
-        "--option", metavar="NAME", help="A variant of the target's passes (hlofuse targets)."
+        "--option",
+        metavar="NAME",
+        shell_complete=completion.option_names,
+        help="A variant of the target's passes (hlofuse targets).",
     )(command)
     command = click.option(
         "--device",
         metavar="D",
+        shell_complete=completion.devices,
         help="The device, a name or a file (hlofuse devices); taken from the dump unless said.",
     )(command)
     return click.option(
         "--target",
         metavar="T",
+        shell_complete=completion.targets,
         help="What XLA compiles for (hlofuse targets).  [default: gpu with --device, else what the dump says,"
         " else cpu]",
     )(command)
@@ -101,6 +111,7 @@ def what_if_options(command: F) -> F:
     command = click.option(
         "--passes",
         metavar="LIST",
+        shell_complete=completion.passes,
         help="What if these passes ran? Separated by commas; fixpoint(A, B) repeats until nothing changes.",
     )(command)
     command = click.option(
@@ -113,16 +124,22 @@ def what_if_options(command: F) -> F:
         "--enable",
         multiple=True,
         metavar="NAME",
+        shell_complete=completion.optional_passes,
         help="What if XLA ran this pass, or asked this rule, that it leaves out (hlofuse targets)?",
     )(command)
     command = click.option(
-        "--disable", multiple=True, metavar="CODE", help="What if this rule did not exist?"
+        "--disable",
+        multiple=True,
+        metavar="CODE",
+        shell_complete=completion.rules,
+        help="What if this rule did not exist?",
     )(command)
     return click.option(
         "--set",
         "overrides",
         multiple=True,
         metavar="NAME=VALUE",
+        shell_complete=completion.knobs,
         help="What if this knob, or number of the device, had another value?  (hlofuse what-if --knobs)",
     )(command)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.reports.check.measure import is_file
+from hlofuse.format.paths import is_file
 from hlofuse.reports.check.model import TITLES, Check, Finding, Level
 from hlofuse.reports.check.phrases import at, one_line, verdict
 

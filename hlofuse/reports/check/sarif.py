@@ -84,7 +84,7 @@ def _plain(text: str) -> str:
 
 
 def _physical(where: Where) -> dict[str, Any]:
-    # Of an absolute path of another machine only the name is left (`places.portable`).
+    # Of an absolute path of another machine only the name is left (`format/paths.py`).
     found: dict[str, Any] = {
         "artifactLocation": {"uri": quote(where.file, safe="/._-~+@"), "uriBaseId": "%SRCROOT%"}
     }

@@ -9,10 +9,11 @@ from typing import TypeAlias
 
 from hlofuse.account import Account, Costs, Launched, Totals
 from hlofuse.analysis.bitcasts import without_bitcasts
-from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.stack_frames import SourceLocation
+from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations
+from hlofuse.format.paths import source_in_function
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.replay import Replay
+from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.model import FinalKernel, Place, RuleText
 from hlofuse.rules.catalogue import catalogue
@@ -30,9 +31,11 @@ _FREE = frozenset({"bitcast", "constant"})
 class Facts:
     """What several parts of an explanation ask about a replay, worked out once."""
 
-    def __init__(self, replay: Replay, costs: Costs | None = None) -> None:
+    def __init__(self, replay: Replay, costs: Costs | None = None, names: FinalNames | None = None) -> None:
         self.replay = replay
         self.costs = costs
+        self.names = names
+        """XLA's final names; None where a report shows none."""
         self.lineage = Lineage(replay.events)
         self._result_of = {
             e.producer: e.fusion
@@ -42,6 +45,7 @@ class Facts:
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
         self.launched_after = _launched(replay.after)
+        self._launched_computations: dict[Module, frozenset[Computation]] = {}
         self._catalogue = {**catalogue(), **replay.plugin_rules}
 
     @cached_property
@@ -109,12 +113,18 @@ class Facts:
         return RuleText(entry.code, title, entry.advice, entry.message, entry.why)
 
     def final_place(self, instruction: Instruction) -> Place:
-        """Where a reader finds an instruction of the final module: under its final name."""
-        name = self.replay.final.names_at_fusion.get(instruction.name, instruction.name)
-        place = self.place(name)
-        if place.opcode:
-            return replace(place, name=instruction.name, shape=str(instruction.shape))
-        return Place(instruction.name, instruction.opcode, str(instruction.shape), None, instruction.op_name)
+        """Where a reader finds an instruction of the final module."""
+        final = self.replay.final
+        shape = str(instruction.shape)
+        name = final.names_at_fusion.get(instruction.name)
+        if name is not None:
+            place = self.place(name)
+            return replace(place, shape=shape, final=place.final or instruction.name)
+        source = kernel_source(instruction, final.module)
+        line = source_in_function(source) if source is not None else None
+        return Place(
+            instruction.name, instruction.opcode, shape, line, instruction.op_name, final=instruction.name
+        )
 
     @cached_property
     def _launched_as(self) -> dict[str, Launched]:
@@ -156,26 +166,39 @@ class Facts:
         final = self.lineage.final(name)
         return (self.after[final], self.replay.after) if final in self.after else None
 
+    @cached_property
+    def created_names(self) -> frozenset[str]:
+        """Every name that a decision mentions, also of what was there only for a while."""
+        return frozenset(self.lineage.names())
+
+    def launched_computations_of(self, module: Module) -> frozenset[Computation]:
+        """The entry and what it runs through control flow, of the module before or after."""
+        if module not in self._launched_computations:
+            self._launched_computations[module] = frozenset(launched_computations(module))
+        return self._launched_computations[module]
+
     def place(self, name: str) -> Place:
         """Where a reader finds it; the name alone for what came and went during the replay."""
         found = self.instruction(name)
         if found is None:
             return Place(name)
         instruction, module = found
-        source = module.source_of(instruction)
+        source = kernel_source(instruction, module)
         caller = module.called_from(instruction)
         return Place(
             name,
             instruction.opcode,
             str(instruction.shape),
-            _line(source) if source is not None else None,
+            source_in_function(source) if source is not None else None,
             instruction.op_name,
-            _line(caller) if caller is not None else None,
+            source_in_function(caller) if caller is not None else None,
+            self.final_name_of(name),
         )
 
-
-def _line(source: SourceLocation) -> str:
-    return f"{source} {source.function}" if source.function else str(source)
+    def final_name_of(self, name: str) -> str | None:
+        """XLA's final name of an instruction of the module after fusion; None for others, or if unknown."""
+        has_name = self.names is not None and name in self.after and self.names.knows(name)
+        return self.names.of(name) if has_name and self.names is not None else None
 
 
 def _launched(module: Module) -> dict[str, Instruction]:

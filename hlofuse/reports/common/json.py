@@ -11,8 +11,15 @@ from hlofuse.reports.common.model import FinalKernel, Place, Refusal
 
 
 def place_json(p: Place) -> dict[str, Any]:
-    """An instruction and where it comes from."""
-    return {"name": p.name, "opcode": p.opcode, "shape": p.shape, "source": p.source, "op_name": p.op_name}
+    """An instruction under its final name and that at the end of fusion, and where it comes from."""
+    return {
+        "name": p.final or p.name,
+        "input_name": p.name,
+        "opcode": p.opcode,
+        "shape": p.shape,
+        "source": p.source,
+        "op_name": p.op_name,
+    }
 
 
 def totals_json(t: Totals) -> dict[str, Any]:
@@ -35,7 +42,7 @@ def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
     """What is launched: `time_us` and `bytes` are of one run, of `runs` runs."""
     return [
         {
-            "name": k.place.name,
+            "name": k.place.final or k.place.name,
             "input_name": k.input_name,
             "source": k.place.source,
             "op_name": k.place.op_name,
@@ -55,7 +62,8 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
     """A final verdict against a pair."""
     return {
         "producer": place_json(r.producer),
-        "consumer": r.consumer,
+        "consumer": r.consumer_final or r.consumer,
+        "consumer_input_name": r.consumer,
         "consumer_then": r.consumer_then,
         "said_of": r.refused_user,
         "rule": r.rule,

@@ -22,6 +22,11 @@ class RuleText:
     """Why XLA asks it."""
 
 
+def both_names(final: str, at_fusion: str) -> str:
+    """`loop_add_fusion (fusion.3)`; one name where the two are the same."""
+    return final if final == at_fusion else f"{final} ({at_fusion})"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """An instruction as a reader finds it again: name, shape and the line of the user's program."""
@@ -35,6 +40,13 @@ class Place:
     """The framework's name of the operation."""
     called_from: str | None = None
     """The user's own line where `source` is in an installed package."""
+    final: str | None = None
+    """XLA's final name, which a profiler shows; None where it is not known or nothing runs under one."""
+
+    @property
+    def shown(self) -> str:
+        """The final name, then the name at the end of fusion: `loop_add_fusion (fusion.3)`."""
+        return both_names(self.final or self.name, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,6 @@ class FinalKernel:
     """Something that is launched in the end."""
 
     place: Place
-    """Under its final name, which a profiler shows."""
     input_name: str | None
     """Its name at the end of fusion; None for what later passes made, such as copies."""
     kind: str
@@ -80,6 +91,8 @@ class Refusal:
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
     kernel: str | None = None
     """What computes the producer's value in the end, views passed over; None where nothing does."""
+    consumer_final: str | None = None
+    """XLA's final name of the consumer, where it is known."""
     us_at_stake: float | None = None
     """What fusing the producer into its users would save if the rule allowed it, in microseconds of all runs;
     None if not estimated."""

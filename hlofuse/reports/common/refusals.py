@@ -136,6 +136,7 @@ def _refusal(
         between,
         leaves_size(producer.shape) * runs,
         kernel=computed,
+        consumer_final=facts.final_name_of(key[1]) if key[1] is not None else None,
         us_at_stake=at_stake * runs if at_stake is not None else None,
     )
 

@@ -22,6 +22,7 @@ from hlofuse.diff.model import (
     Occurrence,
     Removed,
 )
+from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
 from hlofuse.reports.common.json import totals_json
 
@@ -116,7 +117,7 @@ def _instruction(i: Instruction, module: Module) -> dict[str, Any]:
         "shape": str(i.shape),
         "computation": i.computation.name if i.computation is not None else None,
         "op_name": i.op_name,
-        "source": str(source) if source else None,
+        "source": source_text(source) if source else None,
     }
 
 

@@ -10,6 +10,7 @@ from hlofuse.account import Account
 from hlofuse.diff.accounts import Accounts, as_compared
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, Matched, ModuleDiff, Moved
+from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction
 from hlofuse.reports.diff.clusters import Cluster, clusters
 
@@ -104,10 +105,10 @@ def _kernels_by_source(account: Account) -> dict[str, _Costs]:
         kernel = row.instruction
         place = module.source_of(kernel)
         if place is None and kernel.opcode == "fusion" and kernel.called:
-            inside = Counter(str(s) for i in kernel.fused_computation if (s := module.source_of(i)))
+            inside = Counter(source_text(s) for i in kernel.fused_computation if (s := module.source_of(i)))
             text = inside.most_common(1)[0][0] if inside else ""
         else:
-            text = str(place) if place else ""
+            text = source_text(place) if place else ""
         line = out.setdefault(text, _Costs())
         line.kernels += 1
         line.bytes += row.cost.bytes_accessed * row.runs

@@ -13,6 +13,7 @@ from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Detail, Edit, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
 from hlofuse.format.escape import shorten
 from hlofuse.format.layers import layer_of
+from hlofuse.format.paths import shown_file
 from hlofuse.format.units import listing, plural, quantity, ranges, us_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
@@ -50,7 +51,7 @@ def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3)
     for i in members:
         place = module.source_of(i)
         if place is not None:
-            lines.setdefault(place.file, set()).add(place.line)
+            lines.setdefault(shown_file(place.file), set()).add(place.line)
     parts = []
     for file, found in lines.items():
         names = sorted(n for n in found if n)

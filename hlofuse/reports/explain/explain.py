@@ -11,6 +11,7 @@ from hlofuse.analysis.loops import outermost_loops
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
+from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.model import Refusal, RuleText, us_at_stake
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.explain.model import (
@@ -35,14 +36,15 @@ def explain(
     costs: Costs | None = None,
     record: RecordCheck | None = None,
     facts: Facts | None = None,
+    names: FinalNames | None = None,
 ) -> Explanation:
     """Say what a replay means.
 
     `only_pass` and `computation` keep the decisions of that pass or computation alone; the totals stay
     those of the module. `what_if` names overrides the replay was made with; `costs` come with it from
-    `observed_replay`; so do `facts`, where they are known already.
+    `observed_replay`; so do `facts`, where they are known already. `names` are XLA's final names.
     """
-    facts = facts or Facts(replay, costs)
+    facts = facts or Facts(replay, costs, names)
     stories = [_story(p, facts, computation) for p in replay.passes]
     stories = [p for p in _counted_once(stories) if only_pass is None or p.name == only_pass]
     target = TARGETS[replay.target]

@@ -86,7 +86,7 @@ def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
         rows.append(
             (
                 ranges([s.step for s in g.steps]),
-                markdown_code(g.fusion.name) + (f" ×{len(g.equivalents) + 1}" if g.equivalents else ""),
+                markdown_code(g.fusion.shown) + (f" ×{len(g.equivalents) + 1}" if g.equivalents else ""),
                 bytes_text(g.bytes_saved * (len(g.equivalents) + 1)),
                 took,
                 ", ".join(dict.fromkeys(s.rule or "" for s in g.steps)),
@@ -100,7 +100,7 @@ def _fused(groups: Sequence[FusedGroup], limit: int) -> str:
 def _fused_timed(groups: Sequence[FusedGroup], limit: int) -> str:
     rows = [
         (
-            markdown_code(g.fusion.name) + (f" ×{len(g.equivalents) + 1}" if g.equivalents else ""),
+            markdown_code(g.fusion.shown) + (f" ×{len(g.equivalents) + 1}" if g.equivalents else ""),
             _time_saved(g),
             bytes_text(g.bytes_saved * (len(g.equivalents) + 1)),
             f"{len(g.steps):,}",
@@ -137,8 +137,9 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
         r = refused[0]
         rows.append(
             (
-                markdown_code(r.producer.name) + (f" ×{len(refused)}" if len(refused) > 1 else ""),
-                markdown_code(r.consumer or "")
+                markdown_code(r.producer.final or r.producer.name)
+                + (f" ×{len(refused)}" if len(refused) > 1 else ""),
+                markdown_code(r.consumer_final or r.consumer or "")
                 + (f" (said of {markdown_code(r.refused_user)})" if r.refused_user else ""),
                 at_stake_text(refused),
                 bytes_text(sum(x.bytes_between for x in refused)),

@@ -9,7 +9,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.reports.common.costs import why_saves
-from hlofuse.reports.common.model import Refusal, us_at_stake
+from hlofuse.reports.common.model import Refusal, both_names, us_at_stake
 from hlofuse.reports.common.phrases import floors_and_copies, loops_line, origin, times_text
 from hlofuse.reports.explain.model import (
     BlockingRule,
@@ -89,7 +89,7 @@ def share_of(k: HotKernel, e: Explanation) -> str:
 
 def hot_kernel_name(k: HotKernel) -> str:
     """`fusion.3`, of several alike ` ×3`, in a loop `, 100 times`."""
-    return printable(k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.iterations)
+    return printable(k.place.shown) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.iterations)
 
 
 def hot_kernel_origin(k: HotKernel) -> str:
@@ -191,6 +191,11 @@ def at_stake_text(refused: Sequence[Refusal]) -> str:
     """What fusing a row of refusals would save or cost."""
     saved = us_at_stake(refused)
     return "–" if saved is None else f"{'saves' if saved >= 0 else 'costs'} {us_text(abs(saved))}"
+
+
+def consumer_shown(r: Refusal) -> str:
+    """The consumer's final name, then its name at the end of fusion where that is another."""
+    return both_names(r.consumer_final or r.consumer or "", r.consumer or "")
 
 
 def if_allowed(o: BlockingRule) -> str:

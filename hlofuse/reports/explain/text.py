@@ -22,6 +22,7 @@ from hlofuse.reports.explain.phrases import (
     at_stake_text,
     blocking_line,
     bound_text,
+    consumer_shown,
     has_content,
     hot_kernel_name,
     hot_kernel_origin,
@@ -160,7 +161,7 @@ def _steps(g: FusedGroup) -> str:
 
 
 def _fusion_name(g: FusedGroup) -> Text:
-    name = Text(printable(g.fusion.name))
+    name = Text(printable(g.fusion.shown))
     if g.equivalents:
         name.append(f" ×{len(g.equivalents) + 1}", style="bold")
     return name
@@ -203,7 +204,10 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     shown = groups[:limit] if limit else groups
     for refused in shown:
         r = refused[0]
-        pair = Text(f"{printable(r.producer.name)} → {printable(r.consumer or '')}")
+        pair = Text(
+            f"{printable(r.producer.final or r.producer.name)} → "
+            f"{printable(r.consumer_final or r.consumer or '')}"
+        )
         if len(refused) > 1:
             pair.append(f" ×{len(refused)}", style="bold")
         if r.refused_user is not None:
@@ -246,7 +250,7 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     )
     console.print(Padding(line, (0, 0, 0, 2)))
     first = o.refusals[0]
-    pair = Text(f"{printable(first.producer.name)} → {printable(first.consumer or '')}")
+    pair = Text(f"{printable(first.producer.shown)} → {printable(consumer_shown(first))}")
     if origin_text := origin(first.producer):
         pair.append(f"  {printable(origin_text)}", style="dim")
     indent = (0, 0, 0, 10)
@@ -290,7 +294,7 @@ def print_hot_kernels(e: Explanation, console: Console) -> None:
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
     """A kernel: what it saved, what bounds it now, and the steps that made it, dearest first."""
-    name = Text(printable(g.fusion.name), style="bold")
+    name = Text(printable(g.fusion.shown), style="bold")
     copies = 1 + len(g.equivalents)
     if g.equivalents:
         name.append(f" ×{copies}")

@@ -11,12 +11,14 @@ from hlofuse.account.kernel_times import custom_kernel_time
 from hlofuse.account.models import model_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
-from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.kernels import kernel_source, kernels
 from hlofuse.analysis.release import RELEASES
 from hlofuse.format.layers import layer_of
+from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
+from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.evaluate import first_verdict
@@ -39,14 +41,24 @@ def kernel_selection(
     device: DeviceDescription | None = None,
     replay: Replay | None = None,
     what_if: tuple[str, ...] = (),
+    names: FinalNames | None = None,
 ) -> KernelSelection:
     """Who runs each kernel of a fused module. A GPU target wants the device, a CPU target none.
 
-    `replay` is what left the module so; it knows custom kernels. `what_if` are the changes it was made with.
+    `replay` is what left the module so; it knows custom kernels. `what_if` are the changes it was made with,
+    `names` XLA's final names for what it leaves.
     """
     costs = KernelCosts()
     release = TARGETS[target].release
     choose = _on_cpu if device is None else _on_gpu(device, release)
+    found = [
+        _custom(kernel, module, costs, replay, device)
+        if replay is not None and replay.is_custom_kernel(kernel)
+        else choose(kernel, module, costs)
+        for kernel in kernels(module)
+    ]
+    if names is not None:
+        found = [replace(k, final=names.of(k.name)) for k in found]
     return KernelSelection(
         module.name,
         replay.before.filename if replay is not None else module.filename,
@@ -55,12 +67,7 @@ def kernel_selection(
         release,
         replay is not None,
         what_if,
-        tuple(
-            _custom(kernel, module, costs, replay, device)
-            if replay is not None and replay.is_custom_kernel(kernel)
-            else choose(kernel, module, costs)
-            for kernel in kernels(module)
-        ),
+        tuple(found),
     )
 
 
@@ -132,7 +139,7 @@ def _choice(
     us: float | None = None,
 ) -> Choice:
     cost = costs.instruction(kernel)
-    source = module.source_of(kernel)
+    source = kernel_source(kernel, module)
     return Choice(
         kernel.name,
         kernel.opcode,
@@ -147,6 +154,6 @@ def _choice(
         launch[1] if launch is not None else None,
         us,
         None if cost.unknown else int(cost.bytes_accessed),
-        str(source) if source is not None else None,
+        source_text(source) if source is not None else None,
         layer_of(kernel.op_name),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 
-SCHEMA = "hlofuse.kernels/1"
+SCHEMA = "hlofuse.kernels/2"
 
 
 def selection_json(s: KernelSelection) -> dict[str, Any]:
@@ -35,7 +35,8 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
 
 def _kernel(k: Choice) -> dict[str, Any]:
     return {
-        "name": k.name,
+        "name": k.final or k.name,
+        "input_name": k.name,
         "opcode": k.opcode,
         "shape": k.shape,
         "kind": k.kind,

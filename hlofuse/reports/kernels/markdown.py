@@ -43,7 +43,7 @@ def selection_markdown(s: KernelSelection, shown: Sequence[Choice]) -> str:
             ("kernel", cost_heading(shown, timed=timed), "blocks × threads", "run by", "why", "source"),
             (
                 (
-                    markdown_code(k.name),
+                    markdown_code(k.shown),
                     cost_text(k),
                     launch_text(k),
                     markdown(k.run_by),

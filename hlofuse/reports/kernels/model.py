@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlofuse.reports.common.model import both_names
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
@@ -40,7 +41,14 @@ class Choice:
     """None for a custom call, whose cost nobody knows."""
     source: str | None
     layer: str = ""
-    """Of a model (`present/layers.py`), where the dump says."""
+    """Of a model (`format/layers.py`), where the dump says."""
+    final: str | None = None
+    """XLA's final name, which a profiler shows; None where it is not known."""
+
+    @property
+    def shown(self) -> str:
+        """The final name, then the name at the end of fusion where it is another."""
+        return both_names(self.final or self.name, self.name)
 
     @property
     def run_by(self) -> str:

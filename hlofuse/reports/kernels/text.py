@@ -65,8 +65,16 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
             where = ": ".join(filter(None, (k.layer, k.source)))
             why.append(f"\n{printable(where)}", style="not bold dim")
         launch = [launch_text(k)] if launched else []
-        table.add_row(Text(printable(k.name)), cost_text(k), *launch, why)
+        table.add_row(_name(k), cost_text(k), *launch, why)
     console.print(table)
+
+
+def _name(k: Choice) -> Text:
+    """The final name, below it the name at the end of fusion where it is another."""
+    text = Text(printable(k.final or k.name))
+    if k.final not in (None, k.name):
+        text.append(f"\n{printable(k.name)}", style="dim")
+    return text
 
 
 def _print_rules(shown: Sequence[Choice], console: Console) -> None:

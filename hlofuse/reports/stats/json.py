@@ -41,7 +41,8 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
         "applied_computations": m.applied_computations,
         "heaviest": [
             {
-                "name": k.name,
+                "name": k.final or k.name,
+                "input_name": k.name,
                 "opcode": k.opcode,
                 "kind": k.kind,
                 "computation": k.computation,

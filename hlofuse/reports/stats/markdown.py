@@ -54,7 +54,7 @@ def _module(m: ModuleStatistics) -> str:
                 ("heaviest kernels", "kind", "operations", "bytes", "flops", "source"),
                 (
                     (
-                        markdown_code(k.name) + times_text(k.iterations),
+                        markdown_code(k.shown) + times_text(k.iterations),
                         k.kind or markdown(k.opcode),
                         str(k.holds),
                         *kernel_figures(k),

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from hlofuse.account import Account, Launched, Totals
 from hlofuse.account.account import totals_of
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.kernels import launched_computations
+from hlofuse.analysis.kernels import kernel_source, launched_computations
 from hlofuse.analysis.loops import iterations
 from hlofuse.format.layers import layer_of
+from hlofuse.format.paths import source_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.pipelines import TARGETS
+from hlofuse.reports.common.final_names import FinalNames
+from hlofuse.reports.common.model import both_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,13 @@ class KernelStatistics:
     """The line of the user's program, where the dump has it."""
     layer: str
     """Of the model; empty where the names tell none."""
+    final: str | None = None
+    """XLA's final name, which a profiler shows; None where it is not known."""
+
+    @property
+    def shown(self) -> str:
+        """The final name, then the name at the end of fusion where it is another."""
+        return both_names(self.final or self.name, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +88,14 @@ class ModuleStatistics:
     """By bytes accessed, then by flops, of all turns."""
 
 
-def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu") -> ModuleStatistics:
-    """The figures of `module`, with that many of its heaviest kernels; None for all."""
+def statistics(
+    module: Module,
+    *,
+    heaviest: int | None = 10,
+    target: str = "cpu",
+    names: FinalNames | None = None,
+) -> ModuleStatistics:
+    """The figures of `module`, with that many of its heaviest kernels, None for all; `names`: final ones."""
     account = Account(module, backend=TARGETS[target].backend)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
@@ -116,7 +132,7 @@ def statistics(module: Module, *, heaviest: int | None = 10, target: str = "cpu"
         ),
         bodies,
         len(module.computations) - bodies - len(executed),
-        tuple(_kernel(r.instruction, r.cost, r.runs, module) for r in ranked[:heaviest]),
+        tuple(_kernel(r.instruction, r.cost, r.runs, module, names) for r in ranked[:heaviest]),
     )
 
 
@@ -128,8 +144,10 @@ def operations_inside(instruction: Instruction) -> int:
     return sum(i.opcode not in silent for i in instruction.fused_computation)
 
 
-def _kernel(k: Instruction, cost: Cost, often: int, module: Module) -> KernelStatistics:
-    source = module.source_of(k)
+def _kernel(
+    k: Instruction, cost: Cost, often: int, module: Module, names: FinalNames | None
+) -> KernelStatistics:
+    source = kernel_source(k, module)
     computation_name = k.computation.name if k.computation is not None else ""
     return KernelStatistics(
         k.name,
@@ -139,8 +157,9 @@ def _kernel(k: Instruction, cost: Cost, often: int, module: Module) -> KernelSta
         operations_inside(k),
         cost,
         often,
-        str(source) if source else None,
+        source_text(source) if source else None,
         layer_of(k.op_name),
+        names.of(k.name) if names is not None else None,
     )
 
 

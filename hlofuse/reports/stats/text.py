@@ -89,7 +89,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ]
         rows = [
             [
-                Text(printable(k.name) + times_text(k.iterations)),
+                Text(printable(k.shown) + times_text(k.iterations)),
                 str(k.holds) if k.opcode == "fusion" else "",
                 *kernel_figures(k),
                 Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),

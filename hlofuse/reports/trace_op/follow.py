@@ -8,10 +8,12 @@ from functools import cache
 from hlofuse.analysis.kernels import NO_KERNEL, computed_in, source_line
 from hlofuse.diff import Added, ModuleDiff, diff
 from hlofuse.format.escape import printable
+from hlofuse.format.paths import shown_file, source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.reports.common.names import described_by
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.dumps import DumpSequence
@@ -26,7 +28,7 @@ _MOVES_ONLY = frozenset(
 
 
 def follow(sequence: DumpSequence, text: str) -> Provenance:
-    """Follow NAME, or FILE:LINE, through all dumps: back to where it was made, and on to where it ends.
+    """Follow any name through all dumps: back to where it was made, on to where it ends.
 
     HlofuseError where no dump has it. Dumps that cannot be read are passed over and listed.
     """
@@ -86,7 +88,7 @@ def _begin(
     `steps` is asked for what changed from the module in front of a number to that module.
     """
     place = modules[-1][1].source_of(found)
-    trail = Trail(found.name, found.opcode, str(place) if place else "", found.op_name or "")
+    trail = Trail(found.name, found.opcode, source_text(place) if place else "", found.op_name or "")
     events: list[Event] = []
     current = {found}
     k = len(modules) - 1
@@ -193,22 +195,22 @@ def _kernel(i: Instruction) -> FinalKernel:
 
 
 class Query:
-    """What was asked for: the name of an instruction, or a line of the user's program."""
+    """What was asked for: an instruction's name, a line of the user's program, a part of an `op_name`."""
 
     def __init__(self, text: str) -> None:
         self.query = text
         self.line = source_line(text)
 
     def find(self, module: Module) -> Sequence[Instruction]:
-        """The instructions meant; of a line those that compute, or all where none does.
+        """The instructions meant; of a line or `op_name` those that compute, or all where none does.
 
         A fusion is no operation of its own: what is in it stands for it.
         """
-        line = self.line
-        if line is None:
-            found = module.find(self.query)
-            return () if found is None else _values(found)
-        here = [i for i in module.instructions() if i.opcode != "parameter" and line.is_of(i, module)]
+        named = module.find(self.query)
+        if named is not None:
+            return _values(named)
+        described = described_by(module.instructions(), module, self.query)
+        here = [i for i in described if i.opcode != "parameter"]
         operations = [i for i in here if i.opcode != "fusion" or not i.called]
         here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
         # A reduction's own little computation is told with the reduction.
@@ -227,7 +229,7 @@ class Query:
             for i in module.instructions():
                 place = module.source_of(i)
                 if place is not None and place.line:
-                    lines.setdefault(place.file, set()).add(place.line)
+                    lines.setdefault(shown_file(place.file), set()).add(place.line)
             if lines:
                 break
         if not lines:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hlofuse.diff import Added, ModuleDiff
+from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
@@ -151,7 +152,7 @@ class LineageGraph:
 
     def _thread(self, step: int, i: Instruction, module: Module, instead: str = "") -> int:
         place = module.source_of(i)
-        self.threads.append(Thread(location_of(i), step, str(place) if place else "", instead))
+        self.threads.append(Thread(location_of(i), step, source_text(place) if place else "", instead))
         self._now[i] = len(self.threads) - 1
         return self._now[i]
 

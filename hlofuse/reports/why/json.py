@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import place_json
 from hlofuse.reports.why import Decision, PairAnswer, Story
 
-SCHEMA = "hlofuse.why/1"
+SCHEMA = "hlofuse.why/2"
+
+
+def answers_json(answers: Sequence[Story | PairAnswer], queries: Sequence[str]) -> dict[str, Any]:
+    """The answer, or all of them in `answers` where the names have several meanings."""
+    if len(answers) == 1:
+        return {**why_json(answers[0]), "asked": list(queries)}
+    each = [{k: v for k, v in why_json(a).items() if k != "schema"} for a in answers]
+    return {"schema": SCHEMA, "about": "several", "asked": list(queries), "answers": each}
 
 
 def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
@@ -22,6 +31,8 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
             "holder": place_json(answer.holder) if answer.holder is not None else None,
             "kernels": [place_json(k) for k in answer.kernels],
             "holds": list(answer.holds),
+            "meant": list(answer.meant),
+            "copies": answer.copies,
             "as_producer": [_decision(d) for d in answer.as_producer],
             "as_consumer": [_decision(d) for d in answer.as_consumer],
             "rewrites": [_decision(d) for d in answer.rewrites],

@@ -21,9 +21,13 @@ from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, figures_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story
 from hlofuse.reports.why.phrases import (
+    ANSWERS,
+    answers_headline,
     before_fusion_lines,
     inside_lines,
     kernels_line,
+    meant_line,
+    more_answers_line,
     not_considered,
     pair_headline,
     refused_user_line,
@@ -39,9 +43,23 @@ def why_markdown(answer: Story | PairAnswer, *, limit: int = 20) -> str:
     return "\n".join(out)
 
 
+def answers_markdown(
+    answers: Sequence[Story | PairAnswer], queries: Sequence[str], *, limit: int = 20
+) -> str:
+    """What `print_answers` prints."""
+    if len(answers) == 1:
+        return why_markdown(answers[0], limit=limit)
+    shown = answers[:ANSWERS] if limit else answers
+    out = [f"## {markdown(answers_headline(queries, answers))}\n"]
+    out += [why_markdown(a, limit=min(limit, ANSWERS)) for a in shown]
+    if len(shown) < len(answers):
+        out.append(f"{markdown(more_answers_line(answers[len(shown) :]))}\n")
+    return "\n".join(out)
+
+
 def _places(places: Sequence[Place]) -> str:
     rows = (
-        (markdown_code(p.name), markdown(p.opcode), markdown_code(p.shape), markdown(origin(p)))
+        (markdown_code(p.shown), markdown(p.opcode), markdown_code(p.shape), markdown(origin(p)))
         for p in places
     )
     return table(("instruction", "", "shape", "source"), rows)
@@ -79,9 +97,9 @@ def _pair(p: PairAnswer, limit: int) -> list[str]:
 def _story(s: Story, limit: int) -> list[str]:
     holders = () if s.holder is None else (s.holder,)
     out = [f"**{markdown(story_headline(s))}**\n"]
-    removed = s.fate == "gone" and s.before_fusion
+    removed = s.fate == "added" or (s.fate == "gone" and s.before_fusion)
     if not removed:
-        out += [f"({markdown(line)})\n" for line in before_fusion_lines(s)]
+        out += [f"({markdown(line)})\n" for line in filter(None, (*before_fusion_lines(s), meant_line(s)))]
     out.append(_places((s.described, *holders, *s.kernels[:4])))
     if s.holder is not None or removed:
         return out

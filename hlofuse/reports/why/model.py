@@ -38,8 +38,8 @@ class Story:
 
     described: Place
     fate: str
-    """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`, or
-    `inside` (part of `holder` all along)."""
+    """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`,
+    `inside` (part of `holder` all along), or `added` (by a pass after fusion)."""
     kernels: tuple[Place, ...]
     """The kernels it ended in."""
     holds: tuple[str, ...]
@@ -53,6 +53,10 @@ class Story:
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one."""
     before_fusion: tuple[Change, ...] = ()
     """How the instruction that was named came to be this one, or to be removed, before fusion."""
+    meant: tuple[str, ...] = ()
+    """For a kernel that a line or an `op_name` means: the operations of the input that have it."""
+    copies: str | None = None
+    """For `added`: the final name of what it copies, where it is a copy."""
 
 
 @dataclass(frozen=True, slots=True)

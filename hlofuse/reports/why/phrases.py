@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, listing, ranges
+from hlofuse.format.units import bytes_text, listing, plural, ranges
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.why import Decision, PairAnswer, Story
+
+ANSWERS = 5
+"""Stories shown where a name means several things, and decisions of each."""
+_LEFT_OUT = 8
 
 
 def story_headline(s: Story) -> str:
     """What became of it, in one sentence."""
-    name = printable(s.described.name)
+    name = printable(s.described.shown)
+    if s.fate == "added":
+        copy = f": it copies {printable(s.copies)}" if s.copies else ""
+        return f"{name} was added by a pass after fusion{copy}."
     if s.fate == "fused":
         if len(s.kernels) == 1:
             origin_text = " was made on the way and" if not s.described.opcode else ""
-            return f"{name}{origin_text} ended in {printable(s.kernels[0].name)}."
+            return f"{name}{origin_text} ended in {printable(s.kernels[0].shown)}."
         return f"{name} was copied into {len(s.kernels)} kernels: {names(s.kernels)}."
     if s.fate == "kernel":
         also = f", and is computed in {names(s.kernels)} as well" if s.kernels else ""
         return f"{name} runs as a kernel of its own{also}."
     if s.holder is not None:
-        return f"{name} is a part of {printable(s.holder.name)}, about which the passes decide as a whole."
+        return f"{name} is a part of {printable(s.holder.shown)}, about which the passes decide as a whole."
     if s.fate == "no kernel":
         return f"{name} is no kernel: {_one(s.described.opcode or 'value')} costs nothing to run."
     if s.before_fusion:
         return before_fusion_lines(s)[-1] + "."
     return f"{name} was there for a while and is gone."
+
+
+def answers_headline(queries: Sequence[str], answers: Sequence[Story | PairAnswer]) -> str:
+    """`model.py:35: 2 kernels`, above the stories of each; of two names the pairs."""
+    what = " and ".join(map(printable, queries))
+    if len(queries) > 1:
+        return f"{what}: {plural(len(answers), 'pair')}"
+    kernels = sum(isinstance(a, Story) and a.fate == "kernel" for a in answers)
+    others = len(answers) - kernels
+    parts = [plural(kernels, "kernel")] if kernels else []
+    parts += [plural(others, "other instruction" if kernels else "instruction")] if others else []
+    return f"{what}: {', '.join(parts)}"
+
+
+def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
+    """`… 3 more (--limit 0 shows all): loop_add_fusion.2 (fusion.3), …`."""
+    found = []
+    for a in left_out:
+        places = (a.described,) if isinstance(a, Story) else (a.producer, a.consumer)
+        found.append(" → ".join(printable(p.final or p.name) for p in places))
+    return f"… {len(left_out):,} more (--limit 0 shows all): {listing(found, _LEFT_OUT)}"
+
+
+def meant_line(s: Story) -> str:
+    """Which operations of a kernel a line or an `op_name` means; empty where a name was asked about."""
+    return f"asked for: {listing([printable(n) for n in s.meant], _LEFT_OUT)}" if s.meant else ""
 
 
 def before_fusion_lines(answer: Story | PairAnswer) -> list[str]:
@@ -55,7 +90,7 @@ def inside_lines(p: PairAnswer) -> list[str]:
 
 def pair_headline(p: PairAnswer) -> str:
     """The outcome, in one sentence."""
-    a, b = printable(p.producer.name), printable(p.consumer.name)
+    a, b = printable(p.producer.shown), printable(p.consumer.shown)
     if p.outcome == "fused":
         return f"{a} was fused into {b}: both are in {names(p.shared)}."
     if p.outcome == "refused":
@@ -99,7 +134,7 @@ def kernels_line(p: PairAnswer) -> str:
 
 
 def _kernel_note(place: Place, kernels: tuple[Place, ...]) -> str:
-    name = printable(place.name)
+    name = printable(place.final or place.name)
     if [k.name for k in kernels] == [place.name]:
         return f"{name} is a kernel"
     return f"{name} runs in {names(kernels)}"
@@ -107,7 +142,7 @@ def _kernel_note(place: Place, kernels: tuple[Place, ...]) -> str:
 
 def names(places: tuple[Place, ...], most: int = 4) -> str:
     """Some names, and how many more there are."""
-    return listing([printable(p.name) for p in places], most)
+    return listing([printable(p.shown) for p in places], most)
 
 
 def steps_text(d: Decision) -> str:

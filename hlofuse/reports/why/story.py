@@ -2,81 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from hlofuse.account import Costs
-from hlofuse.analysis.kernels import SourceLine, launched_computations, source_line
 from hlofuse.format.escape import printable
-from hlofuse.format.units import listing
-from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.format.paths import source_in_function
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage, view_read
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.unoptimized import beginning_of_fusion
+from hlofuse.reports.common.names import Named, Names
 from hlofuse.reports.why.model import PairAnswer, Story
+from hlofuse.reports.why.neighbours import neighbours
 from hlofuse.reports.why.pair import Request, collapse, pairs_of
 from hlofuse.trace import Event
-from hlofuse.trace.provenance import Change, Fate, Provenance
+from hlofuse.trace.provenance import Change
 
-_KERNELS = 8  # named of one line
+Answer: TypeAlias = Story | PairAnswer
+
+_MOST_PAIRS = 200
+"""Each costs a walk through all decisions."""
 
 
 def why(
-    replay: Replay, name: str, other: str | None = None, *, costs: Costs | None = None
-) -> Story | PairAnswer:
-    """The story of `name`, or what was decided about `name` and `other`.
+    replay: Replay,
+    name: str,
+    other: str | None = None,
+    *,
+    costs: Costs | None = None,
+    names: FinalNames | None = None,
+) -> Answer:
+    """The first of `answers`: all there is where the names have one meaning each."""
+    return answers(replay, name, other, costs=costs, names=names)[0]
 
-    Names are those of the input, of the result, or of intermediate fusions, with or without `%`; a line
-    of the program, `model.py:42`, stands for the one kernel that comes of it.
-    HlofuseError with suggestions for a name that is none of them.
+
+def answers(
+    replay: Replay,
+    name: str,
+    other: str | None = None,
+    *,
+    costs: Costs | None = None,
+    names: FinalNames | None = None,
+    unoptimized: Callable[[], Module | None] | None = None,
+) -> list[Answer]:
+    """The story of everything that `name` means, or what was decided about `name` and `other`.
+
+    `common/names.py` says what a name is; XLA's final names are known where `names` are given. Of two names
+    with several meanings the pairs that are neighbours are answered. `unoptimized` loads the module before
+    optimizations.
+    HlofuseError with suggestions for a name without any meaning.
     """
-    facts = Facts(replay, costs)
-    names: list[str] = []
-    changes: tuple[Change, ...] = ()
-    for given in (name,) if other is None else (name, other):
-        fate = _fate_before_fusion(given.strip().lstrip("%"), facts)
-        if fate is not None and fate.survivor is None:
-            return _removed(given.strip().lstrip("%"), fate, facts)
-        changes += fate.changes if fate is not None else ()
-        names.append((fate.survivor if fate is not None else None) or _existing_name(given, facts))
+    facts = Facts(replay, costs, names)
+    resolver = Names(facts, unoptimized)
+    found = [resolver.find(text) for text in ((name,) if other is None else (name, other))]
     if other is None:
-        return replace(story_of(names[0], facts), before_fusion=changes)
-    pair = pairs_of([_request(names[0], names[1], facts)], facts)[0]
-    return replace(pair, before_fusion=changes)
+        decided = _decisions([n.name for n in found[0]], facts)
+        return [_story_of(n, resolver, decided[n.name]) for n in found[0]]
+    removed = [n for meanings in found for n in meanings if n.fate is not None and n.fate.survivor is None]
+    if removed:
+        return [_story_of(removed[0], resolver, _Decided())]
+    pairs = neighbours(found[0], found[1], facts)
+    if len(pairs) > _MOST_PAIRS:
+        raise HlofuseError(
+            f"{printable(name)} and {printable(other)} mean {len(pairs):,} pairs of neighbours, more than"
+            f" {_MOST_PAIRS}: name one side more closely, by a line or an instruction"
+        )
+    changes = [(*_changes(a), *_changes(b)) for a, b in pairs]
+    results = pairs_of([_request(a.name, b.name, facts) for a, b in pairs], facts)
+    return [
+        replace(pair, before_fusion=before_fusion) if before_fusion else pair
+        for pair, before_fusion in zip(results, changes, strict=True)
+    ]
 
 
-def _fate_before_fusion(name: str, facts: Facts) -> Fate | None:
-    """What became of a name of the module before optimizations; None for any other name.
-
-    A name that is still there at fusion is none of them, as in XLA's dumps.
-    """
-    unoptimized = facts.replay.input.unoptimized
-    if unoptimized is None or name in facts.before or unoptimized.find(name) is None:
-        return None
-    # Once more, now with an eye on the graph: hardly anybody asks.
-    provenance, config = Provenance(), facts.replay.config
-    beginning_of_fusion(
-        unoptimized, config.target, (config.xla or config).device, config.build.flags, provenance
-    )
-    return provenance.fate(name)
+def _changes(named: Named) -> tuple[Change, ...]:
+    return named.fate.changes if named.fate is not None else ()
 
 
-def _removed(name: str, fate: Fate, facts: Facts) -> Story:
-    """The story of an instruction that is not there when fusion begins."""
-    unoptimized = facts.replay.input.unoptimized
-    found = unoptimized.find(name) if unoptimized is not None else None
+def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
+    facts = resolver.facts
+    if named.how == "added after fusion":
+        return _added_after_fusion(named.name, facts)
+    if named.fate is not None and named.fate.survivor is None:
+        found = resolver.unoptimized.find(named.name) if resolver.unoptimized is not None else None
+        assert found is not None
+        place = Place(named.name, found.opcode, str(found.shape), op_name=found.op_name)
+        return Story(place, "gone", (), (), (), (), (), before_fusion=named.fate.changes)
+    meant = () if named.operations == (named.name,) else named.operations
+    return replace(story_of(named.name, facts, decided), before_fusion=_changes(named), meant=meant)
+
+
+def _added_after_fusion(name: str, facts: Facts) -> Story:
+    """The story of a copy or the like of XLA's final module, which no fusion pass has seen."""
+    assert facts.names is not None
+    module = facts.names.module
+    found = module.find(name)
     assert found is not None
-    place = Place(name, found.opcode, str(found.shape), op_name=found.op_name)
-    return Story(place, "gone", (), (), (), (), (), before_fusion=fate.changes)
+    source = module.source_of(found)
+    line = source_in_function(source) if source is not None else None
+    place = Place(name, found.opcode, str(found.shape), line, found.op_name)
+    copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
+    return Story(place, "added", (), (), (), (), (), copies=copies)
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
     """What was decided about each pair; much faster than asking one after the other."""
-    names = [(_existing_name(first, facts), _existing_name(second, facts)) for first, second in pairs]
+    resolver = Names(facts)
+    names = [(resolver.find(first)[0].name, resolver.find(second)[0].name) for first, second in pairs]
     return pairs_of([_request(*pair, facts) for pair in names], facts)
 
 
@@ -92,39 +129,6 @@ def _request(first: str, second: str, facts: Facts) -> Request:
     return producer, consumer, tuple(outer)
 
 
-def _existing_name(name: str, facts: Facts) -> str:
-    plain = name.strip().lstrip("%")
-    names = {*facts.before, *facts.after, *facts.lineage.names()}
-    if plain in names:
-        return plain
-    inside = {i.name for i in facts.replay.after.instructions()}
-    if plain in inside:
-        return plain  # a clone inside a fusion that kept no original's name
-    line = source_line(plain)
-    if line is not None:
-        return _kernel_of(line, plain, facts)
-    unoptimized = facts.replay.input.unoptimized
-    earlier = {i.name for i in unoptimized.instructions()} if unoptimized is not None else set()
-    meant = did_you_mean(plain, sorted(names | earlier))
-    raise HlofuseError(f"{printable(facts.replay.before.name)} has no instruction {printable(plain)}{meant}")
-
-
-def _kernel_of(line: SourceLine, name: str, facts: Facts) -> str:
-    """The one kernel that comes of a line of the program; HlofuseError where there is none, or a choice."""
-    of_line = [i.name for i in facts.before.values() if line.is_of(i, facts.replay.before)]
-    kernels = list(dict.fromkeys(k for n in of_line for k in facts.lineage.kernels_of(n)))
-    kernels = [k for k in kernels if k in facts.launched_after]
-    if len(kernels) == 1:
-        return kernels[0]
-    module, requests = printable(facts.replay.before.name), printable(name)
-    if not kernels:
-        raise HlofuseError(
-            f"{module} has no instruction {requests}, and no kernel comes of a line of that name"
-        )
-    choice = listing([printable(k) for k in kernels], _KERNELS)
-    raise HlofuseError(f"{len(kernels)} kernels of {module} are from {requests}; name one: {choice}")
-
-
 def holder_of(name: str, facts: Facts) -> Instruction | None:
     """What `name` is a part of, where it is not an instruction the passes look at.
 
@@ -133,11 +137,11 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
     """
     instruction, module = facts.before.get(name), facts.replay.before
     if instruction is None:
-        if name in facts.after or name in facts.lineage.names():
+        if name in facts.after or name in facts.created_names:
             return None
         module = facts.replay.after
         instruction = next((i for i in module.instructions() if i.name == name), None)
-    executed = set(launched_computations(module))
+    executed = facts.launched_computations_of(module)
     holder = instruction
     seen: set[Instruction] = set()
     while holder is not None and holder.computation not in executed and holder not in seen:
@@ -147,27 +151,60 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
     return holder if holder is not instruction and holder not in seen else None
 
 
-def story_of(name: str, facts: Facts) -> Story:
+@dataclass(slots=True)
+class _Decided:
+    """The decisions about one instruction."""
+
+    giving: list[Event] = field(default_factory=list)
+    taking: list[Event] = field(default_factory=list)
+    rewrites: list[Event] = field(default_factory=list)
+
+
+def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
+    """What was decided about each, in one walk through the events, however often it was renamed."""
+    found = {name: _Decided() for name in names}
+    now = {name: [name] for name in found}  # the name at that moment, and whom it stands for
+    live = Lineage()
+    for e in facts.replay.events:
+        if e.event == "priority":
+            continue
+        for name in _meant(e.removed, found, now) | {n: None for n in e.added if n in found}:
+            found[name].rewrites.append(e)
+        if e.event != "rewrite":
+            giving = _meant((e.producer,), found, now)
+            for name in giving:
+                found[name].giving.append(e)
+            for name in _meant((e.consumer,), found, now) | ({e.fusion: None} if e.fusion in found else {}):
+                if name not in giving:
+                    found[name].taking.append(e)
+        live.follow(e)
+        for old in (e.consumer, *e.removed):
+            for name in now.pop(old, ()) if old is not None else ():
+                now.setdefault(live.final(name), []).append(name)
+    return found
+
+
+def _meant(
+    names: Iterable[str | None], found: Mapping[str, object], now: Mapping[str, list[str]]
+) -> dict[str, None]:
+    """Who of those looked for has one of these names, at first or at the moment."""
+    meant: dict[str, None] = {}
+    for name in names:
+        if name is not None:
+            meant |= dict.fromkeys(now.get(name, ()))
+            if name in found:
+                meant[name] = None
+    return meant
+
+
+def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
+    """All that happened to one instruction; `decided` where it is known already."""
     holder = holder_of(name, facts)
     if holder is not None:
         runs_in = [k for k in facts.lineage.kernels_of(holder.name) if k in facts.launched_after]
         elsewhere = tuple(facts.place(k) for k in runs_in if k != holder.name)
         return Story(facts.place(name), "inside", elsewhere, (), (), (), (), facts.place(holder.name))
-    giving: list[Event] = []
-    taking: list[Event] = []
-    rewrites: list[Event] = []
-    live = Lineage()
-    for e in facts.replay.events:
-        if e.event == "priority":
-            continue
-        current = live.final(name)
-        if e.event == "rewrite" and (name in e.removed or name in e.added or current in e.removed):
-            rewrites.append(e)
-        elif e.producer is not None and e.producer in (name, current):
-            giving.append(e)
-        elif e.consumer is not None and (e.consumer in (name, current) or e.fusion == name):
-            taking.append(e)
-        live.follow(e)
+    decided = decided or _decisions([name], facts)[name]
     final = facts.lineage.final(name)
     kernels = [k for k in facts.lineage.kernels_of(name) if k in facts.after]
     runs = [k for k in kernels if k in facts.launched_after]
@@ -186,9 +223,9 @@ def story_of(name: str, facts: Facts) -> Story:
         fate,
         tuple(facts.place(k) for k in runs if k != name),
         tuple(holds) if len(holds) > 1 else (),
-        collapse(giving, facts),
-        collapse(taking, facts),
-        collapse(rewrites, facts),
+        collapse(decided.giving, facts),
+        collapse(decided.taking, facts),
+        collapse(decided.rewrites, facts),
     )
 
 

@@ -26,9 +26,13 @@ from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, figures_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story
 from hlofuse.reports.why.phrases import (
+    ANSWERS,
+    answers_headline,
     before_fusion_lines,
     inside_lines,
     kernels_line,
+    meant_line,
+    more_answers_line,
     names,
     not_considered,
     pair_headline,
@@ -54,6 +58,28 @@ def print_why(
         _print_story(answer, console, input_arguments, limit)
 
 
+def print_answers(
+    answers: Sequence[Story | PairAnswer],
+    queries: Sequence[str],
+    console: Console,
+    *,
+    input_arguments: Sequence[str] = (),
+    limit: int = 20,
+) -> None:
+    """The answer; of several a heading, then one after the other, cut where `limit` is not 0."""
+    if len(answers) == 1:
+        print_why(answers[0], console, input_arguments=input_arguments, limit=limit)
+        return
+    console.print(Text(answers_headline(queries, answers), style="bold cyan"))
+    shown = answers[:ANSWERS] if limit else answers
+    for answer in shown:
+        console.print()
+        print_why(answer, console, input_arguments=input_arguments, limit=min(limit, ANSWERS))
+    if len(shown) < len(answers):
+        console.print()
+        console.print(Text(more_answers_line(answers[len(shown) :]), style="dim"))
+
+
 def _indented(console: Console, text: Text | str, by: int = 2) -> None:
     console.print(Padding(text if isinstance(text, Text) else Text(text), (0, 0, 0, by)))
 
@@ -61,10 +87,10 @@ def _indented(console: Console, text: Text | str, by: int = 2) -> None:
 def _print_places(console: Console, places: Sequence[Place]) -> None:
     table = plain_table(("", "left"), ("", "left"), ("", "left"))
     table.show_header = False
-    table.columns[0].no_wrap = max((len(p.name) for p in places), default=0) <= 44
+    table.columns[0].no_wrap = max((len(p.shown) for p in places), default=0) <= 44
     for p in places:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or "made on the way, no more there"
-        table.add_row(Text(printable(p.name)), Text(what), Text(printable(origin(p)), style="dim"))
+        table.add_row(Text(printable(p.shown)), Text(what), Text(printable(origin(p)), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -129,10 +155,10 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
 
 def _print_story(s: Story, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     console.print(Text(story_headline(s), style="bold"))
-    if s.fate == "gone" and s.before_fusion:
+    if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
         _print_places(console, (s.described,))
         return
-    for note in before_fusion_lines(s):
+    for note in filter(None, (*before_fusion_lines(s), meant_line(s))):
         _indented(console, Text(f"({note})", style="dim"))
     holders = () if s.holder is None else (s.holder,)
     _print_places(console, (s.described, *holders, *s.kernels[:4]))

@@ -1,0 +1,81 @@
+"""The names of a replay: XLA's final ones, and the module before optimizations that knows others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlofuse.ir.graph import Module
+    from hlofuse.replay import Replay
+    from hlofuse.reports.common.final_names import FinalNames
+
+
+def final_names_of(replay: Replay) -> FinalNames:
+    """XLA's final names: from its final module next to the input, else from the replay."""
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.inputs import load
+    from hlofuse.inputs.dump_directory import final_module_of
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.reports.common.final_names import final_names
+
+    path = final_module_of(_file(replay), replay.target)
+    with spinner("matching names"):
+        try:
+            final = load(path) if path is not None and not replay.config.changes else None
+        except HlofuseError:  # damaged, or cut short
+            final = None
+        return final_names(replay, final)
+
+
+def unoptimized_of(replay: Replay) -> Module | None:
+    """The module before optimizations next to the input; None without one."""
+    from hlofuse.inputs import load
+    from hlofuse.inputs.companions import before_optimizations_of
+    from hlofuse.ir.errors import HlofuseError
+
+    path = before_optimizations_of(_file(replay))
+    try:
+        return load(path) if path is not None else None
+    except HlofuseError:  # damaged, or cut short
+        return None
+
+
+def _file(replay: Replay) -> str | None:
+    identity = replay.input.identity
+    return identity.file if identity is not None else replay.before.filename
+
+
+def drawn_name(drawn: Module | Replay, view: str, name: str) -> str:
+    """The name in the drawn module for any name; the name itself where it is there or of no meaning.
+
+    Of several kernels the first; a note says how many more there are.
+    """
+    from hlofuse.cli.common.replaying import warn
+    from hlofuse.format.escape import printable
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.ir.graph import Module
+    from hlofuse.reports.common.facts import Facts
+    from hlofuse.reports.common.names import Names, matching, plain_name
+
+    plain = plain_name(name)
+    if isinstance(drawn, Module):
+        shown = [drawn]
+    else:
+        shown = [m for v, m in (("before", drawn.before), ("after", drawn.after)) if view in (v, "both")]
+    if any(m.find(plain) is not None or m.find_computation(plain) is not None for m in shown):
+        return name
+    if isinstance(drawn, Module):
+        found = [i.name for i in matching(drawn, name)]
+    else:
+        facts = Facts(drawn, names=final_names_of(drawn))
+        try:
+            meanings = Names(facts).find(name)
+        except HlofuseError:  # may be a part, or a computation of the other side
+            return name
+        found = [meaning.name for meaning in meanings]
+        if view == "after":
+            found = [k for n in found for k in facts.lineage.kernels_of(n)]
+    found = list(dict.fromkeys(found))
+    if len(found) > 1:
+        warn(f"{printable(name)} means {len(found)} instructions; the first is taken: {printable(found[0])}")
+    return found[0] if found else name

@@ -1,0 +1,196 @@
+"""Any name that a person comes with, and what it means in a replay.
+
+A name is one of the fusion input, of the module before optimizations, of a fusion that the passes create,
+XLA's final one (what a profiler shows), a source line `model.py:35`, or a part of an `op_name`, in whole
+components. The names of instructions go before lines, and lines before parts of an `op_name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from hlofuse.analysis.kernels import source_line
+from hlofuse.format.escape import printable
+from hlofuse.format.layers import has_part
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.final_names import matched_names
+from hlofuse.reports.common.unoptimized import beginning_of_fusion
+from hlofuse.trace.provenance import Fate, Provenance
+
+How: TypeAlias = Literal["name", "final name", "source line", "op_name", "added after fusion"]
+
+# ------------------------------------------------------------ in one module
+
+
+def matching(module: Module, text: str) -> list[Instruction]:
+    """The instructions of one module that a name, a source line or a part of an `op_name` means."""
+    found = module.find(plain_name(text))
+    return [found] if found is not None else list(described_by(module.instructions(), module, text))
+
+
+def described_by(instructions: Iterable[Instruction], module: Module, text: str) -> Iterator[Instruction]:
+    """Those that come from a source line, or have this part of an `op_name`."""
+    line = source_line(text.strip())
+    if line is not None:
+        yield from (i for i in instructions if line.is_of(i, module))
+        return
+    wanted = text.strip()
+    verdicts: dict[str, bool] = {}  # as many operations share a name
+    for i in instructions:
+        op_name = i.op_name
+        if op_name:
+            if op_name not in verdicts:
+                verdicts[op_name] = has_part(op_name, wanted)
+            if verdicts[op_name]:
+                yield i
+
+
+def plain_name(text: str) -> str:
+    """A name as instructions have it: without `%` and blanks around it."""
+    return text.strip().lstrip("%")
+
+
+# ------------------------------------------------------------ in a replay
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One of the things that a name means."""
+
+    name: str
+    """In the replay: that of the fusion input, of the result or of a fusion in between."""
+    how: How
+    operations: tuple[str, ...] = ()
+    """Of a kernel found by a line or an `op_name`: the operations of the fusion input that were meant."""
+    fate: Fate | None = None
+    """What became of it before fusion, where the name is of the module before optimizations."""
+
+
+class Names:
+    """Looks names up in a replay."""
+
+    def __init__(self, facts: Facts, unoptimized: Callable[[], Module | None] | None = None) -> None:
+        """`unoptimized` loads the module before optimizations where the replay did not begin there."""
+        self.facts = facts
+        self._load = unoptimized
+        self._of_lineage = facts.created_names
+
+    @cached_property
+    def unoptimized(self) -> Module | None:
+        """The module before optimizations; None where it is not at hand."""
+        given = self.facts.replay.input.unoptimized
+        return given if given is not None or self._load is None else self._load()
+
+    def find(self, text: str) -> list[Named]:
+        """Everything that the name means, kernels first. HlofuseError with suggestions without any."""
+        plain = plain_name(text)
+        found = self._exact(plain) or self._described(text) or self._before_optimizations(plain, text)
+        if not found and self.facts.names is not None and self.facts.names.module.find(plain) is not None:
+            found = [Named(plain, "added after fusion")]
+        if not found:
+            raise HlofuseError(self._not_found(plain))
+        launched = self.facts.launched_after
+        return sorted(found, key=lambda n: n.name not in launched)
+
+    def _exact(self, plain: str) -> list[Named]:
+        facts, found = self.facts, []
+        if plain not in facts.before:
+            found = self._unoptimized_name(plain, self.facts.replay.input.unoptimized)
+        own = plain in facts.before or plain in facts.after or plain in self._of_lineage
+        if facts.names is not None:
+            name = facts.names.names_at_fusion.get(plain)
+            if name is not None and name != plain and (name in facts.after or not (own or found)):
+                found.insert(0, Named(name, "final name"))
+        if not found or own:
+            # Also a clone inside a fusion that kept no original's name.
+            is_there = own or facts.replay.after.find(plain) is not None
+            if is_there and not any(n.fate is not None for n in found):
+                found.append(Named(plain, "name"))
+        return found
+
+    def _unoptimized_name(self, plain: str, module: Module | None) -> list[Named]:
+        """What a name stands for that is not there any more at fusion."""
+        if module is None or module.find(plain) is None:
+            return []
+        return self._with_fates([plain], module, "name")
+
+    def _with_fates(self, names: Iterable[str], module: Module, how: How) -> list[Named]:
+        provenance, in_input = self._to_fusion(module)
+        found: dict[str, Named] = {}
+        for name in names:
+            fate = provenance.fate(name)
+            if fate is None:
+                continue
+            survivor = in_input.get(fate.survivor, fate.survivor) if fate.survivor is not None else None
+            if survivor is None or survivor in self.facts.before:
+                changes = fate.changes
+                if changes and survivor != fate.survivor:
+                    changes = (*changes[:-1], replace(changes[-1], by=survivor))
+                fate = Fate(changes, survivor)
+                found.setdefault(survivor or name, Named(survivor or name, how, fate=fate))
+        alive = [n for n in found.values() if n.fate is not None and n.fate.survivor is not None]
+        return alive or list(found.values())
+
+    def _to_fusion(self, module: Module) -> tuple[Provenance, dict[str, str]]:
+        """The passes before fusion once more, now with an eye on the graph: hardly anybody asks.
+
+        Also the input's names for what they leave, where XLA ran them and numbers names otherwise.
+        """
+        provenance, config = Provenance(), self.facts.replay.config
+        device = (config.xla or config).device
+        lowered = beginning_of_fusion(module, config.target, device, config.build.flags, provenance).module
+        if module is self.facts.replay.input.unoptimized:
+            return provenance, {}
+        return provenance, matched_names(self.facts.replay.before, lowered)
+
+    def _described(self, text: str) -> list[Named]:
+        """The kernels of a line or of a part of an `op_name`; without any, the operations."""
+        facts = self.facts
+        how: How = "source line" if source_line(text.strip()) is not None else "op_name"
+        kernels: dict[str, list[str]] = {}
+        others: list[Named] = []
+        for i in described_by(facts.before.values(), facts.replay.before, text):
+            runs_in = [k for k in facts.lineage.kernels_of(i.name) if k in facts.launched_after]
+            for kernel in runs_in:
+                kernels.setdefault(kernel, []).append(i.name)
+            if not runs_in and i.computation is not None and i.computation.fusion is None:
+                others.append(Named(i.name, how, (i.name,)))
+        found = [Named(kernel, how, tuple(members)) for kernel, members in kernels.items()]
+        if not found:  # made by a pass, with a place of its own
+            found = [
+                Named(i.name, how, (i.name,))
+                for i in described_by(facts.launched_after.values(), facts.replay.after, text)
+            ]
+        position = {name: k for k, name in enumerate(facts.launched_after)}
+        return sorted(found, key=lambda n: position[n.name]) or others
+
+    def _before_optimizations(self, plain: str, text: str) -> list[Named]:
+        """What only the module before optimizations has: the name, else what a line or an `op_name` means."""
+        module = self.unoptimized
+        if module is None:
+            return []
+        found = self._unoptimized_name(plain, module)
+        if found:
+            return found
+        names = [i.name for i in described_by(module.instructions(), module, text)]
+        how: How = "source line" if source_line(text.strip()) is not None else "op_name"
+        return self._with_fates(names, module, how) if names else []
+
+    def _not_found(self, plain: str) -> str:
+        facts = self.facts
+        name = printable(facts.replay.before.name)
+        if source_line(plain) is not None:
+            return f"{name} has no instruction {printable(plain)}, and no operation of that source line"
+        there = {*facts.before, *facts.after, *self._of_lineage}
+        if facts.names is not None:
+            there.update(facts.names.names_at_fusion)
+        if self.unoptimized is not None:
+            there.update(i.name for i in self.unoptimized.instructions())
+        meant = did_you_mean(plain, sorted(there))
+        return f"{name} has no instruction or op_name {printable(plain)}{meant}"

@@ -1,0 +1,151 @@
+"""XLA's final names: matched with what a replay leaves, and shown first."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from hlofuse.analysis.kernels import kernels
+from hlofuse.ir import parse_module
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.replay import replay, replay_config
+from hlofuse.reports.common.final_names import final_names, matched_names
+
+from ..running import Golden, Run, find
+
+ARCHIVE = Path(__file__).parent.parent / "data" / "final-names.tar.xz"
+_SILENT = ("parameter", "constant", "tuple", "bitcast")
+
+
+def cases() -> Iterator[tuple[str, Module, Module]]:
+    """Modules after fusion and as XLA launched them."""
+    texts: dict[str, dict[str, str]] = {}
+    with tarfile.open(ARCHIVE) as tar:
+        for member in tar:
+            name, _, file = member.name.rpartition("/")
+            data = tar.extractfile(member)
+            assert data is not None
+            texts.setdefault(name, {})[file] = data.read().decode()
+    for name, files in texts.items():
+        yield name, parse_module(files["after.hlo"]), parse_module(files["final.hlo"])
+
+
+def inside(kernel: Instruction) -> set[str]:
+    """Names of operations in a fusion; XLA's passes after fusion leave nearly all as they are."""
+    return {i.name.rsplit(".", 1)[0] for i in kernel.fused_computation if i.opcode not in _SILENT}
+
+
+def test_every_kernel_of_xlas_has_its_name_at_fusion() -> None:
+    """The passes after fusion add copies and nothing else; names inside fusions say which is which."""
+    count = 0
+    for label, after, final in cases():
+        names = matched_names(after, final)
+        at_fusion = {i.name: i for i in after.instructions()}
+        own = [names[k.name] for k in kernels(final) if k.name in names]
+        assert len(own) == len(set(own)), label
+        for kernel in kernels(final):
+            if kernel.name not in names:
+                assert kernel.opcode == "copy", (label, kernel.name)
+                continue
+            old = at_fusion[names[kernel.name]]
+            assert kernel.shape.element_count == old.shape.element_count or old.opcode == "fusion", label
+            if kernel.opcode == old.opcode == "fusion" and inside(kernel):
+                assert inside(kernel) & inside(old), (label, kernel.name, old.name)
+            count += 1
+    assert count > 300
+
+
+AFTER = """HloModule m
+
+%body (a: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  ROOT %n = f32[8]{0} negate(%a)
+}
+
+%other (b: f32[8]) -> f32[8] {
+  %b = f32[8]{0} parameter(0)
+  ROOT %e = f32[8]{0} exponential(%b)
+}
+
+ENTRY %main (p: f32[8]) -> (f32[8], f32[8]) {
+  %p = f32[8]{0} parameter(0)
+  %fusion.1 = f32[8]{0} fusion(%p), kind=kLoop, calls=%body
+  %fusion = f32[8]{0} fusion(%p), kind=kLoop, calls=%other
+  ROOT %t = (f32[8]{0}, f32[8]{0}) tuple(%fusion.1, %fusion)
+}
+"""
+
+
+def test_names_may_be_exchanged_and_copies_added() -> None:
+    """`fusion` and `fusion.1` mean the other one after renaming; a copy has no name at fusion."""
+    final = AFTER.replace("%fusion.1", "%x").replace("%fusion", "%fusion.1").replace("%x", "%fusion")
+    final = final.replace("fusion(%p), kind=kLoop, calls=%other", "fusion(%copy.1), kind=kLoop, calls=%other")
+    final = final.replace("  %fusion =", "  %copy.1 = f32[8]{0} copy(%p)\n  %fusion =")
+    names = matched_names(parse_module(AFTER), parse_module(final))
+    assert (names["fusion"], names["fusion.1"]) == ("fusion.1", "fusion")
+    assert (names["n"], names["e"]) == ("n", "e")
+    assert "copy.1" not in names
+
+
+def test_results_that_are_copied_inside_the_kernel() -> None:
+    """`copy_fusion` gives a kernel a second result that is a copy of the first."""
+    final = AFTER.replace(
+        "ROOT %e = f32[8]{0} exponential(%b)",
+        "%e = f32[8]{0} exponential(%b)\n  %c = f32[8]{0} copy(%e)\n"
+        "  ROOT %r = (f32[8]{0}, f32[8]{0}) tuple(%e, %c)",
+    )
+    final = final.replace("(b: f32[8]) -> f32[8]", "(b: f32[8]) -> (f32[8], f32[8])")
+    final = final.replace(
+        "%fusion = f32[8]{0} fusion(%p)", "%loop_exponential_fusion = (f32[8]{0}, f32[8]{0}) fusion(%p)"
+    )
+    final = final.replace(
+        "  ROOT %t", "  %g = f32[8]{0} get-tuple-element(%loop_exponential_fusion), index=1\n  ROOT %t"
+    ).replace("tuple(%fusion.1, %fusion)", "tuple(%fusion.1, %g)")
+    names = matched_names(parse_module(AFTER), parse_module(final))
+    assert names["loop_exponential_fusion"] == "fusion"
+
+
+def test_without_a_final_module_the_passes_after_fusion_are_replayed() -> None:
+    done = replay(parse_module(AFTER))
+    names = final_names(done)
+    assert names.source == "replayed"
+    assert set(names.names_at_fusion.values()) <= {i.name for i in done.after.instructions()}
+    assert find(names.module, names.of("fusion.1")).opcode == "fusion"
+
+
+def test_reports_show_the_final_name_first(gpt2_whole: Path, hlofuse: Run, golden: Golden) -> None:
+    out = hlofuse("kernels", gpt2_whole, "--limit", 3, "--device", "h100_sxm").out
+    golden("names/kernels.80.txt", out)
+    assert "loop_multiply_fusion" in out
+    for command in (["explain"], ["stats", "--after"]):
+        for form in ("text", "markdown"):
+            out = hlofuse(*command, gpt2_whole, "--device", "h100_sxm", "--format", form, columns=120).out
+            assert "loop_multiply_fusion (fusion.21)" in out.replace("\\", ""), command
+
+
+def test_rows_of_json_have_both_names_and_the_source(gpt2_whole: Path, hlofuse: Run) -> None:
+    def rows(*command: str) -> list[dict[str, object]]:
+        out = json.loads(hlofuse(*command, gpt2_whole, "--device", "h100_sxm", "--format", "json").out)
+        found: list[dict[str, object]] = []
+        if command[0] == "stats":
+            found = out["modules"][0]["heaviest"]
+        elif command[0] == "kernels":
+            found = out["kernels"]
+        else:
+            found = [k["first"] for k in out["dearest"]]
+        return found
+
+    for command in (["kernels"], ["explain"], ["stats", "--after"]):
+        row = next(r for r in rows(*command) if r["name"] == "loop_multiply_fusion")
+        assert row["input_name"] == "fusion.21"
+        assert str(row["source"]).startswith("programs.py:305")
+
+
+def test_a_what_if_run_does_not_borrow_names() -> None:
+    """XLA's final module is not what other settings leave."""
+    module = parse_module(AFTER)
+    assert final_names(replay(module), module).source == "dump"
+    changed = replay(module, replay_config("cpu", passes="fusion"))
+    assert final_names(changed, module).source == "replayed"
