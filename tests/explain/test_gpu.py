@@ -184,7 +184,7 @@ def test_it_stops_paying_at_the_row_at_which_xla_stops(
     file = tmp_path / "nearly.hlo"
     file.write_text(TOO_EXPENSIVE.replace("512", str(rows)))
     report = json.loads(hlofuse("explain", file, *H100, "--format", "json").out)
-    refused = [(r["rule"], r["producer"]["name"]) for p in report["passes"] for r in p["refused"]]
+    refused = [(r["rule"], r["producer"]["input_name"]) for p in report["passes"] for r in p["refused"]]
     assert [name for rule, name in refused if rule == "PF032"] == [separate]
 
 

@@ -69,7 +69,7 @@ def floors_and_copies(t: Totals) -> list[str]:
             f"of {whose} XLA's model tells too little: {us_text(t.floor_us)} of the time is a lower bound"
         )
     if t.copies:
-        found.append(f"{plural(t.copies, 'copy', 'copies')} of XLA's move {bytes_text(t.copy_bytes)}")
+        found.append(f"{plural(t.copies, 'copy', 'copies')}: {bytes_text(t.copy_bytes)} moved")
     return found
 
 

@@ -64,7 +64,7 @@ def explain(
         record,
         hot_kernels(facts),
         facts.kernels(),
-        outermost_loops(facts.replay.after),
+        outermost_loops(facts.replay.final.module),
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
     )
 
