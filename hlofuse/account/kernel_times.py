@@ -26,8 +26,9 @@ def time_by(model: KernelModel, instruction: Instruction, replay: Replay | None 
 
     `replay` made the module, and knows which kernels others brought.
     """
-    if replay is not None and replay.is_custom_kernel(instruction):
-        return custom_kernel_time(*replay.custom_kernels[instruction.name], model.device)
+    custom = replay.custom_kernel(instruction) if replay is not None else None
+    if custom is not None:
+        return custom_kernel_time(*custom, model.device)
     if not may_be_fused(instruction):
         return None
     estimate = model.run_time(instruction)

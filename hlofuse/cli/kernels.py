@@ -68,6 +68,7 @@ def command(
 def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | None, ReportedModule]:
     from hlofuse.cli.common.naming import final_names_of
     from hlofuse.inputs.stage import stage_of
+    from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
 
@@ -81,11 +82,11 @@ def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | No
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
     found = kernel_selection(
-        replay.after,
+        replay.final.module,
         target,
         device=device,
         replay=replay,
         what_if=observed.changes,
-        names=final_names_of(replay),
+        names=LaunchedNames(replay, final_names_of(replay)),
     )
     return found, difference_of(observed), replay

@@ -13,7 +13,7 @@ from hlofuse.cli.common.reporting import ReportedModule, head_of, report
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
-    from hlofuse.reports.common.final_names import FinalNames
+    from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.difference.model import Difference
 
 
@@ -73,12 +73,15 @@ def command(
 
 def _module(
     request: ReplayOptions, after: bool
-) -> tuple[Module, FinalNames | None, Difference | None, ReportedModule]:
+) -> tuple[Module, LaunchedNames | None, Difference | None, ReportedModule]:
     if not after:  # on which device is all the same
         loaded = request.read(any_stage=True, on_note=lambda _: None)
         return loaded.module, None, None, loaded
+    from hlofuse.cli.common.naming import final_names_of
+    from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()
     replay = observed.replay
-    return replay.final.module, None, difference_of(observed), replay
+    names = LaunchedNames(replay, final_names_of(replay))
+    return replay.final.module, names, difference_of(observed), replay

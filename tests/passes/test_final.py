@@ -118,7 +118,8 @@ def test_every_pass_of_the_list_changes_some_program() -> None:
     changed = {step.name for program in archive() for step in steps_that_change(program)}
     changed |= {step.name for case in CASES for step in _run(case.module(), STEPS)}
     # XLA has no dump after algsimp either, in 123 programs. Other passes may clean up what DCE would.
-    assert implemented - changed - {"dce"} == {"algsimp"}
+    # `propagate-call-metadata` changes metadata only, which the archive does not hold.
+    assert implemented - changed - {"dce"} == {"algsimp", "propagate-call-metadata"}
 
 
 def steps_that_change(program: str) -> list[Pass]:

@@ -66,7 +66,7 @@ def _outline(loop: Instruction, module: Module) -> None:
     operand, computation = loop.operands[0], loop.computation
     assert computation is not None
     parameter = Instruction(operand.name, operand.shape, "parameter", payload="0")
-    copy = loop.clone([parameter], name="while")
+    copy = loop.clone([parameter])
     body = Computation(f"{loop.name}_computation")
     body.append_parsed(parameter)
     body.append_parsed(copy)

@@ -13,7 +13,7 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.replay import Replay
-from hlofuse.reports.common.final_names import FinalNames
+from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.model import FinalKernel, Place, RuleText
 from hlofuse.rules.catalogue import catalogue
@@ -112,19 +112,19 @@ class Facts:
         title = f"{entry.title} (not XLA's: {entry.package})" if entry.package else entry.title
         return RuleText(entry.code, title, entry.advice, entry.message, entry.why)
 
+    @cached_property
+    def _launched_names(self) -> LaunchedNames:
+        return LaunchedNames(self.replay, self.names)
+
     def final_place(self, instruction: Instruction) -> Place:
         """Where a reader finds an instruction of the final module."""
-        final = self.replay.final
-        shape = str(instruction.shape)
-        name = final.names_at_fusion.get(instruction.name)
-        if name is not None:
-            place = self.place(name)
-            return replace(place, shape=shape, final=place.final or instruction.name)
+        shape, final = str(instruction.shape), self.replay.final
+        name, final_name = self._launched_names.of(instruction.name)
+        if instruction.name in final.names_at_fusion:
+            return replace(self.place(name), shape=shape, final=final_name)
         source = kernel_source(instruction, final.module)
         line = source_in_function(source) if source is not None else None
-        return Place(
-            instruction.name, instruction.opcode, shape, line, instruction.op_name, final=instruction.name
-        )
+        return Place(name, instruction.opcode, shape, line, instruction.op_name, final=final_name)
 
     @cached_property
     def _launched_as(self) -> dict[str, Launched]:

@@ -16,7 +16,7 @@ from hlofuse.format.paths import source_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.common.final_names import FinalNames
+from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.model import both_names
 
 
@@ -93,7 +93,7 @@ def statistics(
     *,
     heaviest: int | None = 10,
     target: str = "cpu",
-    names: FinalNames | None = None,
+    names: LaunchedNames | None = None,
 ) -> ModuleStatistics:
     """The figures of `module`, with that many of its heaviest kernels, None for all; `names`: final ones."""
     account = Account(module, backend=TARGETS[target].backend)
@@ -145,12 +145,13 @@ def operations_inside(instruction: Instruction) -> int:
 
 
 def _kernel(
-    k: Instruction, cost: Cost, often: int, module: Module, names: FinalNames | None
+    k: Instruction, cost: Cost, often: int, module: Module, names: LaunchedNames | None
 ) -> KernelStatistics:
     source = kernel_source(k, module)
     computation_name = k.computation.name if k.computation is not None else ""
+    name, final = names.of(k.name) if names is not None else (k.name, None)
     return KernelStatistics(
-        k.name,
+        name,
         k.opcode,
         k.fusion_kind,
         computation_name,
@@ -159,7 +160,7 @@ def _kernel(
         often,
         source_text(source) if source else None,
         layer_of(k.op_name),
-        names.of(k.name) if names is not None else None,
+        final,
     )
 
 
