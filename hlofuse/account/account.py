@@ -63,6 +63,9 @@ class Totals:
     copies: int = 0
     copy_bytes: int = 0
     """Bytes read and written by copies, all launches."""
+    peak_temporary_bytes: int | None = None
+    """What is live at once at most, arguments, results and constants left out; None for a module that is not
+    the final one. XLA may need less: it schedules for memory, and puts temporaries where results will be."""
 
     @property
     def us(self) -> float | None:
@@ -81,16 +84,20 @@ class Account:
         device: DeviceDescription | None = None,
         estimate: Estimate | None = None,
         backend: str = "",
+        *,
+        is_final: bool = False,
     ) -> None:
         """`device` and `estimate` together give times; without them there are none.
 
         `backend` is `cpu` or `gpu`, and settles what is launched and as what; empty if it is not known.
+        Of a final module the totals have the peak of temporary memory.
         """
         self.module = module
         self._device = device
         self._estimate = estimate if device is not None else None
         self._costs = KernelCosts()
         self._backend = backend
+        self._is_final = is_final
 
     @cached_property
     def rows(self) -> tuple[Launched, ...]:
@@ -113,7 +120,13 @@ class Account:
     @cached_property
     def totals(self) -> Totals:
         """The sums over all launches."""
-        return totals_of(self.rows, timed=self._estimate is not None)
+        totals = totals_of(self.rows, timed=self._estimate is not None)
+        if not self._is_final:
+            return totals
+        from hlofuse.account.live_memory import alias_info_of, peak_temporary_bytes
+
+        info = alias_info_of(self._device if self._backend == "gpu" else None)
+        return replace(totals, peak_temporary_bytes=peak_temporary_bytes(self.module, info))
 
     def cost(self, instruction: Instruction) -> Cost:
         """Of one run of an instruction of the module, whether it is launched or not."""

@@ -52,9 +52,9 @@ class KernelTimes:
         estimate = self.kernel(instruction)
         return None if estimate is None else estimate.us
 
-    def account(self, module: Module) -> Account:
+    def account(self, module: Module, *, is_final: bool = False) -> Account:
         """What a module launches, with times on the device."""
-        return Account(module, self.device, self.modelled_us, "gpu")
+        return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
 
     def us(self, instruction: Instruction) -> float | None:
         """Microseconds, the launch included."""

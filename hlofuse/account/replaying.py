@@ -62,9 +62,9 @@ class Costs:
         estimate = self.kernel(instruction)
         return estimate.us if estimate is not None else None
 
-    def account(self, module: Module) -> Account:
+    def account(self, module: Module, *, is_final: bool = False) -> Account:
         """What a module of the replay launches, with times."""
-        return Account(module, self.device, self.modelled_us, "gpu")
+        return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
         """What XLA compares for a producer, in microseconds: unfused and fused, over all its users."""

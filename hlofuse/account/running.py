@@ -24,7 +24,9 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     as_it_is = _account(module, device, target)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
-    if identity.stage.value == "scheduled" or (device is None and TARGETS[target].needs_device):
+    if identity.stage.value == "scheduled":
+        return _account(module, device, target, is_final=True), as_it_is
+    if device is None and TARGETS[target].needs_device:
         return as_it_is, as_it_is
     if identity.stage.value == "before-optimizations":
         module = lower_to_fusion_input(module, target, device, flags=identity.flags).module
@@ -32,8 +34,12 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
         final = finish(module, target, device, flags=identity.flags).module
     else:
         final = replay(module, replay_config(target, device, xla_flags=identity.flags)).final.module
-    return _account(final, device, target), as_it_is
+    return _account(final, device, target, is_final=True), as_it_is
 
 
-def _account(module: Module, device: DeviceDescription | None, backend: str) -> Account:
-    return KernelTimes(device).account(module) if device is not None else Account(module, backend=backend)
+def _account(
+    module: Module, device: DeviceDescription | None, backend: str, *, is_final: bool = False
+) -> Account:
+    if device is not None:
+        return KernelTimes(device).account(module, is_final=is_final)
+    return Account(module, backend=backend, is_final=is_final)

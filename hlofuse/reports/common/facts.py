@@ -60,7 +60,7 @@ class Facts:
     @cached_property
     def account_after(self) -> Account:
         """What is launched in the end."""
-        return self._account(self.replay.final.module)
+        return self._account(self.replay.final.module, is_final=True)
 
     @property
     def totals_before(self) -> Totals:
@@ -70,10 +70,10 @@ class Facts:
     def totals_after(self) -> Totals:
         return self.account_after.totals
 
-    def _account(self, module: Module) -> Account:
+    def _account(self, module: Module, *, is_final: bool = False) -> Account:
         if self.costs is not None:
-            return self.costs.account(module)
-        return Account(module, backend=self.replay.config.build.backend)
+            return self.costs.account(module, is_final=is_final)
+        return Account(module, backend=self.replay.config.build.backend, is_final=is_final)
 
     def final_kernel(self, fusion: str) -> str:
         """The kernel of the final module that holds what this fusion held; the last, if there are several."""

@@ -34,6 +34,7 @@ def totals_json(t: Totals) -> dict[str, Any]:
         "floor_us": us_json(t.floor_us),
         "floors": t.floors,
         "copies": {"count": t.copies, "bytes": t.copy_bytes},
+        "peak_temporary_bytes": t.peak_temporary_bytes,
         "cost": cost_json(t.cost),
     }
 

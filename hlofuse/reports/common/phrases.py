@@ -70,6 +70,8 @@ def floors_and_copies(t: Totals) -> list[str]:
         )
     if t.copies:
         found.append(f"{plural(t.copies, 'copy', 'copies')}: {bytes_text(t.copy_bytes)} moved")
+    if t.peak_temporary_bytes:
+        found.append(f"temporary memory: at most about {bytes_text(t.peak_temporary_bytes)} at once")
     return found
 
 

@@ -35,7 +35,7 @@ def _body(s: Summary, text: str, limit: int, only: Collection[str], picture: str
     files = [side.module.filename or side.module.name for side in (diff.before, diff.after)]
     yield f"<p class=faint>{esc(files[0])} {ARROW} {esc(files[1])}</p>"
     yield figures(figure_pairs(s))
-    yield from (f"<p class=faint>{esc(note)}</p>" for note in loop_notes(diff))
+    yield from (f"<p class=faint>{esc(note)}</p>" for note in loop_notes(s.accounts))
     if "fusions" in only and s.fusions:
         yield f"<h2>Fusions <small>{diff.fusions_unchanged} unchanged</small></h2>"
         head = ["", "fusions", "inside", "bytes" if s.accounts.devices is None else "bytes, time"]

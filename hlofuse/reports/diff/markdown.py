@@ -18,7 +18,7 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
     parts = [f"**{markdown(verdict(diff))}**\n"]
     rows = [[_label(label), figure] for label, figure in figure_pairs(s)]
     parts.append(table(["", ""], rows, right=[1]))
-    parts += [f"{markdown(note)}\n" for note in loop_notes(diff)]
+    parts += [f"{markdown(note)}\n" for note in loop_notes(summary.accounts)]
     if "fusions" in only and s.fusions:
         parts.append(f"### Fusions ({diff.fusions_unchanged} unchanged)\n")
         parts += _table(

@@ -297,9 +297,9 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
     return pairs
 
 
-def loop_notes(diff: ModuleDiff) -> list[str]:
+def loop_notes(accounts: Accounts) -> list[str]:
     """How often the loops run; none without."""
-    sides = [outermost_loops(side.module) for side in (diff.before, diff.after)]
+    sides = [outermost_loops(account.module) for account in (accounts.before, accounts.after)]
     before, after = (loops_line(found) if found else "" for found in sides)
     if before == after:
         return [before] if before else []
