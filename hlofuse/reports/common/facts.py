@@ -59,7 +59,7 @@ class Facts:
 
     @cached_property
     def account_after(self) -> Account:
-        """What is launched in the end."""
+        """What is launched."""
         return self._account(self.replay.final.module, is_final=True)
 
     @property
@@ -132,7 +132,7 @@ class Facts:
         return {names.get(r.instruction.name, r.instruction.name): r for r in self.account_after.rows}
 
     def launched_as(self, name: str) -> Launched | None:
-        """What is launched in the end of the instruction that has this name at the end of fusion."""
+        """What is launched of the instruction that has this name at the end of fusion."""
         return self._launched_as.get(name)
 
     def runs(self, name: str) -> int:
@@ -141,7 +141,7 @@ class Facts:
         return row.runs if row is not None else 1
 
     def kernels(self) -> tuple[FinalKernel, ...]:
-        """What is launched in the end, in the order of the final module."""
+        """What is launched, in the order of the final module."""
         names = self.replay.final.names_at_fusion
         return tuple(
             FinalKernel(
