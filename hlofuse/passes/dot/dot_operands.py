@@ -51,7 +51,7 @@ class GemvRewriter(Pass):
         sizes = list(dot.shape.dimensions)
         sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
         operands = [lhs, matrix] if of_lhs else [matrix, rhs]
-        remaining = {name: value for name in _OF_DOT if (value := dot.attributes.raw(name)) is not None}
+        given = {name: value for name in _OF_DOT if (value := dot.attributes.raw(name)) is not None}
         product = make.added(
             dot, "dot", array(dot.shape.element_type, sizes), operands, raw_attributes=remaining
         )
