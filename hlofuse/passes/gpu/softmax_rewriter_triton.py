@@ -45,6 +45,7 @@ class SoftmaxRewriterTriton(Pass):
             for root in computation.post_order():
                 producer = matcher.producer_of(root)
                 if producer is not None:
+                    _discard(_create_fusion(root, producer))  # XLA makes one to see whether it can be tiled
                     found.append((root, producer))
         tilings = TilingModel(self.device)
         changed = False
@@ -58,9 +59,7 @@ class SoftmaxRewriterTriton(Pass):
         fusion = _create_fusion(root, producer)
         tiling = tilings.best_tiling(fusion)
         if not isinstance(tiling, Tiling) or self._time_without(fusion) < tiling.exec_time:
-            body = fusion.fused_computation
-            remove_with_unused_operands(fusion, has_side_effect)
-            module_of(computation_of(root)).remove_computation(body)
+            _discard(fusion)
             return False
         config = backend_config_text(tiling.block_level)
         fusion.attributes = fusion.attributes.updated(backend_config=config)
@@ -207,6 +206,13 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
         "triton_softmax", root.shape, "fusion", operands, Attributes(raw=raw), called=[("calls", body)]
     )
     return computation.add_instruction(fusion)
+
+
+def _discard(fusion: Instruction) -> None:
+    """Take a fusion that nobody reads out again; its name and those of its body stay spent."""
+    body, module = fusion.fused_computation, module_of(computation_of(fusion))
+    remove_with_unused_operands(fusion, has_side_effect)
+    module.remove_computation(body)
 
 
 _TRITON = '{"fusion_backend_config":{"kind":"__triton"}}'
