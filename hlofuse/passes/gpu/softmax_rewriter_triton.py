@@ -23,6 +23,7 @@ from hlofuse.passes.common.rewriting import replaced
 from hlofuse.passes.gpu.reduction_dimensions import ReductionDimensionGrouper
 from hlofuse.passes.gpu.reduction_splitting import ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
+from hlofuse.rules.rewrites.others import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
@@ -51,10 +52,12 @@ class SoftmaxRewriterTriton(Pass):
         changed = False
         for root, producer in reversed(found):
             if root.computation is not None:
-                changed |= self._fuse(root, producer, tilings)
+                changed |= self._fuse(root, producer, tilings, recorder)
         return changed
 
-    def _fuse(self, root: Instruction, producer: Instruction, tilings: TilingModel) -> bool:
+    def _fuse(
+        self, root: Instruction, producer: Instruction, tilings: TilingModel, recorder: Recorder
+    ) -> bool:
         """`MaybeFuseDiamondImpl`."""
         fusion = _create_fusion(root, producer)
         tiling = tilings.best_tiling(fusion)
@@ -63,7 +66,10 @@ class SoftmaxRewriterTriton(Pass):
             return False
         config = backend_config_text(tiling.block_level)
         fusion.attributes = fusion.attributes.updated(backend_config=config)
-        return replaced(root, fusion)
+        name = root.name
+        replaced(root, fusion)
+        recorder.made(name, [fusion], rule=TRITON_SOFTMAX.code, reason=TRITON_SOFTMAX.title)
+        return True
 
     def _time_without(self, fusion: Instruction) -> int:
         """In ticks: what its operations take as the passes behind this one would fuse them
