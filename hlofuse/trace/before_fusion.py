@@ -52,7 +52,7 @@ class BeforeFusion(OnlySkipped):
             self._now.setdefault(i, None)
 
     def replaced(self, old: Instruction, new: Instruction) -> None:
-        """An instruction like it, or a fusion that holds it, stands for what was told of."""
+        """An instruction like it, or a fusion that holds it, stands for what was reported of."""
         if self._other is not None:
             self._other.replaced(old, new)
         if old in self._now and old is not new and (new.opcode == old.opcode or new.opcode == "fusion"):

@@ -58,8 +58,8 @@ def _kernels(result: Replay) -> int:
 
 def test_a_sum_over_more_than_32_elements_names_the_pass_and_its_flag() -> None:
     result = _replayed(SUM.replace("N", "33"), "cpu")
-    told = [r["made_by"] for p in explanation_json(explain(result))["passes"] for r in p["refused"]]
-    made = [m for m in told if m is not None]
+    reported = [r["made_by"] for p in explanation_json(explain(result))["passes"] for r in p["refused"]]
+    made = [m for m in reported if m is not None]
     assert made
     assert {(m["pass"], m["rule"], m["flag"]) for m in made} == {
         ("tree_reduction_rewriter", "RW001", "--xla_disable_hlo_passes=tree_reduction_rewriter")
@@ -87,10 +87,10 @@ def test_a_product_ends_at_a_value_with_two_readers() -> None:
     assert _kernels(result) == 2
     pair = why(result, "gemm_fusion_d", "v")
     assert isinstance(pair, PairAnswer)
-    (told,) = pair.made_by
-    assert told.rule.code == "RW013"
-    assert told.made == ("gemm_fusion_d", "v")
-    assert told.reason == "d is read by 2 operations (a, v), and the product's kernel ends there"
+    (reported,) = pair.made_by
+    assert reported.rule.code == "RW013"
+    assert reported.made == ("gemm_fusion_d", "v")
+    assert reported.reason == "d is read by 2 operations (a, v), and the product's kernel ends there"
 
 
 def test_an_activation_with_one_reader_goes_into_the_product() -> None:
