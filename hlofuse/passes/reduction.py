@@ -13,7 +13,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import Told, replaced, visit_module
+from hlofuse.passes.common.rewriting import Explained, replaced, visit_module
 from hlofuse.passes.common.shapes import array, permuted, without
 from hlofuse.rules.rewrites.reductions import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
@@ -31,14 +31,14 @@ class TreeReductionRewriter(Pass):
     window: int = 32
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reduce"], self._split, recorder, told=self._told())
+        return visit_module(module, ["reduce"], self._split, recorder, explained=self._explained())
 
-    def _told(self) -> Told:
+    def _explained(self) -> Explained:
         def about(reduce: Instruction) -> str:
             longest = max((reduce.operands[0].shape.dimensions[d] for d in reduce.dimensions), default=0)
             return f"a reduction over {longest:,} elements, more than {self.window}, is made in two steps"
 
-        return Told(LONG_SUM_ON_CPU, about)
+        return Explained(LONG_SUM_ON_CPU, about)
 
     def _split(self, reduce: Instruction) -> bool:
         if reduce.shape.is_tuple or self.is_skipped(reduce):

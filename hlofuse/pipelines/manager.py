@@ -59,7 +59,7 @@ def lower_to_fusion_input(
         provenance.end()
     out.watcher = None
     out.order_source = "replayed"
-    return FusionInput(out, tuple(recorder.left_alone), recorder.not_repeated, recorder.told(out))
+    return FusionInput(out, tuple(recorder.left_alone), recorder.not_repeated, recorder.following_names(out))
 
 
 @dataclass(frozen=True)

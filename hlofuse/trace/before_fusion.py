@@ -15,7 +15,7 @@ class BeforeFusion(OnlySkipped):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: list[tuple[Event, tuple[Instruction, ...]]] = []
+        self._events: list[tuple[Event, tuple[Instruction, ...]]] = []
         self._now: dict[Instruction, Instruction | None] = {}
         """What stands for an instruction that an event speaks of; None for itself."""
         self._other: GraphWatcher | None = None
@@ -24,7 +24,9 @@ class BeforeFusion(OnlySkipped):
         """Follow what is replaced in it, next to its own watcher."""
         self._other, module.watcher = module.watcher, self
 
-    def made(self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str) -> None:
+    def created_instructions(
+        self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str
+    ) -> None:
         computation = added[0].computation if added else None
         name = computation.name if computation is not None else ""
         self._keep("rewrite", name, tuple(added), {"removed": (removed,)}, rule, reason)
@@ -46,13 +48,13 @@ class BeforeFusion(OnlySkipped):
         reason: str,
     ) -> None:
         self._step += 1
-        kept = Event(event, self._pass, computation, self._step, rule=rule, reason=reason, **names)  # type: ignore[arg-type]
-        self._kept.append((kept, about))
+        recorded = Event(event, self._pass, computation, self._step, rule=rule, reason=reason, **names)  # type: ignore[arg-type]
+        self._events.append((recorded, about))
         for i in about:
             self._now.setdefault(i, None)
 
     def replaced(self, old: Instruction, new: Instruction) -> None:
-        """An instruction like it, or a fusion that holds it, stands for what was reported of."""
+        """An instruction like it, or a fusion that holds it, stands for what an event speaks of."""
         if self._other is not None:
             self._other.replaced(old, new)
         if old in self._now and old is not new and (new.opcode == old.opcode or new.opcode == "fusion"):
@@ -63,12 +65,12 @@ class BeforeFusion(OnlySkipped):
         if self._other is not None:
             self._other.copied(old, new)
 
-    def told(self, module: Module) -> tuple[Event, ...]:
+    def following_names(self, module: Module) -> tuple[Event, ...]:
         """The events that speak of something in `module`, which fusion begins with, under its names there."""
         found = []
-        for event, about in self._kept:
+        for event, about in self._events:
             names = [i.name if i.computation is not None and i.computation.module is module else None
-                     for i in map(self._standing, about)]  # fmt: skip
+                     for i in map(self._successor, about)]  # fmt: skip
             if event.event == "rewrite":
                 added = tuple(dict.fromkeys(n for n in names if n is not None))
                 if added:
@@ -78,7 +80,7 @@ class BeforeFusion(OnlySkipped):
                 found.append(event._replace(producer=producer, consumer=consumer))
         return tuple(found)
 
-    def _standing(self, instruction: Instruction) -> Instruction:
+    def _successor(self, instruction: Instruction) -> Instruction:
         seen = {instruction}
         while (following := self._now.get(instruction)) is not None and following not in seen:
             instruction = following

@@ -182,7 +182,9 @@ class Recorder:
             )
         )
 
-    def made(self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str) -> None:
+    def created_instructions(
+        self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str
+    ) -> None:
         """A pass before fusion has put `added` in the place of the instruction of the name `removed`."""
         computation = _computation_name(added[0]) if added else ""
         self.rewrite(computation, [removed], [i.name for i in added], rule=rule, reason=reason)
@@ -207,7 +209,7 @@ class OnlySkipped(Recorder):
 
     def rewrite(self, *args: Any, **kwargs: Any) -> None: ...
 
-    def made(self, *args: Any, **kwargs: Any) -> None: ...
+    def created_instructions(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def _computation_name(instruction: Instruction) -> str:

@@ -67,7 +67,10 @@ def with_events(replay: Replay) -> None:
     if not begun.events:
         return
     names = matched_names(replay.before, begun.module)
-    replay.input = replace(replay.input, events=tuple(_under(names, e) for e in begun.events))
+    renamed = [_under(names, e) for e in begun.events]
+    replay.input = replace(
+        replay.input, events=tuple(e for e in renamed if e.added or (e.producer and e.consumer))
+    )
 
 
 def _under(names: Mapping[str, str], event: Event) -> Event:

@@ -20,7 +20,7 @@ class NotRepresentable(Exception):
 
 
 @dataclass(frozen=True)
-class Told:
+class Explained:
     """What a pass tells of each rewrite: its rule, and words about the instruction as it was before."""
 
     rule: Rule
@@ -32,7 +32,7 @@ class Told:
 
 
 def attempt(
-    handle: Callable[[Instruction], bool | None], recorder: Recorder, told: Told | None = None
+    handle: Callable[[Instruction], bool | None], recorder: Recorder, explained: Explained | None = None
 ) -> Callable[[Instruction], bool]:
     """`handle`, but where it cannot express its rewrite, the instruction stays and `recorder` notes why."""
 
@@ -40,12 +40,14 @@ def attempt(
         computation = instruction.computation
         first = computation.next_id if computation is not None else 0
         try:
-            if told is None or computation is None:
+            if explained is None or computation is None:
                 return bool(handle(instruction))
-            name, reason = instruction.name, told.reason(instruction)
+            name, reason = instruction.name, explained.reason(instruction)
             if not handle(instruction):
                 return False
-            recorder.made(name, computation.added_since(first), rule=told.rule.code, reason=reason)
+            recorder.created_instructions(
+                name, computation.added_since(first), rule=explained.rule.code, reason=reason
+            )
             return True
         except NotRepresentable as reason:
             recorder.skipped(instruction, str(reason))
@@ -64,13 +66,13 @@ def rewrite_each(
     opcodes: Container[str],
     handle: Callable[[Instruction], bool],
     recorder: Recorder,
-    told: Told | None = None,
+    explained: Explained | None = None,
 ) -> bool:
     """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was.
 
     Operands come before users, as a computation stands at first: what a handler puts in is not visited.
     """
-    attempted = attempt(handle, recorder, told)
+    attempted = attempt(handle, recorder, explained)
     changed = False
     for computation in module.non_fusion_computations():
         if not any(x.opcode in opcodes for x in computation):
@@ -103,10 +105,10 @@ def visit_module(
     handle: Callable[[Instruction], bool],
     recorder: Recorder,
     visited: set[Instruction] | None = None,
-    told: Told | None = None,
+    explained: Explained | None = None,
 ) -> bool:
     """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was."""
-    handle = attempt(handle, recorder, told)
+    handle = attempt(handle, recorder, explained)
     wanted = frozenset(opcodes) if opcodes is not None else None
     visited = set() if visited is None else visited
     changed = False

@@ -61,7 +61,7 @@ class _Growing:
             set_attribute(fusion, "backend_config", _CONFIG)
             replace_instruction(start, fusion, has_side_effect, relay_control_dependencies=True)
             _widen(fusion.fused_root, start)
-            self._recorder.made(start.name, [fusion], rule=LIBRARY.code, reason=LIBRARY.title)
+            self._recorder.created_instructions(start.name, [fusion], rule=LIBRARY.code, reason=LIBRARY.title)
             grown = start.opcode not in _ALONE
             while grown:
                 fusion, grown = self._fuse_neighbours(fusion)

@@ -68,7 +68,7 @@ class SoftmaxRewriterTriton(Pass):
         fusion.attributes = fusion.attributes.updated(backend_config=config)
         name = root.name
         replaced(root, fusion)
-        recorder.made(name, [fusion], rule=TRITON_SOFTMAX.code, reason=TRITON_SOFTMAX.title)
+        recorder.created_instructions(name, [fusion], rule=TRITON_SOFTMAX.code, reason=TRITON_SOFTMAX.title)
         return True
 
     def _time_without(self, fusion: Instruction) -> int:

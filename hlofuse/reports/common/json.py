@@ -7,7 +7,7 @@ from typing import Any
 
 from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
-from hlofuse.reports.common.model import FinalKernel, MadeBy, Place, Refusal
+from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal
 
 
 def place_json(p: Place) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
     ]
 
 
-def made_by_json(m: MadeBy) -> dict[str, Any]:
+def created_by_json(m: CreatedBy) -> dict[str, Any]:
     """What a pass before fusion tells of its work; `flag` leaves the pass out."""
     return {
         "pass": m.pass_name,
@@ -67,7 +67,7 @@ def made_by_json(m: MadeBy) -> dict[str, Any]:
         "flag": m.rule.flag or None,
         "reason": m.reason,
         "from": list(m.removed),
-        "about": list(m.made),
+        "about": list(m.created),
     }
 
 
@@ -85,7 +85,7 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
         "steps": list(r.steps),
         "between_kernels": r.between_kernels,
         "bytes_between": r.bytes_between,
-        "made_by": made_by_json(r.made_by[0]) if r.made_by else None,
+        "made_by": created_by_json(r.created_by[0]) if r.created_by else None,
         "us_at_stake": us_json(r.us_at_stake),
     }
 

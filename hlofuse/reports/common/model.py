@@ -25,13 +25,13 @@ class RuleText:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeBy:
+class CreatedBy:
     """What a pass before fusion tells of an instruction that it made, or would not take in."""
 
     pass_name: str
     rule: RuleText
     reason: str
-    made: tuple[str, ...]
+    created: tuple[str, ...]
     """At the input of fusion; of a refusal the producer, then the consumer."""
     removed: tuple[str, ...] = ()
     """Whose place it has taken; empty for a refusal."""
@@ -108,7 +108,7 @@ class Refusal:
     """What computes the producer's value in the end, views passed over; None where nothing does."""
     consumer_final: str | None = None
     """XLA's final name of the consumer, where it is known."""
-    made_by: tuple[MadeBy, ...] = ()
+    created_by: tuple[CreatedBy, ...] = ()
     """What passes before fusion tell of the two, what is about both first."""
     us_at_stake: float | None = None
     """What fusing the producer into its users would save if the rule allowed it, in microseconds of all runs;

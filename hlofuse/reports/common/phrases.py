@@ -9,7 +9,7 @@ from hlofuse.analysis.loops import Loop
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.format.units import bytes_text, listing, plural, us_text
-from hlofuse.reports.common.model import MadeBy, Place, Replayed, RuleText
+from hlofuse.reports.common.model import CreatedBy, Place, Replayed, RuleText
 from hlofuse.trace import Figures
 
 _NOTHING = "Nothing to do"
@@ -25,16 +25,16 @@ def advice_line(rule: RuleText) -> str:
     return f"What to do: {rule.advice}" if can_be_acted_on(rule) else rule.advice
 
 
-def made_by_lines(told: Sequence[MadeBy]) -> list[str]:
-    """Two lines for each: what a pass before fusion did and by which rule, and the flag that leaves it out."""
+def created_by_lines(explained: Sequence[CreatedBy]) -> list[str]:
+    """Two lines for each: what a pass before fusion did and by which rule, and the flag against it."""
     lines = []
-    for m in told:
-        names = [printable(n) for n in m.made]
+    for m in explained:
+        names = [printable(n) for n in m.created]
         pass_name = printable(m.pass_name)
         if m.removed:
             verb = "was made" if len(names) == 1 else "were made"
             head = f"{listing(names, 4)} {verb} by {pass_name}"
-            if set(m.removed) - set(m.made):
+            if set(m.removed) - set(m.created):
                 head += f" from {listing([printable(n) for n in m.removed], 4)}"
         else:
             head = f"{pass_name} did not take {names[-1]} into {names[0]}"

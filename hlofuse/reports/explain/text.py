@@ -17,9 +17,9 @@ from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.common.phrases import (
     advice_line,
     can_be_acted_on,
+    created_by_lines,
     figures_text,
     headline,
-    made_by_lines,
     origin,
 )
 from hlofuse.reports.explain.explain import group_fused, group_refusals
@@ -264,14 +264,14 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     console.print(Padding(pair, indent))
     if first.figures:
         console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
-    told = made_by_lines(first.made_by)
-    for line_text in told:
+    explained = created_by_lines(first.created_by)
+    for line_text in explained:
         console.print(Padding(Text(line_text), indent))
-    if can_be_acted_on(o.rule) and not told:
+    if can_be_acted_on(o.rule) and not explained:
         console.print(Padding(Text(advice_line(o.rule)), indent))
     print_command(console, 10, "why", *input_arguments, first.producer.name, first.consumer)
     print_command(console, 10, "rule", o.rule.code)
-    for m in first.made_by:
+    for m in first.created_by:
         print_command(console, 10, "rule", m.rule.code)
 
 

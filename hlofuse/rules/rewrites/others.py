@@ -9,8 +9,8 @@ TRITON_SOFTMAX = rewrites(
     "RW020",
     "triton-softmax-rewriter",
     "A normalization over rows becomes one Triton kernel",
-    condition="Does a value meet its own reduction over the last dimension again, spread out, as in a softmax,"
-    " and is one tiled kernel faster than those that fusion would make?",
+    condition="Does a value meet its own reduction over the last dimension again, spread out, as in a"
+    " softmax, and is one tiled kernel faster than those that fusion would make?",
     why="The row stays on the chip: it is read once, though two operations need it.",
     advice="Nothing to do. What follows may still be fused by later passes.",
     mirrors="xla/backends/gpu/transforms/softmax_rewriter_triton.cc: MaybeFuseDiamondImpl",
@@ -38,8 +38,8 @@ COPY = register(
     Rule(
         code="RW040",
         title="A value is copied that another one would overwrite",
-        condition="Would two values that live at the same time share memory, as in a loop's carry, an update in"
-        " place of an argument that is not donated, or a result that is an argument?",
+        condition="Would two values that live at the same time share memory, as in a loop's carry, an update"
+        " in place of an argument that is not donated, or a result that is an argument?",
         why="Without the copy the program would compute something else.",
         advice="Donate the argument (`donate_argnums`), or do not read the old value after the update.",
         mirrors="xla/service/copy_insertion.cc: CopyInsertion::RunImpl",

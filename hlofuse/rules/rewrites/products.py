@@ -12,14 +12,15 @@ STRENGTH_REDUCED = rewrites(
     " that no matrix kernel takes?",
     why="Such a product is bound by memory, and as a sum it fuses with what is around it.",
     advice="Nothing to do as a rule. Several vectors at once, as a matrix, make a real product.",
-    mirrors="xla/backends/gpu/transforms/dot_strength_reduction.cc: DotStrengthReduction::InstructionMatchesPattern",
+    mirrors="xla/backends/gpu/transforms/dot_strength_reduction.cc:"
+    " DotStrengthReduction::InstructionMatchesPattern",
 )
 SPLIT_K = rewrites(
     "RW011",
     "splitk-rewriter",
     "A product with a long contracted dimension is summed in parts",
-    condition="Would the product leave cores idle, so that by XLA's estimate a batch of shorter products and a"
-    " sum behind them are faster?",
+    condition="Would the product leave cores idle, so that by XLA's estimate a batch of shorter products and"
+    " a sum behind them are faster?",
     why="Few tiles of output give few blocks; parts of the contracted dimension give more.",
     advice="Nothing to do as a rule: the sum behind is a kernel of its own, and what follows the product"
     " fuses with the sum instead of the product.",

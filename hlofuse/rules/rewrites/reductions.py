@@ -12,8 +12,8 @@ LONG_SUM_ON_CPU = rewrites(
     " to YNNPACK? A reduce-window sums windows of 32, a reduce what they leave.",
     why="Partial sums of about the same size lose less to rounding than one sum that grows. The price is a"
     " second kernel, and that the producer is not fused: a reduce-window takes nothing in.",
-    advice="Where one kernel matters more than the last digits, switch the pass off, or reduce over dimensions"
-    " of at most 32 elements.",
+    advice="Where one kernel matters more than the last digits, switch the pass off, or reduce over"
+    " dimensions of at most 32 elements.",
     mirrors="xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc: TreeReductionRewriter::RunImpl",
 )
 LONG_SUM_ON_GPU = rewrites(
@@ -30,8 +30,9 @@ SPLIT_DIMENSIONS = rewrites(
     "RW003",
     "reduction-splitter",
     "A reduction over dimensions apart from each other is made in two",
-    condition="Does a reduction go over two or more dimensions that do not lie side by side in memory, so that"
-    " the reduction emitter does not take it? The largest dimension goes first, the others in a second step.",
+    condition="Does a reduction go over two or more dimensions that do not lie side by side in memory, so"
+    " that the reduction emitter does not take it? The largest dimension goes first, the others in a"
+    " second step.",
     why="Each of the two steps is a row or a column reduction, for which there is fast code.",
     advice="Reduce over neighbouring dimensions: a transpose of what is kept may be cheaper than two steps.",
     mirrors="xla/backends/gpu/transforms/reduction_splitter.cc: ReductionSplitterVisitor::HandleReduce",
@@ -44,5 +45,6 @@ GROUPED_DIMENSIONS = rewrites(
     " dimensions as one; nothing is moved.",
     why="The passes and the emitter behind it only have to know few forms of reductions.",
     advice="Nothing to do: it costs nothing.",
-    mirrors="xla/backends/gpu/transforms/reduction_dimension_grouper.cc: ReduceDimensionGroupVisitor::HandleReduce",
+    mirrors="xla/backends/gpu/transforms/reduction_dimension_grouper.cc:"
+    " ReduceDimensionGroupVisitor::HandleReduce",
 )

@@ -12,7 +12,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, numbers, reducer, zero
-from hlofuse.passes.common.rewriting import Told, attempt, replaced
+from hlofuse.passes.common.rewriting import Explained, attempt, replaced
 from hlofuse.passes.common.shapes import inserted, permuted, without
 from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.gemm.splitk import sum_type
@@ -31,7 +31,7 @@ class DotStrengthReduction(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        expand = attempt(lambda dot: replaced(dot, _expanded(dot)), recorder, Told(STRENGTH_REDUCED))
+        expand = attempt(lambda dot: replaced(dot, _expanded(dot)), recorder, Explained(STRENGTH_REDUCED))
         changed = False
         for computation in module.non_fusion_computations():
             dots = [i for i in computation.post_order() if i.opcode == "dot" and self._matches(i)]

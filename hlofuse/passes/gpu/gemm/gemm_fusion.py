@@ -10,7 +10,6 @@ from typing import ClassVar
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling.triton_support import TritonSupport
-from hlofuse.format.units import listing
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -80,7 +79,7 @@ class _Growing:
         readers, name = list(dict.fromkeys(output.users)), dot.name
         fusion = self._create_fusion(root.shape)
         replaced(output, fusion)
-        recorder.made(name, [fusion], rule=TRITON_PRODUCT.code, reason=TRITON_PRODUCT.title)
+        recorder.created_instructions(name, [fusion], rule=TRITON_PRODUCT.code, reason=TRITON_PRODUCT.title)
         _record_end(output.name, fusion, readers, recorder)
         return True
 
@@ -220,7 +219,8 @@ def _record_end(value: str, fusion: Instruction, readers: Sequence[Instruction],
             reason += f" {readers[0].opcode}"
             recorder.ineligible(fusion, readers[0], rule=EPILOGUE_USER.code, reason=reason)
         return
-    shown = listing([r.name for r in readers], 4)
+    names = [r.name for r in readers]
+    shown = ", ".join(names if len(names) <= 4 else [*names[:4], "…"])
     reason = f"{value} is read by {len(readers)} operations ({shown}), and the product's kernel ends there"
     for reader in readers:
         recorder.ineligible(fusion, reader, rule=EPILOGUE_READERS.code, reason=reason)

@@ -7,7 +7,7 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.replay import Replay, ReplayInput, replay, replay_config
-from hlofuse.reports.common.phrases import made_by_lines
+from hlofuse.reports.common.phrases import created_by_lines
 from hlofuse.reports.common.unoptimized import beginning_of_fusion
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.json import explanation_json
@@ -57,16 +57,16 @@ def _kernels(result: Replay) -> int:
 
 
 def test_a_sum_over_more_than_32_elements_names_the_pass_and_its_flag() -> None:
-    result = _replayed(SUM.replace("N", "33"), "cpu")
-    reported = [r["made_by"] for p in explanation_json(explain(result))["passes"] for r in p["refused"]]
-    made = [m for m in reported if m is not None]
-    assert made
-    assert {(m["pass"], m["rule"], m["flag"]) for m in made} == {
+    result = _replayed(SUM.replace("[N]", "[33]"), "cpu")
+    explained = [r["made_by"] for p in explanation_json(explain(result))["passes"] for r in p["refused"]]
+    created = [m for m in explained if m is not None]
+    assert created
+    assert {(m["pass"], m["rule"], m["flag"]) for m in created} == {
         ("tree_reduction_rewriter", "RW001", "--xla_disable_hlo_passes=tree_reduction_rewriter")
     }
     story = why(result, "r")
     assert isinstance(story, Story)
-    first, second = made_by_lines(story.made_by)
+    first, second = created_by_lines(story.created_by)
     assert "were made by tree_reduction_rewriter: a reduction over 33 elements" in first
     assert second == (
         'XLA_FLAGS="--xla_disable_hlo_passes=tree_reduction_rewriter" switches tree_reduction_rewriter off'
@@ -77,7 +77,7 @@ def test_a_sum_over_more_than_32_elements_names_the_pass_and_its_flag() -> None:
     ("size", "flags"), [("32", ()), ("33", ("--xla_disable_hlo_passes=tree_reduction_rewriter",))]
 )
 def test_a_sum_that_is_not_split_is_one_kernel(size: str, flags: tuple[str, ...]) -> None:
-    result = _replayed(SUM.replace("N", size), "cpu", flags)
+    result = _replayed(SUM.replace("[N]", f"[{size}]"), "cpu", flags)
     assert result.input.events == ()
     assert _kernels(result) == 1
 
@@ -87,10 +87,10 @@ def test_a_product_ends_at_a_value_with_two_readers() -> None:
     assert _kernels(result) == 2
     pair = why(result, "gemm_fusion_d", "v")
     assert isinstance(pair, PairAnswer)
-    (reported,) = pair.made_by
-    assert reported.rule.code == "RW013"
-    assert reported.made == ("gemm_fusion_d", "v")
-    assert reported.reason == "d is read by 2 operations (a, v), and the product's kernel ends there"
+    (explained,) = pair.created_by
+    assert explained.rule.code == "RW013"
+    assert explained.created == ("gemm_fusion_d", "v")
+    assert explained.reason == "d is read by 2 operations (a, v), and the product's kernel ends there"
 
 
 def test_an_activation_with_one_reader_goes_into_the_product() -> None:
