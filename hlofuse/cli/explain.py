@@ -73,6 +73,7 @@ def command(
         _compare(options, observed, compare_device, limit, form, color, output)
         return 0
     _check_names(observed.replay, only_pass, computation)
+    names = final_names_of(observed.replay)
     found = explain(
         observed.replay,
         only_pass=only_pass,
@@ -80,7 +81,7 @@ def command(
         what_if=observed.changes,
         costs=observed.costs,
         record=record_check(observed),
-        names=final_names_of(observed.replay),
+        names=names,
     )
     arguments: dict[str, Any] = {
         "input_arguments": options.input_arguments,
@@ -120,7 +121,7 @@ def command(
         markdown=written,
         json=data,
         note=observed.note,
-        heads=[head_of(observed.replay, result=result)],
+        heads=[head_of(observed.replay, result=result, names=names)],
         differences=[difference] if difference is not None else [],
         limit=limit,
     )

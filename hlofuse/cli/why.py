@@ -55,12 +55,13 @@ def command(
     observed = options.run()
     queries = (name,) if other is None else (name, other)
     by_own_names = _by_own_names(observed, name, other)
+    names = final_names_of(observed.replay)
     found = by_own_names or answers(
         observed.replay,
         name,
         other,
         costs=observed.costs,
-        names=final_names_of(observed.replay),
+        names=names,
         unoptimized=lambda: unoptimized_of(observed.replay),
     )
     difference = difference_of(observed)
@@ -74,7 +75,7 @@ def command(
         markdown=lambda: answers_markdown(found, queries, limit=limit),
         json=lambda: answers_json(found, queries),
         note=observed.note,
-        heads=[head_of(observed.replay)],
+        heads=[head_of(observed.replay, names=names)],
         differences=[difference] if difference is not None else [],
         limit=limit,
     )

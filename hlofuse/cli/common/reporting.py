@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from hlofuse.ir.graph import OrderSource
     from hlofuse.replay import ReplayConfig, ReplayInput
+    from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.common.head import Head
     from hlofuse.reports.common.xla_result import XlaResult
     from hlofuse.reports.difference.model import Difference
@@ -41,7 +42,11 @@ class ReportedModule(Protocol):
 
 
 def head_of(
-    reported: ReportedModule, *, replayed: bool = True, result: XlaResult | None = None
+    reported: ReportedModule,
+    *,
+    replayed: bool = True,
+    result: XlaResult | None = None,
+    names: FinalNames | None = None,
 ) -> Head | None:
     """The head of a module that is `replayed`, or taken as it is; None where a library call gave it."""
     from hlofuse.pipelines import TARGETS
@@ -53,7 +58,8 @@ def head_of(
     if config is None or not replayed:
         return Head(identity)
     order = reported.order_source if TARGETS[config.target].depends_on_order else None
-    return Head(identity, order, reported.follows_log, config.build, result)
+    source = names.source if names is not None else None
+    return Head(identity, order, reported.follows_log, config.build, result, source)
 
 
 def head_of_dump(path: Path) -> Head | None:

@@ -13,6 +13,7 @@ from hlofuse.pipelines.identity import Identity
 if TYPE_CHECKING:
     from hlofuse.ir.graph import OrderSource
     from hlofuse.pipelines.build import XlaBuild
+    from hlofuse.reports.common.final_names import NamesSource
     from hlofuse.reports.common.xla_result import XlaResult
 
 
@@ -68,6 +69,8 @@ class Head:
     """What is replayed; None for a module that is not."""
     result: XlaResult | None = None
     """How the replay compares with XLA's own result; None where that is not at hand."""
+    final_names: NamesSource | None = None
+    """Where final names come from; None in a report without them."""
 
     def to_json(self) -> dict[str, Any]:
         """`module`, `stage`, `xla`, `order` and the rest of `Identity.to_json`."""
@@ -78,6 +81,8 @@ class Head:
             found["order"] = self.order
         if self.result is not None:
             found["xla_result"] = self.result.to_json()
+        if self.final_names is not None:
+            found["final_names"] = self.final_names
         return found
 
 

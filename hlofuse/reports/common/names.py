@@ -128,12 +128,13 @@ class Names:
             if fate is None:
                 continue
             survivor = in_input.get(fate.survivor, fate.survivor) if fate.survivor is not None else None
-            if survivor is None or survivor in self.facts.before:
-                changes = fate.changes
-                if changes and survivor != fate.survivor:
-                    changes = (*changes[:-1], replace(changes[-1], by=survivor))
-                fate = Fate(changes, survivor)
-                found.setdefault(survivor or name, Named(survivor or name, how, fate=fate))
+            if survivor not in self.facts.before:
+                survivor = None  # XLA made something else of it than the passes here
+            changes = fate.changes
+            if changes and survivor is not None and survivor != fate.survivor:
+                changes = (*changes[:-1], replace(changes[-1], by=survivor))
+            meaning = Named(survivor or name, how, fate=Fate(changes, survivor))
+            found.setdefault(meaning.name, meaning)
         alive = [n for n in found.values() if n.fate is not None and n.fate.survivor is not None]
         return alive or list(found.values())
 
