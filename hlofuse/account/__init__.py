@@ -1,20 +1,46 @@
-"""What the kernel-time model says about a replay: for explaining, never for deciding."""
+"""What runs, how often, and what it costs: every report reads its figures here."""
 
-from hlofuse.account.figures import KernelTime, PairDetail, ReadTerm, StepCost
-from hlofuse.account.kernel_times import KernelTimes
-from hlofuse.account.observer import CostObserver
-from hlofuse.account.replaying import PRIORITY_FUSION, Costs, Observed, SharedStart, observed_replay
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hlofuse.account.account import Account, Launched, Totals
+    from hlofuse.account.figures import KernelTime, PairDetail, ReadTerm, StepCost
+    from hlofuse.account.kernel_times import KernelTimes
+    from hlofuse.account.observer import CostObserver
+    from hlofuse.account.replaying import PRIORITY_FUSION, Costs, Observed, SharedStart, observed_replay
+
+_MODULES = {
+    "account": ("Account", "Launched", "Totals"),
+    "figures": ("KernelTime", "PairDetail", "ReadTerm", "StepCost"),
+    "kernel_times": ("KernelTimes",),
+    "observer": ("CostObserver",),
+    "replaying": ("PRIORITY_FUSION", "Costs", "Observed", "SharedStart", "observed_replay"),
+}
 
 __all__ = [
     "PRIORITY_FUSION",
+    "Account",
     "CostObserver",
     "Costs",
     "KernelTime",
     "KernelTimes",
+    "Launched",
     "Observed",
     "PairDetail",
     "ReadTerm",
     "SharedStart",
     "StepCost",
+    "Totals",
     "observed_replay",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Counting kernels needs no model of their time, which is slow to import."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"hlofuse.account.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

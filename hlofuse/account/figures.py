@@ -34,6 +34,8 @@ class KernelTime:
     """Of each output, for what Triton emits."""
     tilings: int = 0
     """How many tilings there were to choose from; 0 where there was no choice."""
+    us_floor: float = 0.0
+    """What no machine is below, where that is more than `us`; else 0."""
 
     @property
     def bound_by(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.account.account import Account
 from hlofuse.account.figures import KernelTime, kernel_time, us
 from hlofuse.account.models import model_of
 from hlofuse.account.tiles import tiling_of
@@ -12,7 +13,7 @@ from hlofuse.cost.gpu.ticks import INFINITE, nanoseconds
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.plugins.entries import CustomFusion, Kernel, KernelCost
 from hlofuse.plugins.rewrite import call_plugin
@@ -25,8 +26,9 @@ def time_by(model: KernelModel, instruction: Instruction, replay: Replay | None 
 
     `replay` made the module, and knows which kernels others brought.
     """
-    if replay is not None and replay.is_custom_kernel(instruction):
-        return custom_kernel_time(*replay.custom_kernels[instruction.name], model.device)
+    custom = replay.custom_kernel(instruction) if replay is not None else None
+    if custom is not None:
+        return custom_kernel_time(*custom, model.device)
     if not may_be_fused(instruction):
         return None
     estimate = model.run_time(instruction)
@@ -44,6 +46,15 @@ class KernelTimes:
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
         return time_by(self._model, instruction, self._replay)
+
+    def modelled_us(self, instruction: Instruction) -> float | None:
+        """Microseconds, the launch not included; None as `kernel`."""
+        estimate = self.kernel(instruction)
+        return None if estimate is None else estimate.us
+
+    def account(self, module: Module, *, is_final: bool = False) -> Account:
+        """What a module launches, with times on the device."""
+        return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
 
     def us(self, instruction: Instruction) -> float | None:
         """Microseconds, the launch included."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from hlofuse.account.account import Account
 from hlofuse.account.figures import (
     KernelTime,
     PairDetail,
@@ -56,16 +57,14 @@ class Costs:
         """None for library calls and whatever else XLA makes no estimate of."""
         return time_by(self.model, instruction, self._replay)
 
-    def total(self, kernels: Iterable[Instruction]) -> tuple[float, int]:
-        """Microseconds of all with their launches, and how many are left out."""
-        time, left_out = 0.0, 0
-        for instruction in kernels:
-            estimate = self.kernel(instruction)
-            if estimate is None:
-                left_out += 1
-            else:
-                time += estimate.us + self.device.launch_overhead_us
-        return time, left_out
+    def modelled_us(self, instruction: Instruction) -> float | None:
+        """Microseconds by XLA's model, the launch not included; None where the model has no figure."""
+        estimate = self.kernel(instruction)
+        return estimate.us if estimate is not None else None
+
+    def account(self, module: Module, *, is_final: bool = False) -> Account:
+        """What a module of the replay launches, with times."""
+        return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
         """What XLA compares for a producer, in microseconds: unfused and fused, over all its users."""

@@ -5,6 +5,7 @@ What is added comes last. Who calls something new goes behind that, and so does 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from itertools import count
 
@@ -73,6 +74,24 @@ def non_fusion_computations(module: Module) -> list[Computation]:
     """
     others = [c for c in module.computations if c.fusion is None and c is not module.entry]
     return [*others, module.entry]
+
+
+_OF_THE_PROGRAM = re.compile(r"(?!wide\.)[\w\-]+\.(\d+)")
+
+
+def creation_order(module: Module) -> list[Computation]:
+    """All computations in the order in which they came to be (`HloModule::computations`).
+
+    A text prints callees first instead. Those of the program have numbers that tell, as long as no pass has
+    made others of them; what passes make comes behind, in the order of `module.computations`.
+    """
+    own: dict[Computation, int] = {}
+    for computation in module.computations:
+        number = _OF_THE_PROGRAM.fullmatch(computation.name)
+        if number is not None and computation.fusion is None:
+            own[computation] = int(number[1])
+    later = [c for c in module.computations if c not in own]
+    return [*sorted(own, key=own.__getitem__), *later]
 
 
 def with_changed_after(

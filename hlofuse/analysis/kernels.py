@@ -27,11 +27,25 @@ CONTROL_FLOW: frozenset[str] = frozenset({"while", "conditional", "call", "async
 def is_kernel(instruction: Instruction) -> bool:
     """True for an instruction that is launched as work of its own."""
     opcode = instruction.opcode
-    if opcode in NO_KERNEL or opcode in CONTROL_FLOW or is_async_end(opcode):
+    if opcode in CONTROL_FLOW:
+        return is_small_call(instruction)
+    if opcode in NO_KERNEL or is_async_end(opcode):
         return False
     if opcode == "custom-call":
         return not is_annotation(instruction)
     return not (opcode in ("reshape", "transpose") and moves_no_data(instruction))
+
+
+SMALL_CALL = "xla_cpu_small_call"
+"""The frontend attribute of a call that XLA:CPU compiles whole, as one kernel."""
+
+
+def is_small_call(instruction: Instruction) -> bool:
+    """True for a call that is one kernel: what it calls is compiled into it (`EmitCallThunk`)."""
+    if instruction.opcode != "call":
+        return False
+    attributes: dict[str, str] = instruction.attributes.get("frontend_attributes") or {}
+    return attributes.get(SMALL_CALL) == "true"
 
 
 def launched_computations(module: Module) -> list[Computation]:
@@ -44,7 +58,7 @@ def launched_computations(module: Module) -> list[Computation]:
     seen = {module.entry}
     for computation in order:  # grows while it is walked
         for instruction in computation:
-            if instruction.opcode in CONTROL_FLOW:
+            if instruction.opcode in CONTROL_FLOW and not is_small_call(instruction):
                 for _, callee in instruction.called:
                     if callee not in seen:
                         seen.add(callee)

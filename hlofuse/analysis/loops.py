@@ -61,7 +61,7 @@ def _kernels(computation: Computation) -> int:
 
 
 def _launched_by(instruction: Instruction) -> int:
-    if instruction.opcode in CONTROL_FLOW:
+    if instruction.opcode in CONTROL_FLOW and not is_kernel(instruction):
         return sum(_kernels(c) for _, c in instruction.called)
     return int(is_kernel(instruction))
 

@@ -63,6 +63,20 @@ class MergedOrder:
         place.update(zip(order, free, strict=False))
         del place[removed]
 
+    def precede(self, a: Instruction, b: Instruction) -> bool:
+        """Place `a` before `b`, for an edge that is about to be added; False where `a` depends on `b`."""
+        place = self._place
+        start, end = place[b], place[a]
+        if end < start:
+            return True
+        later = self._search(b, self._users, lambda k: k <= end)
+        if a is b or a in later:
+            return False
+        sooner = self._search(a, self._sources, lambda k: k > start)
+        order = [*sorted({a, *sooner}, key=place.__getitem__), *sorted({b, *later}, key=place.__getitem__)]
+        place.update(zip(order, sorted([place[x] for x in order]), strict=True))
+        return True
+
     def _placed(self, x: Instruction) -> Instruction:
         while x not in self._place:
             x = x.operands[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +13,19 @@ import click
 from hlofuse.cli.common.options import limit_option, module_option, report_options_with
 from hlofuse.cli.common.output import emit, rendered
 from hlofuse.cli.common.progress import progress_bar, spinner
-from hlofuse.cli.common.side_by_side import picture_if_possible, picture_of, read_both, times_on
+from hlofuse.cli.common.side_by_side import (
+    accounts_of,
+    check_devices,
+    picture_if_possible,
+    picture_of,
+    read_both,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.diff import ModuleDiff
-    from hlofuse.diff.times import Times
+    from hlofuse.diff.accounts import Accounts
 
 SECTIONS = ("fusions", "sources", "instructions", "header")  # `reports.diff.phrases`, without the import
 FORMATS = ("text", "json", "markdown", "html", "svg")
@@ -75,28 +83,22 @@ def command(
     """
     from hlofuse.diff import diff
     from hlofuse.ir import HlofuseError
-    from hlofuse.reports.diff.phrases import is_fused
 
     form = form or _by_suffix(output)
-    times = times_on(device, device_after)
+    accounts = partial(accounts_of, device=device, device_after=device_after)
+    check_devices(device, device_after)
     directories = os.path.isdir(before) and os.path.isdir(after)
     if stage is not None and not directories:
         raise HlofuseError("--stage goes with two directories")
     if directories:
         stage = stage or "output"
     if stage is not None and module is None and not _is_one(before, after):
-        return _many(before, after, stage, form, color, output, limit, quiet, metadata, times)
+        return _many(before, after, stage, form, color, output, limit, quiet, metadata, accounts)
     modules = read_both(before, after, module, stage)
     with spinner("comparing"):
         found = diff(*modules, metadata=metadata)
     if not quiet:
-        _report(found, form, color, output, limit, only or SECTIONS, times)
-        if times is not None and not is_fused(found):
-            click.echo(
-                "note: neither module is fused yet, and they are compared as they are: hlofuse replay FILE"
-                " --device D -o OUT.hlo writes what fusion leaves of each",
-                err=True,
-            )
+        _report(found, form, color, output, limit, only or SECTIONS, accounts(found))
     return 0 if found.same else 1
 
 
@@ -107,7 +109,7 @@ def _report(
     output: Path | None,
     limit: int,
     chosen: tuple[str, ...],
-    times: Times | None,
+    accounts: Accounts,
 ) -> None:
     from hlofuse.inputs.identity import identify_file
     from hlofuse.reports.common.head import Head, head_lines
@@ -121,24 +123,24 @@ def _report(
         from hlofuse.reports.common.head import with_heads
         from hlofuse.reports.diff.json import as_dict
 
-        text = dumps(with_heads(as_dict(found, times), heads), indent=1, ensure_ascii=True)
+        text = dumps(with_heads(as_dict(found, accounts), heads), indent=1, ensure_ascii=True)
     elif form == "svg":
         text = picture_of(found)
     elif form == "html":
         from hlofuse.reports.diff.html import to_html
 
         picture = picture_if_possible(found)
-        text = to_html(summarize(found, times), limit=limit, only=chosen, picture=picture)
+        text = to_html(summarize(found, accounts), limit=limit, only=chosen, picture=picture)
     elif form == "markdown":
         from hlofuse.format.markdown import markdown
         from hlofuse.reports.diff.markdown import to_markdown
 
         text = "".join(f"{markdown(line)}\n\n" for line in lines)
-        text += to_markdown(summarize(found, times), limit=limit, only=chosen)
+        text += to_markdown(summarize(found, accounts), limit=limit, only=chosen)
     else:
         from hlofuse.reports.diff.text import draw
 
-        summary = summarize(found, times)
+        summary = summarize(found, accounts)
 
         def with_lines(console: Console) -> None:
             for line in lines:
@@ -159,7 +161,7 @@ def _many(
     limit: int,
     quiet: bool,
     metadata: bool,
-    times: Times | None,
+    accounts: Callable[[ModuleDiff], Accounts],
 ) -> int:
     from hlofuse.diff.batch import diff_many
     from hlofuse.inputs import load
@@ -176,7 +178,7 @@ def _many(
             before_modules.files,
             after_modules.files,
             load,
-            times=times,
+            accounts=accounts,
             metadata=metadata,
             skipped=[*before_modules.skipped, *after_modules.skipped],
             progress=progress,

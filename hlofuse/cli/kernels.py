@@ -71,6 +71,7 @@ def _selection(
 ) -> tuple[KernelSelection, FinalNames | None, Difference | None, ReportedModule]:
     from hlofuse.cli.common.naming import final_names_of
     from hlofuse.inputs.stage import stage_of
+    from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
 
@@ -85,11 +86,11 @@ def _selection(
     replay = observed.replay
     names = final_names_of(replay)
     found = kernel_selection(
-        replay.after,
+        replay.final.module,
         target,
         device=device,
         replay=replay,
         what_if=observed.changes,
-        names=names,
+        names=LaunchedNames(replay, names),
     )
     return found, names, difference_of(observed), replay

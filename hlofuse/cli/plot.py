@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
 
 def _plot(loaded: Loaded, kind: str) -> Plot:
-    from hlofuse.account import KernelTimes
+    from hlofuse.account import Account, KernelTimes
     from hlofuse.ir import HlofuseError
     from hlofuse.replay import ModuleTexts
     from hlofuse.reports.common.unoptimized import BRIEF
@@ -78,8 +79,12 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
         from hlofuse.plot.bars import plot_kernels
         from hlofuse.render.pair import pair_of
 
-        return plot_kernels(pair_of(replay, title), times, title, alerts)
+        final = replay.final
+        backend = replay.config.build.backend
+        account = times.account if times is not None else partial(Account, backend=backend)
+        pair, before, after = pair_of(replay, title), account(replay.before), account(final.module)
+        return plot_kernels(pair, before, after, final.names_at_fusion, title, alerts)
     from hlofuse.plot.roofline import plot_roofline
 
     assert times is not None
-    return plot_roofline(replay.before, replay.after, times, title, alerts)
+    return plot_roofline(replay.before, replay.final.module, times, title, alerts)

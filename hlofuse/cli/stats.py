@@ -13,7 +13,7 @@ from hlofuse.cli.common.reporting import ReportedModule, head_of, report
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
-    from hlofuse.reports.common.final_names import FinalNames
+    from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.difference.model import Difference
 
 
@@ -34,10 +34,11 @@ def command(
 ) -> int:
     """Instructions, kernels, fusions, flops and bytes of modules of any stage.
 
-    Flops and bytes are counted as XLA's HloCostAnalysis does: a loop counts as one turn of it. From a
+    Flops and bytes are of all launches: loops count as often as they run, where the module tells. From a
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
     --enable, --rules or --passes it is the module that those passes leave.
     """
+    from hlofuse.pipelines import TARGETS
     from hlofuse.reports.stats import statistics
     from hlofuse.reports.stats.json import statistics_json
     from hlofuse.reports.stats.markdown import statistics_markdown
@@ -50,9 +51,12 @@ def command(
     replayed = after or requests[0].changes_xla
     for options in requests:
         module, names, difference, reported = _module(options, after or options.changes_xla)
+        identity = reported.input.identity
+        target = identity.backend.value if identity is not None else "cpu"
+        target = target if target in TARGETS else "cpu"
         heads.append(head_of(reported, replayed=replayed, names=names))
         notes.append(reported.input.note)
-        found.append(statistics(module, heaviest=heaviest, names=names))
+        found.append(statistics(module, heaviest=heaviest, target=target, names=names))
         differences += [difference] if difference is not None else []
     report(
         form,
@@ -71,13 +75,15 @@ def command(
 
 def _module(
     request: ReplayOptions, after: bool
-) -> tuple[Module, FinalNames | None, Difference | None, ReportedModule]:
+) -> tuple[Module, LaunchedNames | None, Difference | None, ReportedModule]:
     if not after:  # on which device is all the same
         loaded = request.read(any_stage=True, on_note=lambda _: None)
         return loaded.module, None, None, loaded
     from hlofuse.cli.common.naming import final_names_of
+    from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.difference.model import difference_of
 
     observed = request.read().observe()
     replay = observed.replay
-    return replay.after, final_names_of(replay), difference_of(observed), replay
+    names = LaunchedNames(replay, final_names_of(replay))
+    return replay.final.module, names, difference_of(observed), replay

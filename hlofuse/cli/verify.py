@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common.options import limit_option, module_option, report_options, target_options
+from hlofuse.cli.common.options import (
+    limit_option,
+    module_option,
+    report_options,
+    target_options,
+    until_option,
+)
 from hlofuse.cli.common.progress import progress_bar
+from hlofuse.cli.common.replaying import require_end
 from hlofuse.cli.common.reporting import report
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 
 if TYPE_CHECKING:
-    from hlofuse.reports.verify import Case
+    from hlofuse.reports.verify import Case, Until
 
 
 @click.command("verify")
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 @click.argument("after", metavar="[AFTER]", required=False, type=click.Path(path_type=Path))
 @module_option
 @target_options
+@until_option
 @click.option(
     "--ties",
     type=click.Choice(["ours", "xla"]),
@@ -45,6 +53,7 @@ def command(
     option: str | None,
     order: Any,
     ids: str | None,
+    until: Any,
     ties: str,
     jobs: int | None,
     limit: int,
@@ -60,7 +69,9 @@ def command(
     verify DUMP_DIR       every module of a directory written by XLA_FLAGS=--xla_dump_to
     verify CORPUS_DIR     folders with before.hlo, NN-PASS.hlo, after.hlo
 
-    Instructions are compared by structure, never by name. Exit status 1 when something differs.
+    Instructions are compared by structure, never by name. With --until end, AFTER is the module after all
+    optimizations, and the names of kernels, the kernels and the copies are compared. Exit status 1 when
+    something differs.
     """
     from hlofuse.inputs.choose_target import choose_target, target_of_files
     from hlofuse.inputs.companions import recorded_device
@@ -77,7 +88,9 @@ def command(
         device_of(target, device)
     if ids is not None and after is None:
         raise HlofuseError("--ids FILE goes with BEFORE AFTER; for a directory there is --order xla")
-    cases, skipped = _cases(path, after, target, option, module)
+    if until == "end":
+        require_end(target, device_of(target, device)[0] if device is not None else None)
+    cases, skipped = _cases(path, after, target, option, module, until)
     has_device = device is not None or not TARGETS[target].needs_device
     if not has_device and not any(recorded_device(str(c.before)) for c in cases):
         raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
@@ -93,6 +106,7 @@ def command(
             order=order,
             ids=ids,
             ties_from_record=ties == "xla",
+            until=until,
             jobs=workers,
             skipped=skipped,
             progress=progress,
@@ -114,7 +128,7 @@ def command(
 
 
 def _cases(
-    path: Path, after: Path | None, target: str, option: str | None, module: str | None
+    path: Path, after: Path | None, target: str, option: str | None, module: str | None, until: Until
 ) -> tuple[list[Case], list[str]]:
     """What is compared with what, and what of a directory cannot be."""
     from hlofuse.reports.verify import Case, find_cases
@@ -129,7 +143,7 @@ def _cases(
             )
         return [Case(path.name, path, after)], []
     if path.is_dir():
-        return find_cases(path, target=target, option=option, module=module)
+        return find_cases(path, target=target, option=option, module=module, until=until)
     if path.exists():
         raise HlofuseError(f"to verify {path} its result is needed, too: hlofuse verify BEFORE AFTER")
     raise HlofuseError(f"{path} does not exist")

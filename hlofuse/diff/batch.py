@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlofuse.diff.accounts import Accounts
 from hlofuse.diff.compare import diff
 from hlofuse.diff.model import FusionKind, ModuleDiff, only_annotations
-from hlofuse.diff.times import Times
 from hlofuse.ir import HlofuseError, Module
 
 Progress = Callable[[int, int], None]
@@ -66,7 +66,7 @@ def diff_many(
     after: Mapping[str, Path],
     load: Callable[[Path], Module],
     *,
-    times: Times | None = None,
+    accounts: Callable[[ModuleDiff], Accounts],
     metadata: bool = False,
     skipped: Iterable[str] = (),
     progress: Progress | None = None,
@@ -78,7 +78,7 @@ def diff_many(
     both = [name for name in before if name in after]
     if not both:
         raise HlofuseError("no module of BEFORE has the name of one of AFTER: nothing to compare")
-    rows = list(_rows(both, before, after, load, times, metadata, progress))
+    rows = list(_rows(both, before, after, load, accounts, metadata, progress))
     rows.sort(key=lambda r: (r.error is not None, r.same, -r.weight, r.name))
     return BatchDiff(
         tuple(rows),
@@ -93,7 +93,7 @@ def _rows(
     before: Mapping[str, Path],
     after: Mapping[str, Path],
     load: Callable[[Path], Module],
-    times: Times | None,
+    accounts: Callable[[ModuleDiff], Accounts],
     metadata: bool,
     progress: Progress | None,
 ) -> Iterator[ModuleChange]:
@@ -103,21 +103,22 @@ def _rows(
         files = str(before[name]), str(after[name])
         try:
             found = diff(load(before[name]), load(after[name]), metadata=metadata)
+            row = _row(name, files, found, accounts(found))
         except HlofuseError as e:
             yield ModuleChange(name, files, error=str(e).split("\n")[0])
             continue
-        yield _row(name, files, found, times)
+        yield row
 
 
-def _row(name: str, files: tuple[str, str], found: ModuleDiff, times: Times | None) -> ModuleChange:
-    b, a = found.before, found.after
+def _row(name: str, files: tuple[str, str], found: ModuleDiff, accounts: Accounts) -> ModuleChange:
+    b, a = accounts.before.totals, accounts.after.totals
     return ModuleChange(
         name,
         files,
         (b.kernels, a.kernels),
         (b.cost.bytes_accessed, a.cost.bytes_accessed),
         (b.cost.unknown, a.cost.unknown),
-        times.totals(found) if times is not None else None,
+        (b.us, a.us) if b.us is not None and a.us is not None else None,
         found.same,
         not found.edits or only_annotations(found.edits),
         Counter(change.kind for change in found.fusions),

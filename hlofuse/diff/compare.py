@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 
+from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
-from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.diff.changes import Changes, matches
 from hlofuse.diff.fusions import FusionChanges
 from hlofuse.diff.graph import Graph
@@ -36,12 +36,11 @@ def _diff(before: Module, after: Module, metadata: bool) -> ModuleDiff:
     b, a = Graph(before, vocabulary), Graph(after, vocabulary)
     m = match_graphs(b, a)
     edits = tuple(Changes(m, metadata=metadata).edits())
-    costs = CostAnalysis()
-    fusions = FusionChanges(m, costs)
+    fusions = FusionChanges(m, KernelCosts())
     found = tuple(fusions.find())
     return ModuleDiff(
-        before=_side(b, costs),
-        after=_side(a, costs),
+        before=_side(b),
+        after=_side(a),
         matches=tuple(matches(m)),
         edits=edits,
         fusions=found,
@@ -50,14 +49,13 @@ def _diff(before: Module, after: Module, metadata: bool) -> ModuleDiff:
     )
 
 
-def _side(graph: Graph, costs: CostAnalysis) -> ModuleSide:
+def _side(graph: Graph) -> ModuleSide:
     module = graph.module
     return ModuleSide(
         module=module,
         instructions=sum(len(c) for c in graph.reachable),
         kernels=len(kernels.kernels(module)),
         fusions=len(graph.groups),
-        cost=costs.computation(module.entry),
         unreachable=graph.unreachable,
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
-from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.analysis.cost import Cost
 from hlofuse.diff.fusion_origins import FusionOrigins, MatchedFusion
 from hlofuse.diff.graph import Graph, Group
 from hlofuse.diff.matching import Matching
@@ -20,7 +21,7 @@ MOST_TOGETHER = 12
 class FusionChanges:
     """Compares the fusions of two matched modules."""
 
-    def __init__(self, matching: Matching, costs: CostAnalysis) -> None:
+    def __init__(self, matching: Matching, costs: KernelCosts) -> None:
         self.m = matching
         self.costs = costs
         found = FusionOrigins(matching)

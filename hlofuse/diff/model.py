@@ -149,7 +149,6 @@ class ModuleSide:
     """Reachable from the entry, fusions' parameters and the like included."""
     kernels: int
     fusions: int
-    cost: Cost
     unreachable: int
     """Computations nobody calls; they are not compared."""
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from hlofuse.account import KernelTime, Observed
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.analysis.loops import iterations
 from hlofuse.explorer.boxes import Boxes
 from hlofuse.explorer.model import Decision, Kernel, Operation, Page, RefusedEdge, RulePage, Run
 from hlofuse.explorer.passes import Passes
@@ -100,9 +99,10 @@ class _Collector:
     def _operations(self) -> Iterator[Operation]:
         instructions = [i for c in self.computations for i in c.post_order()]
         number = {i: n for n, i in enumerate(instructions)}
+        before = self.facts.account_before.by_name
         for i in instructions:
             launched = is_kernel(i)
-            time = self.costs.kernel(i) if self.costs is not None and launched else None
+            row = before.get(i.name)
             calls = tuple(self._number[c] for _, c in i.called if c in self._number)
             yield Operation(
                 i.name,
@@ -116,7 +116,7 @@ class _Collector:
                 _source(self.replay.before, i),
                 printable(i.op_name or ""),
                 printable(layer_of(i.op_name)),
-                self._times(time)[0],
+                row.us if row is not None else None,
             )
 
     def _decisions(self, boxes: Boxes) -> Iterator[Decision]:
@@ -160,21 +160,25 @@ class _Collector:
         )
 
     def _kernels(self, boxes: Boxes) -> Iterator[Kernel]:
-        box_of = boxes.current()
-        often = iterations(self.replay.after)
-        for name, i in self.facts.launched_after.items():
+        """What is launched in the end."""
+        box_of, names = boxes.current(), self.replay.final.names_at_fusion
+        for row in self.facts.account_after.rows:
+            i = row.instruction
             time = self.costs.kernel(i) if self.costs is not None else None
-            cost = self.facts.costs_after.instruction(i)
+            _, memory, compute, emitter = self._times(time)
             yield Kernel(
-                printable(name),
-                box_of.get(name, -1),
+                printable(i.name),
+                box_of.get(names.get(i.name, i.name), -1),
                 i.fusion_kind or i.opcode,
-                cost.bytes_accessed,
-                cost.flops,
-                *self._times(time),
-                _source(self.replay.after, i),
+                row.cost.bytes_accessed,
+                row.cost.flops,
+                row.us,
+                memory,
+                compute,
+                emitter,
+                _source(self.replay.final.module, i),
                 printable(layer_of(i.op_name)),
-                often[i.computation] if i.computation is not None else 1,
+                row.runs,
             )
 
     def _times(self, time: KernelTime | None) -> tuple[float | None, float | None, float | None, str]:

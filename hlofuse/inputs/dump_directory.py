@@ -307,7 +307,7 @@ def final_module_of(filename: str | None, target: str) -> Path | None:
 
 
 def corpus_file(folder: Path, name: str) -> Path | None:
-    """`before.hlo` or `after.hlo` of a corpus folder, perhaps gzipped."""
+    """`before.hlo` or another module of a corpus folder, perhaps gzipped."""
     for file in (folder / f"{name}.hlo", folder / f"{name}.hlo.gz"):
         if file.is_file():
             return file

@@ -14,9 +14,11 @@ def is_dead(instruction: Instruction) -> bool:
     return not instruction.users and not instruction.is_root
 
 
-def is_safely_removable(instruction: Instruction) -> bool:
+def is_safely_removable(instruction: Instruction, *, ignore_control_dependencies: bool = False) -> bool:
     """Nothing waits for it, and no caller would have to follow (`IsSafelyRemovable`)."""
-    if instruction.control_predecessors or instruction.control_successors:
+    if not ignore_control_dependencies and (
+        instruction.control_predecessors or instruction.control_successors
+    ):
         return False
     if instruction.opcode != "parameter":
         return True
@@ -24,11 +26,15 @@ def is_safely_removable(instruction: Instruction) -> bool:
 
 
 def remove_with_unused_operands(
-    instruction: Instruction, has_side_effect: Callable[[Instruction], bool]
+    instruction: Instruction,
+    has_side_effect: Callable[[Instruction], bool],
+    *,
+    ignore_control_dependencies: bool = False,
 ) -> list[str]:
     """Remove a dead instruction and whatever only it kept alive; the names of all that went.
 
     A parameter of a fusion goes together with the fusion's operand, which may die of it in turn.
+    With `ignore_control_dependencies` what ran before a removed instruction runs before what ran after it.
     """
     computation = instruction.computation
     if computation is None or not is_dead(instruction):
@@ -47,10 +53,14 @@ def remove_with_unused_operands(
         dead = queue.popleft()
         if dead.computation is not computation or dead in parameters:
             continue
-        if not is_dead(dead) or not is_safely_removable(dead):
+        if not is_dead(dead) or not is_safely_removable(
+            dead, ignore_control_dependencies=ignore_control_dependencies
+        ):
             continue
         if dead is not instruction and has_side_effect(dead):
             continue
+        if dead._control is not None:
+            _bridge_control_dependencies(dead)
         removed.append(dead.name)
         queue.extend(dead.operands)
         if dead.opcode == "parameter":
@@ -61,6 +71,14 @@ def remove_with_unused_operands(
     for parameter in sorted(parameters, key=lambda p: -p.parameter_number):
         removed += _remove_fused_parameter(computation, parameter.parameter_number, has_side_effect)
     return removed
+
+
+def _bridge_control_dependencies(instruction: Instruction) -> None:
+    """Leave it without any, but keep those that lead through it (`SafelyDropAllControlDependencies`)."""
+    for predecessor in instruction.control_predecessors:
+        for successor in instruction.control_successors:
+            predecessor.add_control_dependency_to(successor)
+    instruction.drop_all_control_dependencies()
 
 
 def remove_parameter(body: Computation, number: int) -> None:
@@ -166,5 +184,5 @@ def replace_instruction(
     if old.opcode == new.opcode and computation.module is not None:
         # XLA gives the old name on without making it unique again: the old one is about to go.
         new.name = old.name
-    remove_with_unused_operands(old, has_side_effect)
+    remove_with_unused_operands(old, has_side_effect, ignore_control_dependencies=relay_control_dependencies)
     return True

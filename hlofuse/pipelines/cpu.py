@@ -22,10 +22,16 @@ from hlofuse.passes.control_flow.annotations import ShardyXLA, StripMemoryPlacem
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.passes.control_flow.optimization_barrier_expander import OptimizationBarrierExpander
+from hlofuse.passes.control_flow.propagate_call_metadata import PropagateCallMetadata
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
+from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
+from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
 from hlofuse.passes.cpu.layout_assignment import CpuLayoutAssignment
 from hlofuse.passes.cpu.library_rewriter import STARTS, LibraryRewriter
+from hlofuse.passes.cpu.parallel_task_assignment import ParallelTaskAssigner
+from hlofuse.passes.cpu.small_while_loop_hoisting import SmallWhileLoopHoisting
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
@@ -190,22 +196,33 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
 
 
 _AFTER_FUSION = (
-    Pipeline("HLO_passes_after_layout_assignment", (TupleSimplifier(),)),
-    Pipeline(
-        "simplification_after_layout_assignment",
-        (UnimplementedPass("algsimp"), HloDCE(), UnimplementedPass("cse")),
-    ),
     Pipeline(
         "HLO_passes_after_layout_assignment",
         (
-            UnimplementedPass("cpu-parallel-task-assigner"),
+            UnimplementedPass("cpu-all-reduce-combiner", ("all-reduce",)),
+            TupleSimplifier(),
+            FixedPoint(
+                Pipeline(
+                    "simplification_after_layout_assignment",
+                    (
+                        AlgebraicSimplifier(
+                            replace(_ALGEBRAIC, layout_sensitive=True, bitcast_convert_as_bitcast=True)
+                        ),
+                        HloDCE(),
+                        HloCSE(only_fusion_computations=False),
+                    ),
+                )
+            ),
+            ParallelTaskAssigner(),
             HloDCE(),
-            UnimplementedPass("optimize_input_output_buffer_alias"),
-            UnimplementedPass("copy-insertion"),
-            UnimplementedPass("small-while-loop-hoisting-pass"),
+            OptimizeInputOutputBufferAlias(),
+            CopyInsertion(),
+            SmallWhileLoopHoisting(),
+            PropagateCallMetadata(),
             HloDCE(),
         ),
     ),
+    Pipeline("HLO_passes_after_scheduling", (OptimizationBarrierExpander(), TupleSimplifier())),
 )
 
 _YNN_OPCODES = {

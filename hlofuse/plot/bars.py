@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hlofuse.account import KernelTimes
-from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.kernels import kernels
+from hlofuse.account import Account, KernelTimes, Launched
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of
 from hlofuse.render.pair import ModulePair
@@ -120,69 +118,73 @@ def _legend(canvas: Canvas, series: Sequence[Series]) -> None:
 @dataclass(slots=True)
 class _Kernel:
     label: str
-    before: float | None
-    after: float | None
+    before: float
+    after: float
     consists_of: int
 
 
 def plot_kernels(
-    pair: ModulePair, times: KernelTimes | None, title: str, alerts: tuple[str, ...] = (), most: int = MOST
+    pair: ModulePair,
+    before: Account,
+    after: Account,
+    names_at_fusion: Mapping[str, str],
+    title: str,
+    alerts: tuple[str, ...] = (),
+    most: int = MOST,
 ) -> Plot:
-    """By the greater of both figures; estimated time where there is a model of it, else bytes.
+    """By the greater of both figures, all launches; time where there is a model of it, else bytes.
 
-    What went into several kernels counts in equal parts in each.
+    `after` is what is launched in the end, `names_at_fusion` what its kernels were called in the pair's
+    second module. What went into several kernels counts in equal parts in each.
     """
-    costs = CostAnalysis()
+    timed = after.totals.us is not None
 
-    def moved(k: Instruction) -> float | None:
-        return float(costs.instruction(k).bytes_accessed)
+    def measure(row: Launched) -> float:
+        return (row.total_us or 0.0) if timed else float(row.cost.bytes_accessed * row.runs)
 
-    found = _measured_kernels(pair, times.us if times is not None else moved)
-    found.sort(key=lambda k: (-max(k.after or 0.0, k.before or 0.0), k.label))
+    found = _measured_kernels(pair, before, after, names_at_fusion, measure)
+    found.sort(key=lambda k: (-max(k.after, k.before), k.label))
     rows = [_kernel_row(k) for k in found[:most]]
     lines = [
         title,
         "kernels after, by the greater of both figures; before: the kernels that each was made of",
     ]
     if rest := found[most:]:
-        sums = [sum(v for k in rest if (v := getattr(k, side)) is not None) for side in ("before", "after")]
-        rows.append(Row(f"{plural(len(rest), 'other kernel')}", (tuple(sums),)))
-    if untimed := sum(k.after is None for k in found):
-        lines.append(f"{plural(untimed, 'kernel')} of libraries and the like have no estimate")
-    column = Column("estimated time, launches included", us_text) if times is not None else None
+        sums = sum(k.before for k in rest), sum(k.after for k in rest)
+        rows.append(Row(f"{plural(len(rest), 'other kernel')}", (sums,)))
+    if after.totals.floors:
+        lines.append(f"{plural(after.totals.floors, 'kernel')} of libraries and the like: a lower bound")
+    column = Column("estimated time, launches included", us_text) if timed else None
     series = [Series("before", "#59636e", hollow=True), Series("after", COLORS[0])]
     return bar_chart(
         pair.after.name, lines, [column or Column("bytes moved", bytes_text)], series, rows, alerts
     )
 
 
-def _measured_kernels(pair: ModulePair, measure: Callable[[Instruction], float | None]) -> list[_Kernel]:
-    launched = kernels(pair.after)
-    shares: dict[Instruction, list[float | None]] = {k: [] for k in launched}
-    removed_times: list[float | None] = []
-    for k in kernels(pair.before):
-        value = measure(k)
-        final_kernels = _kernels_of(pair.kernels, k, shares)
-        if not final_kernels:
-            removed_times.append(value)
-        for kernel in final_kernels:
-            shares[kernel].append(None if value is None else value / len(final_kernels))
-    found = [_Kernel(k.name, _sum(shares[k]), measure(k), len(shares[k])) for k in launched]
-    if removed_times:
-        found.append(_Kernel("gone: computed in no kernel", _sum(removed_times), 0.0, len(removed_times)))
+def _measured_kernels(
+    pair: ModulePair,
+    before: Account,
+    after: Account,
+    names_at_fusion: Mapping[str, str],
+    measure: Callable[[Launched], float],
+) -> list[_Kernel]:
+    launched = {names_at_fusion.get(r.instruction.name, r.instruction.name): r for r in after.rows}
+    shares: dict[str, list[float]] = {name: [] for name in launched}
+    removed: list[float] = []
+    for row in before.rows:
+        into = dict.fromkeys(k.name for k in pair.kernels.get(row.instruction, ()))
+        final = [name for name in into if name in shares]
+        if not final:
+            removed.append(measure(row))
+        for name in final:
+            shares[name].append(measure(row) / len(final))
+    found = [
+        _Kernel(row.instruction.name, sum(shares[name]), measure(row), len(shares[name]))
+        for name, row in launched.items()
+    ]
+    if removed:
+        found.append(_Kernel("gone: computed in no kernel", sum(removed), 0.0, len(removed)))
     return found
-
-
-def _kernels_of(
-    into: Mapping[Instruction, tuple[Instruction, ...]], k: Instruction, names_: Mapping[Instruction, object]
-) -> list[Instruction]:
-    return [kernel for kernel in dict.fromkeys(into.get(k, ())) if kernel in names_]
-
-
-def _sum(values: list[float | None]) -> float | None:
-    """None where one has no figure: the sum would mislead."""
-    names_ = [v for v in values if v is not None]
-    return sum(names_) if len(names_) == len(values) else None
 
 
 def _kernel_row(k: _Kernel) -> Row:
@@ -200,6 +202,7 @@ def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ..
         last = number == len(replay.passes)
         module = replay.after if last else parse_module(done.module_text)
         rows.append(_pass_row(f"{number}. {done.name}", module, times))
+    rows.append(_pass_row("as it is launched", replay.final.module, times))
     columns = [Column("kernels", lambda v: f"{v:,.0f}"), Column("bytes moved", bytes_text)]
     if times is not None:
         columns.append(Column("estimated time", us_text))
@@ -211,10 +214,8 @@ def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ..
 
 
 def _pass_row(label: str, module: Module, times: KernelTimes | None) -> Row:
-    costs = CostAnalysis()
-    launched = kernels(module)
-    moved = sum(costs.instruction(k).bytes_accessed for k in launched)
-    values: list[tuple[float | None, ...]] = [(float(len(launched)),), (float(moved),)]
-    if times is not None:
-        values.append((sum(us for k in launched if (us := times.us(k)) is not None),))
+    totals = (times.account(module) if times is not None else Account(module, backend="cpu")).totals
+    values: list[tuple[float | None, ...]] = [(float(totals.kernels),), (float(totals.cost.bytes_accessed),)]
+    if totals.us is not None:
+        values.append((totals.us,))
     return Row(label, tuple(values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, plural, ranges
@@ -52,7 +52,7 @@ class Builder:
         `notes` are words that single an instruction out.
         """
         self.module = module
-        self.costs = CostAnalysis()
+        self.costs = KernelCosts()
         self.numbers = kernel_numbers(module) if numbers is None else numbers
         self.future = future or {}
         self.titles = titles or {}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.kernels import kernels
+from hlofuse.account import Account
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
@@ -193,19 +192,16 @@ def _panel_title(computation: Computation) -> str:
     return f"{name}, {role(attribute)} of {shorten(caller.name, 40)}"
 
 
-def _moved(module: Module) -> int:
-    costs = CostAnalysis()
-    return sum(costs.instruction(k).bytes_accessed for k in kernels(module))
-
-
 def _totals(module: Module) -> str:
-    return f"{plural(len(kernels(module)), 'kernel')}, {bytes_text(_moved(module))} moved"
+    totals = Account(module).totals
+    return f"{plural(totals.kernels, 'kernel')}, {bytes_text(totals.cost.bytes_accessed)} moved"
 
 
 def _change(pair: ModulePair) -> str:
-    before, after = len(kernels(pair.before)), len(kernels(pair.after))
+    before, after = Account(pair.before).totals, Account(pair.after).totals
     head = f"{pair.title}: " if pair.same_names else ""
+    moved = before.cost.bytes_accessed, after.cost.bytes_accessed
     return (
-        f"{head}{before:,} → {plural(after, 'kernel')}, "
-        f"{bytes_text(_moved(pair.before))} → {bytes_text(_moved(pair.after))} moved"
+        f"{head}{before.kernels:,} → {plural(after.kernels, 'kernel')}, "
+        f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved"
     )

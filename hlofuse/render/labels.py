@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from contextlib import suppress
 
-from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.account.traffic import KernelCosts
+from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.loops import trip_count_of
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.paths import source_text
@@ -120,7 +121,7 @@ def traffic(cost: Cost) -> str:
     return f"reads {bytes_text(cost.bytes_read)}, writes {bytes_text(cost.bytes_written)}"
 
 
-def tooltip(module: Module, instruction: Instruction, costs: CostAnalysis | None = None) -> list[str]:
+def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None = None) -> list[str]:
     """The full instruction, where it came from, and what it costs."""
     lines = [cut(print_instruction(instruction))]
     source = module.source_of(instruction)

@@ -83,9 +83,12 @@ class Replay:
             self._final = finish(self.after, self.target, build.device, flags=build.flags)
         return self._final
 
-    def is_custom_kernel(self, instruction: Instruction) -> bool:
-        """True for a fusion of `after` that a pattern of a plugin made."""
-        return instruction.fusion_kind == "kCustom" and instruction.name in self.custom_kernels
+    def custom_kernel(self, instruction: Instruction) -> tuple[CustomFusion, Kernel] | None:
+        """The kernel of a fusion of `after` or of `final` that a plugin made; None for others."""
+        if instruction.fusion_kind != "kCustom" or not self.custom_kernels:
+            return None
+        names = self._final.names_at_fusion if self._final is not None else {}
+        return self.custom_kernels.get(names.get(instruction.name, instruction.name))
 
     @property
     def events(self) -> list[Event]:

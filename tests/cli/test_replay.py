@@ -8,7 +8,10 @@ from pathlib import Path
 from hlofuse.ir import parse_module
 from hlofuse.reports.verify import verify_module
 
+from ..fixtures import read_cases
 from ..running import Golden, Run
+
+AFTER_FUSION = Path(__file__).parent.parent / "passes" / "after_fusion.hlo"
 
 
 def sample(samples: Path) -> Path:
@@ -123,3 +126,45 @@ def test_targets(hlofuse: Run, golden: Golden) -> None:
     assert compiled["gpu"].index("layout-assignment") < compiled["gpu"].index("priority-fusion")
     assert compiled["gpu-legacy"][-1] == "dce"
     assert "[cholesky_expander]" in hlofuse("targets", "--verbose").out
+
+
+def test_up_to_the_kernels_that_are_launched(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    before = samples / "gpu" / "gpt2_block" / "before.hlo"
+    out, trace = tmp_path / "out.hlo", tmp_path / "trace.jsonl"
+    given = ("replay", before, "--target", "gpu", "--device", "h100_sxm", "-o", out)
+    assert hlofuse(*given).status == 0
+    fused = {i.name for i in parse_module(out.read_text()).entry if i.opcode == "fusion"}
+    assert hlofuse(*given, "--until", "end", "--trace", trace).status == 0
+    final = {i.name for i in parse_module(out.read_text()).entry if i.fusion_kind in ("kLoop", "kInput")}
+    assert final
+    assert all(name.startswith(("loop_", "input_", "wrapped_")) for name in final)
+    events = [json.loads(line) for line in trace.read_text().splitlines()]
+    renamed = {e["from"][0]: e["to"][0] for e in events if e["pass"] == "rename_fusions"}
+    assert final <= set(renamed.values())
+    assert set(renamed) <= fused
+
+
+def test_where_the_passes_after_fusion_are_not_known(hlofuse: Run, samples: Path) -> None:
+    before = samples / "gpu" / "gpt2_block" / "before.hlo"
+    result = hlofuse(
+        "replay", before, "--target", "gpu-legacy", "--device", "h100_sxm", "--until", "end", "-o", "-"
+    )
+    assert result.status == 2
+    assert "--until fusion" in result.err
+
+
+def test_from_the_end_of_fusion_to_the_kernels(hlofuse: Run, tmp_path: Path) -> None:
+    case = next(c for c in read_cases(AFTER_FUSION) if c.name == "several_heroes")
+    fused, out, trace = tmp_path / "fused.hlo", tmp_path / "out.hlo", tmp_path / "trace.jsonl"
+    fused.write_text(case.text)
+    given = ("replay", fused, "--target", "gpu", "--device", "h100_sxm", "-o", out)
+    refused = hlofuse(*given)
+    assert refused.status == 2
+    assert "already fused" in refused.err
+    result = hlofuse(*given, "--until", "end", "--trace", trace)
+    assert result.status == 0
+    assert "exchange the numbers" in result.err
+    assert [i.name for i in parse_module(out.read_text()).entry] == ["x", "y", "loop_divide_subtract_fusion"]
+    passes = [json.loads(line)["pass"] for line in trace.read_text().splitlines()]
+    assert passes == ["rename_fusions", "tuple-simplifier"]
+    assert hlofuse("replay", fused, "--target", "gpu", "--until", "end", "-o", out).status == 2

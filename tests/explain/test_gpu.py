@@ -129,7 +129,7 @@ def test_many_pairs_are_told_as_each_alone(samples: Path) -> None:
 def test_devices_are_compared(hlofuse: Run, samples: Path) -> None:
     folder = samples / "gpu" / "gpt2_block"
     report = json.loads(hlofuse("explain", folder, *H100, "--compare-device", "v100", "--format", "json").out)
-    assert report["schema"] == "hlofuse.compare-devices/1"
+    assert report["schema"] == "hlofuse.compare-devices/2"
     assert [d["device"] for d in report["devices"]] == ["h100_sxm", "v100"]
 
 
@@ -184,7 +184,7 @@ def test_it_stops_paying_at_the_row_at_which_xla_stops(
     file = tmp_path / "nearly.hlo"
     file.write_text(TOO_EXPENSIVE.replace("512", str(rows)))
     report = json.loads(hlofuse("explain", file, *H100, "--format", "json").out)
-    refused = [(r["rule"], r["producer"]["name"]) for p in report["passes"] for r in p["refused"]]
+    refused = [(r["rule"], r["producer"]["input_name"]) for p in report["passes"] for r in p["refused"]]
     assert [name for rule, name in refused if rule == "PF032"] == [separate]
 
 

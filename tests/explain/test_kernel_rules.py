@@ -45,7 +45,6 @@ GPU = [
     ("EM005", "f32[64,64]{1,0}", _CALL.format("cusolver_potrf_ffi"), None),
     ("EM006", "f32[64,8]{1,0}", _CALL.format("__gpu$TopK"), None),
     ("EM007", "f32[64,64]{1,0}", _CALL.format("__gpu$xla.gpu.triton"), None),
-    ("EM008", "f32[64,64]{1,0}", _CALL.format("Pin"), None),
     ("EM009", "f32[64,64]{1,0}", _CALL.format("my_function"), None),
     ("EM010", "c64[64,33]{1,0}", "fft(%p), fft_type=RFFT, fft_length={64}", None),
     ("EM011", "f32[64,64]{1,0}", "all-reduce(%p), replica_groups={}, to_apply=%add", None),

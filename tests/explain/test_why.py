@@ -88,9 +88,20 @@ def test_the_consumer_may_be_named_by_what_it_became(gpt2: Replay) -> None:
 
 
 def test_repeated_refusals_are_one_decision(gpt2: Replay) -> None:
-    decisions = [d for d in story(gpt2, "add.9").as_producer if len(d.steps) > 1]
+    stories = [story(gpt2, i.name) for i in gpt2.before.entry]
+    decisions = [d for s in stories for d in s.as_producer if len(d.steps) > 1]
     assert decisions
     assert all(list(d.steps) == sorted(set(d.steps)) for d in decisions)
+
+
+def test_what_can_never_go_in_is_refused_to_a_growing_fusion_once(gpt2: Replay) -> None:
+    pairs = [
+        (e.producer, e.consumer, e.rule)
+        for e in gpt2.events
+        if e.event == "ineligible" and e.rule in ("IF001", "IF002", "CPU005", "CPU007")
+    ]
+    assert len(pairs) > 30
+    assert len(set(pairs)) == len(pairs)
 
 
 def test_the_fate_of_each_kind_of_instruction(gpt2: Replay) -> None:

@@ -166,7 +166,7 @@ def test_plays_to_the_end(visit: Open) -> None:
     assert seen.page.inner_text("#play") == "Pause"
     seen.page.wait_for_selector("#last:disabled")
     seen.page.wait_for_selector("#play:text('Play')")
-    assert seen.at == 10
+    assert seen.at == 9
 
 
 def test_follows_a_link_to_a_step(visit: Open) -> None:
@@ -177,7 +177,7 @@ def test_follows_a_link_to_a_step(visit: Open) -> None:
     assert seen.page.locator("#panes .pair .rule-mark text").inner_html() == "CPU007"
     assert "The consumer would compute an expensive producer several times" in seen.details
     seen.page.evaluate("location.hash = '#step=5'")
-    seen.page.wait_for_selector("#count:has-text('5 / 10')")
+    seen.page.wait_for_selector("#count:has-text('5 / 9')")
     seen.page.keyboard.press("ArrowRight")
     assert "step=6" in seen.page.evaluate("location.hash")
     seen.page.reload()

@@ -17,7 +17,7 @@ from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.registry import make_pass, single_passes
 from hlofuse.passes.scatter.gather import GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterSimplifier
-from hlofuse.pipelines.targets import TARGETS, before_fusion
+from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion
 from hlofuse.replay import replay
 from hlofuse.trace import Recorder
 
@@ -30,10 +30,11 @@ LARGEST = 20_000
 
 @cache
 def every_pass() -> list[Pass]:
-    """Each with all the options it has before fusion, and all fusion passes of all targets."""
+    """Each with all the options it has before and after fusion, and all fusion passes of all targets."""
     found: list[Pass] = []
     for target, gpu in (("cpu", None), ("gpu", "h100_sxm"), ("gpu", "v100")):
-        tops = before_fusion(target, load_device(gpu) if gpu is not None else None)
+        device = load_device(gpu) if gpu is not None else None
+        tops = (*before_fusion(target, device), *after_fusion(target, device))
         found += [p for top in tops for p in top.flattened()]
     single = [p for p in found if not isinstance(p, Pipeline | FixedPoint | UnimplementedPass)]
     for name, cached in TARGETS.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.account import KernelTimes
+from hlofuse.account import Account, KernelTimes
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.pipelines import device_of
@@ -46,7 +46,7 @@ def test_a_row_for_each_pass_that_changed_something(samples: Path) -> None:
     assert {"as it enters", "kernels", "bytes moved"} <= set(found)
     figures = found[found.index("kernels") + 1 : found.index("bytes moved")]
     changed = [p.name for p in done.passes if p.changed]
-    assert len(figures) == 1 + len(changed)
+    assert len(figures) == 1 + len(changed) + 1
     assert (figures[0], figures[-1]) == ("6", "4")
     assert any(row.endswith(f". {changed[-1]}") for row in found)
 
@@ -63,12 +63,13 @@ def test_time_is_plotted_where_there_is_a_model(hlofuse: Run, samples: Path) -> 
 def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
     """What is in several kernels counts in parts, what is in none in a row of its own."""
     done = replay(load(samples / "cpu/softmax/before.hlo"), "cpu")
-    pair = pair_of(done, "")
-    whole = labels(plot_kernels(pair, None, "title", most=0).dot)
+    pair, final = pair_of(done, ""), done.final
+    sides = Account(pair.before), Account(final.module), final.names_at_fusion
+    whole = labels(plot_kernels(pair, *sides, "title", most=0).dot)
     assert "4 other kernels" in whole
     assert whole[-2:] == ["29.4 MB", "21.0 MB"]
     lost = ModulePair(pair.before, pair.after, {})
-    removed = labels(plot_kernels(lost, None, "title").dot)
+    removed = labels(plot_kernels(lost, *sides, "title").dot)
     assert removed[removed.index("bytes moved") + 1] == "29.4 MB"
     assert "gone: computed in no kernel" in removed
 

@@ -225,7 +225,7 @@ def test_a_package_that_fails_is_named(change: dict[str, object], text: str) -> 
         device = load_device("a100_sxm_40")
         found = observed_replay(module_of(PROGRAM), replace(replay_config("gpu", device), settings=settings))
         assert found.costs is not None
-        found.costs.total(found.replay.after.instructions())
+        assert found.costs.account(found.replay.after).totals.us
 
     with pytest.raises(HlofuseError, match=text):
         total()

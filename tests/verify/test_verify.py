@@ -11,8 +11,11 @@ import pytest
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.verify import find_cases, verify
 
+from ..fixtures import read_cases
 from ..inputs.dump_directories import FULL, dump
 from ..running import Golden, Run
+
+AFTER_FUSION = Path(__file__).parent.parent / "passes" / "after_fusion.hlo"
 
 
 def test_the_samples_agree_with_xla(samples: Path) -> None:
@@ -159,3 +162,39 @@ def test_two_files_that_do_not_belong_together_are_told(hlofuse: Run, samples: P
     assert "BEFORE is jit_softmax, AFTER jit_gpt2_block: not of one program." in other.out
     right = hlofuse("verify", softmax / "before.hlo", softmax / "after.hlo")
     assert (right.status, "AFTER" in right.out) == (0, False)
+
+
+def test_final_modules_are_compared_by_what_they_launch(hlofuse: Run, tmp_path: Path) -> None:
+    case = next(c for c in read_cases(AFTER_FUSION) if c.name == "several_heroes")
+    folder = tmp_path / "several_heroes"
+    folder.mkdir()
+    before = """HloModule jit_several_heroes
+
+ENTRY %e (x: f32[64,32], y: f32[64,32]) -> (f32[64,32], f32[64,32]) {
+  %x = f32[64,32]{1,0} parameter(0)
+  %y = f32[64,32]{1,0} parameter(1)
+  %a.1 = f32[64,32]{1,0} add(%x, %y)
+  %m.1 = f32[64,32]{1,0} multiply(%a.1, %x)
+  %s.1 = f32[64,32]{1,0} subtract(%a.1, %y)
+  %d.1 = f32[64,32]{1,0} divide(%m.1, %s.1)
+  ROOT %t.1 = (f32[64,32]{1,0}, f32[64,32]{1,0}) tuple(%d.1, %s.1)
+}
+"""
+    (folder / "before.hlo").write_text(before)
+    final = folder / "after_optimizations.hlo"
+    final.write_text(case.section("EXPECT", "h100_sxm"))
+    given = ("--until", "end", "--target", "gpu", "--device", "h100_sxm")
+    for paths in ((folder,), (folder / "before.hlo", final)):
+        result = hlofuse("verify", *paths, *given)
+        assert (result.status, "the same kernel names  1 of 1" in result.out) == (0, True), result.out
+    final.write_text(final.read_text().replace("loop_divide_subtract_fusion", "loop_divide_fusion"))
+    result = hlofuse("verify", folder, *given)
+    assert result.status == 1
+    assert "0 of 1 kernel names are XLA's; missing: loop_divide_fusion" in result.out
+    report = json.loads(hlofuse("verify", folder, *given, "--format", "json").out)
+    assert report["verdicts"][0]["final"]["renamed"] == ["loop_divide_fusion"]
+    assert "loop\\_divide\\_fusion" in hlofuse("verify", folder, *given, "--format", "markdown").out
+    final.unlink()
+    result = hlofuse("verify", folder, *given)
+    assert result.status == 2
+    assert "no after_optimizations.hlo" in result.err

@@ -36,7 +36,7 @@ def test_the_sweep(
     found = hlofuse("what-if", "cpu/gpt2_block", *LIMIT, "--plot", plot, "--format", "json")
     assert found.err == ""
     document = json.loads(found.out)
-    assert (document["schema"], document["about"]) == ("hlofuse.what-if/1", "sweep")
+    assert (document["schema"], document["about"]) == ("hlofuse.what-if/2", "sweep")
     assert [p["is_xla"] for p in document["points"]] == [False, True, False]
     assert "Not XLA&#39;s behaviour" in plot.read_text()
 

@@ -32,6 +32,17 @@ def limit_option(default: int, meaning: str) -> Callable[[F], F]:
     )
 
 
+def until_option(command: F) -> F:
+    """`--until fusion|end`: where a replay ends."""
+    return click.option(
+        "--until",
+        type=click.Choice(["fusion", "end"]),
+        default="fusion",
+        show_default=True,
+        help="Where the replay ends: after the fusion passes, or with the kernels that are launched.",
+    )(command)
+
+
 def module_option(command: F) -> F:
     """`--module NAME`: which module of a dump directory."""
     return click.option(

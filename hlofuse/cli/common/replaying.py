@@ -30,6 +30,20 @@ def warn(note: str) -> None:
         click.echo(f"note: {note}", err=True)
 
 
+def require_end(target: str, device: DeviceDescription | None) -> None:
+    """HlofuseError where the passes after fusion are not known; with no device the target decides."""
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.pipelines import TARGETS
+    from hlofuse.pipelines.targets import after_fusion
+
+    needs_device = TARGETS[target].needs_device
+    if TARGETS[target].back is None or (
+        (device is not None or not needs_device) and not after_fusion(target, device)
+    ):
+        on = f" on {device.name}" if device is not None else ""
+        raise HlofuseError(f"the passes after fusion are not known for target {target}{on}: --until fusion")
+
+
 def is_before_optimizations(module: Module, target: str) -> bool:
     """True for a module that has to be lowered to the input of fusion; False where it is there.
 
@@ -277,15 +291,27 @@ class ReplayOptions:
         return self.read().observe()
 
     def on_device(self, first: Observed, other: str) -> Observed:
-        """The module of a replay on another device; XLA's record is about the first one's."""
+        """The program of a replay on another device, from before optimizations where that is at hand.
+
+        XLA's record is about the first device, and so is a module that enters fusion.
+        """
+        from hlofuse.inputs import load
+        from hlofuse.inputs.companions import before_optimizations_of
         from hlofuse.ir.errors import HlofuseError
+        from hlofuse.replay import ReplayInput
 
         target = first.replay.target
         if first.costs is None:
             raise HlofuseError(f"target {target} fuses alike on every device: --compare-device says nothing")
         config = replace(self.config(target, other), xla=None)
-        input = replace(first.replay.input, record=None, record_file="")
-        return Loaded(input, target, config).observe()
+        input = first.replay.input
+        unoptimized = input.unoptimized
+        if unoptimized is None and (path := before_optimizations_of(input.module.filename)) is not None:
+            unoptimized = load(str(path))
+        if unoptimized is None:
+            return Loaded(replace(input, record=None, record_file=""), target, config).observe()
+        program = Loaded(ReplayInput(unoptimized, identity=input.identity), target, config)
+        return replace(self, order=None, ids=None, xla_trace=None)._lowered(program).observe()
 
     def _flags(self, module: Module) -> tuple[str, ...]:
         """XLA flags that change what fuses: those in the dump, and those of the call before them."""

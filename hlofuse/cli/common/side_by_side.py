@@ -15,7 +15,7 @@ from hlofuse.pipelines import device_of
 
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
-    from hlofuse.diff.times import Times
+    from hlofuse.diff.accounts import Accounts
     from hlofuse.ir.graph import Module
     from hlofuse.render import ModulePair
 
@@ -71,18 +71,44 @@ def picture_if_possible(diff: ModuleDiff) -> str | None:
         return None
 
 
-def times_on(before: str | None, after: str | None) -> Times | None:
-    """Estimates on the devices named; None without a name."""
-    if before is None and after is None:
-        return None
-    from hlofuse.account import KernelTimes
-    from hlofuse.diff.times import Times
-
-    if before is None:
+def check_devices(before: str | None, after: str | None) -> None:
+    """HlofuseError for devices that are not known, before anything is read."""
+    if before is None and after is not None:
         raise HlofuseError("--device-after goes with --device, the GPU of BEFORE")
-    sides = [device_of("gpu", name)[0] for name in (before, after or before)]
-    first, second = (KernelTimes(device) for device in sides if device is not None)
-    return Times(first.us, second.us, (first.device.name, second.device.name))
+    for name in (before, after):
+        if name is not None:
+            device_of("gpu", name)
+
+
+def accounts_of(diff: ModuleDiff, *, device: str | None, device_after: str | None) -> Accounts:
+    """What runs of either side: the passes that are left to run are repeated.
+
+    Devices are those of the call, else those that the dumps carry.
+    """
+    from hlofuse.account import Account
+    from hlofuse.account.running import running
+    from hlofuse.diff.accounts import Accounts
+    from hlofuse.inputs.companions import recorded_device
+    from hlofuse.inputs.identity import identify_file
+
+    modules = diff.before.module, diff.after.module
+    finals: list[Account] = []
+    compared: list[Account] = []
+    names: list[str] = []
+    unfused: list[bool] = []
+    for module, name in zip(modules, (device, device_after or device), strict=True):
+        identity = identify_file(module)
+        recorded = recorded_device(module.filename) if name is None else None
+        on = device_of("gpu", name)[0] if name is not None else recorded.device if recorded else None
+        final, as_it_is = running(module, identity, on)
+        unfused.append(identity.stage.value in ("before-optimizations", "fusion-input"))
+        finals.append(final)
+        compared.append(as_it_is)
+        names += [on.name] if on is not None else []
+    devices = (names[0], names[1]) if len(names) == 2 else None
+    if unfused[0] != unfused[1]:  # what the passes between the two do is the question
+        finals = compared
+    return Accounts(finals[0], finals[1], (compared[0], compared[1]), devices)
 
 
 def _of_stage(path: str, module: str | None, stage: str) -> str:

@@ -27,7 +27,6 @@ def clone_computation(original: Computation, suffix: str = "clone") -> Computati
     copies: dict[Instruction, Instruction] = {}
     for i in original.post_order():
         clone = clone_of(i, [copies[o] for o in i.operands])
-        clone.name = f"{i.name}.{suffix}"
         copies[i] = clone
         for predecessor in i.control_predecessors:
             copies[predecessor].add_control_dependency_to(clone)
@@ -74,11 +73,12 @@ _LONGEST_NAME = 1024
 _CONTROL_FLOW = ("while", "conditional")
 
 
-def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) -> None:
+def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) -> bool:
     """To `inlined` and to what that runs: the names go behind that of `call`, the frames into its frame."""
     given = call.attributes.get("metadata")
     if given is None or not (given.op_name or given.stack_frame_id):
-        return
+        return False
+    changed = False
     prefix = (given.op_name or "").removesuffix("/")
     pending = [inlined]
     for x in pending:
@@ -90,6 +90,8 @@ def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) ->
         if (name, frame) != (own.op_name or "", own.stack_frame_id):
             metadata = replace(own, op_name=name or None, stack_frame_id=frame)
             x.attributes = x.attributes.updated(metadata=str(metadata))
+            changed = True
+    return changed
 
 
 def _operand_of(prefix: str, name: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.structural_key import StructuralKeys
+from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.unfusing import check_growth, most_instructions
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import clone_computation, inline, set_called
@@ -120,8 +122,23 @@ class HloComputationDeduplicator(Pass):
     """`computation-deduplicator`, for computations that are small and none of a collective's."""
 
     name: ClassVar[str] = "computation-deduplicator"
+    mark_fusions: bool = False
+    """Fusions of equal computations stay, and their metadata names the first of them."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
+        instead = self._duplicates(module)
+        if self.mark_fusions:
+            _mark(module, instead)
+            return bool(instead)
+        for copy, found in instead.items():
+            for caller in list(copy.callers):
+                set_called(caller, [(name, found if c is copy else c) for name, c in caller.called])
+            if not copy.callers:
+                module.remove_computation(copy)
+        return bool(instead)
+
+    def _duplicates(self, module: Module) -> dict[Computation, Computation]:
+        """Computations with the first one that is equal to them."""
         keys = StructuralKeys()
         first: dict[Hashable, Computation] = {}
         instead: dict[Computation, Computation] = {}
@@ -129,7 +146,7 @@ class HloComputationDeduplicator(Pass):
             if computation.is_entry or len(computation) > _MOST_INSTRUCTIONS:
                 continue
             # What a fusion calls is its own: others may not call it.
-            if any(c.opcode == "fusion" or c.opcode in _COLLECTIVES for c in computation.callers):
+            if any(self._excludes(caller) for caller in computation.callers):
                 continue
             constants = sum(i.shape.byte_size for i in computation if i.opcode == "constant")
             if constants > _MOST_CONSTANT_BYTES:
@@ -139,9 +156,19 @@ class HloComputationDeduplicator(Pass):
             found = first.setdefault(key, computation)
             if found is not computation:
                 instead[computation] = found
-        for copy, found in instead.items():
-            for caller in list(copy.callers):
-                set_called(caller, [(name, found if c is copy else c) for name, c in caller.called])
-            if not copy.callers:
-                module.remove_computation(copy)
-        return bool(instead)
+        return instead
+
+    def _excludes(self, caller: Instruction) -> bool:
+        return caller.opcode in _COLLECTIVES or (caller.opcode == "fusion" and not self.mark_fusions)
+
+
+def _mark(module: Module, instead: dict[Computation, Computation]) -> None:
+    """`HloModule::MarkFusionDuplications`."""
+    for fusion in module.instructions():
+        first = instead.get(fusion.fused_computation) if fusion.opcode == "fusion" else None
+        representative = first.fusion if first is not None else None
+        if representative is not None:
+            for x in (representative, fusion):
+                given = x.attributes.get("metadata") or OpMetadata()
+                metadata = replace(given, deduplicated_name=representative.name)
+                set_attribute(x, "metadata", str(metadata))

@@ -17,6 +17,15 @@ from hlofuse.trace import Recorder
 
 # Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).
 
+_OF_DOT = (
+    "lhs_batch_dims",
+    "lhs_contracting_dims",
+    "rhs_batch_dims",
+    "rhs_contracting_dims",
+    "operand_precision",
+    "algorithm",
+)
+
 
 @dataclass(frozen=True)
 class GemvRewriter(Pass):
@@ -38,12 +47,13 @@ class GemvRewriter(Pass):
             return False
         opcode = "bitcast" if self.layout_sensitive else "reshape"
         wide = array(vector.shape.element_type, (*vector.shape.dimensions, 1))
-        matrix = make.add(dot, opcode, wide, [vector])
+        matrix = make.added(dot, opcode, wide, [vector])
         sizes = list(dot.shape.dimensions)
         sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
         operands = [lhs, matrix] if of_lhs else [matrix, rhs]
-        product = make.copy_of(dot, operands, array(dot.shape.element_type, sizes))
-        return replaced(dot, make.add(dot, opcode, dot.shape, [product]))
+        kept = {name: value for name in _OF_DOT if (value := dot.attributes.raw(name)) is not None}
+        product = make.added(dot, "dot", array(dot.shape.element_type, sizes), operands, raw_attributes=kept)
+        return replaced(dot, make.added(dot, opcode, dot.shape, [product]))
 
 
 def _is_matrix(dot: Instruction, operand: Instruction, side: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from hlofuse.ir.fusing import module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
@@ -47,14 +48,16 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
         counter = len(shapes)
         shapes.append(array(element_type))
     form = _Form(loop, steps, counter)
-    parts = [clone_computation(c) for c in (condition_of(loop), body)]
-    parameter = None
-    for part in parts:
+    # XLA clones the body once more for its new root, which shows in names.
+    body = clone_computation(body)
+    condition = clone_computation(condition_of(loop))
+    for part in (body, condition):
         old, parameter = replace_parameter(part, Shape.tuple_of(shapes))
         old.replace_all_uses_with(form.old_tuple(parameter))
         drop(old)
-    assert parameter is not None
-    new_body = parts[1]
+    new_body = clone_computation(body)
+    module_of(body).remove_computation(body)
+    parameter = new_body.parameters[0]
     root = new_body.root
     carried = [
         make.get_tuple_element(root, parameter if k in steps else root, k)
@@ -67,7 +70,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
         values = elements(init, range(len(loop.shape.tuple_shapes)))
         new_init = make.tuple_of(loop, [*values, make.scalar(loop, element_type, 0)])
     new_body.root = make.tuple_of(root, carried)
-    new = new_loop(loop, new_init, parts[0], new_body)
+    new = new_loop(loop, new_init, condition, new_body)
     replace_loop(loop, form.old_tuple(new))
     return new
 

@@ -1,34 +1,120 @@
 """What XLA:GPU runs after its fusion passes, in order (`xla/service/gpu/gpu_compiler.cc`).
 
-`RunPostFusionPasses` to `RunPostSchedulingPipelines`, with the options that are on by default.
+`RunPostFusionPasses` to `RunPostSchedulingPipelines`, with the options that are on by default, for one
+partition and compiled ahead of time. Left out are passes that change no program by default, such as those for
+double buffering, asynchronous dots, rematerialization and collectives of several partitions that need no
+combining, and passes that only write backend configs.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
+from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.passes.base import Pipeline, UnimplementedPass
-from hlofuse.pipelines.gpu.steps import DCE, TUPLES
+from hlofuse.ir.graph import Instruction
+from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator
+from hlofuse.passes.control_flow.optimization_barrier_expander import OptimizationBarrierExpander
+from hlofuse.passes.control_flow.propagate_call_metadata import PropagateCallMetadata
+from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
+from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
+from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
+from hlofuse.passes.copy_insertion.post_scheduling import PostSchedulingCopyInsertion
+from hlofuse.passes.fusion.gpu_fusion_wrapper import GpuFusionWrapper
+from hlofuse.passes.gpu.async_slice_copies import DynamicSliceCopyFusionAsyncWrapper
+from hlofuse.passes.gpu.copy_fusion import CopyFusion
+from hlofuse.passes.gpu.fusion_block_level_rewriter import FusionBlockLevelRewriter
+from hlofuse.passes.gpu.rename_fusions import RenameFusions
+from hlofuse.passes.gpu.sanitize_constant_names import SanitizeConstantNames
+from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, DCE, TUPLES
+
+_COLLECTIVES = (
+    "all-gather",
+    "all-reduce",
+    "all-to-all",
+    "collective-broadcast",
+    "collective-permute",
+    "ragged-all-to-all",
+    "reduce-scatter",
+)
 
 
 def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
     """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":
         return ()
+    alias_info = partial(GpuAliasInfo, device)
+    ampere = device.compute_capability[0] >= 8
+    dispatch: tuple[Pass, ...] = (DCE, FusionBlockLevelRewriter(device)) if ampere else ()
     return (
         Pipeline(
             "post-fusion_optimization",
             (
-                UnimplementedPass("rename_fusions"),
+                RenameFusions(device),
                 UnimplementedPass("dus-accumulator-zero-init-elimination"),
                 DCE,
                 TUPLES,
+                UnimplementedPass("gpu-all-gather-combiner", ("all-gather",)),
+                UnimplementedPass("gpu-all-reduce-combiner", ("all-reduce",)),
+                UnimplementedPass("gpu-reduce-scatter-combiner", ("reduce-scatter",)),
+                UnimplementedPass("collective-permute-combiner", ("collective-permute",)),
             ),
         ),
         Pipeline(
-            "post-fusion-simplification-pipeline_optimization",
-            (UnimplementedPass("algsimp"), UnimplementedPass("computation-deduplicator")),
+            "async-collective-conversion", (UnimplementedPass("async-collective-creator", _COLLECTIVES),)
         ),
-        Pipeline("autotuner", (UnimplementedPass("fusion-wrapper"), UnimplementedPass("autotuner"))),
-        Pipeline("copy-insertion", (UnimplementedPass("copy-insertion"), UnimplementedPass("copy_fusion"))),
-        Pipeline("post-scheduling-passes", (UnimplementedPass("sanitize-constant-names"),)),
+        Pipeline(
+            "post-fusion-simplification-pipeline_optimization",
+            (ALGSIMP_AFTER_FUSION, HloComputationDeduplicator(mark_fusions=True)),
+        ),
+        Pipeline(
+            "autotuner",
+            (
+                GpuFusionWrapper(device),
+                # On a device it measures; without one it takes XLA's defaults.
+                UnimplementedPass("autotuner", ("fusion",), _is_tuned),
+                UnimplementedPass("convert_triton_gemm_config"),
+            ),
+        ),
+        Pipeline("propagate-call-metadata", (PropagateCallMetadata(),)),
+        Pipeline(
+            "pre-scheduling-copy-insertion",
+            (
+                DCE,
+                LoopScheduleLinearizer(),
+                CopyInsertion(alias_info),
+                CopyFusion(device),
+                SanitizeConstantNames(),
+            ),
+        ),
+        Pipeline(
+            "pre-scheduling-passes",
+            (
+                GpuFusionWrapper(device),
+                *((DynamicSliceCopyFusionAsyncWrapper(),) if ampere else ()),
+                UnimplementedPass("gpu-copy-async-wrapper"),
+            ),
+        ),
+        Pipeline("latency-hiding-scheduler", (UnimplementedPass("latency-hiding-scheduler"),)),
+        # `RunPostSchedulingCopyInsertion`: what the order of execution spares.
+        Pipeline("scheduled-gpu-module", (PostSchedulingCopyInsertion(alias_info),)),
+        Pipeline(
+            "post-scheduling-passes",
+            (
+                UnimplementedPass("gpu-convert-async-collectives-to-sync"),
+                UnimplementedPass("rematerialization"),
+                OptimizationBarrierExpander(),
+                GpuFusionWrapper(device),
+                *dispatch,
+                SanitizeConstantNames(),
+                UnimplementedPass("pdl-launch-annotation"),
+            ),
+        ),
     )
+
+
+def _is_tuned(fusion: Instruction) -> bool:
+    """A matrix product whose kernel and tile sizes the autotuner chooses."""
+    config = fusion_config(fusion)
+    return config is not None and config.kind == "__triton_gemm"

@@ -14,6 +14,7 @@ from hlofuse.passes.control_flow.all_reduce_simplifier import AllReduceSimplifie
 from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.control_flow.call_graph import FlattenCallGraph
 from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
+from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.dot.dot_dimensions import DotDimensionMerger
 from hlofuse.passes.gpu.custom_calls import TriangularSolveRewriter
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
@@ -42,7 +43,10 @@ def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ())
             "collective-optimizations", (AllReduceSimplifier(), DCE, DCE, WhileLoopTripCountAnnotator())
         ),
         convolutions(device),
-        Pipeline("layout_assignment", (FlattenCallGraph(), GpuLayoutAssignment(device))),
+        Pipeline(
+            "layout_assignment",
+            (FlattenCallGraph(), GpuLayoutAssignment(device), OptimizeInputOutputBufferAlias()),
+        ),
         LAYOUT_NORMALIZATION,
         Pipeline("nvptx_post-layout_assignment_part_1", (DotDimensionMerger(),)),
         normalization(device),

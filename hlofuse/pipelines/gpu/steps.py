@@ -27,15 +27,15 @@ _COMMON = Options(
     to_fixed_point=False,
 )
 # `GetAlgebraicSimplifierOptions`, by mode.
-ALGSIMP = AlgebraicSimplifier(
-    replace(
-        _COMMON,
-        unconditional_reduce_of_transpose=True,
-        reshape_transpose_as_slice_concatenate=False,
-        hoist_transpose_of_reshape=True,
-        conv_is_lowerable=is_lowerable,
-    )
+_LAYOUT_INSENSITIVE = replace(
+    _COMMON,
+    unconditional_reduce_of_transpose=True,
+    reshape_transpose_as_slice_concatenate=False,
+    hoist_transpose_of_reshape=True,
+    conv_is_lowerable=is_lowerable,
 )
+ALGSIMP = AlgebraicSimplifier(_LAYOUT_INSENSITIVE)
+ALGSIMP_AFTER_FUSION = AlgebraicSimplifier(replace(_LAYOUT_INSENSITIVE, layout_sensitive=True))
 ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
     replace(_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
 )

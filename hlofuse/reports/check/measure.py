@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from hlofuse.account import Observed
-from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.kernels import computed_in, kernel_source, kernels
+from hlofuse.account import Account, Observed
+from hlofuse.analysis.kernels import computed_in, kernel_source
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
@@ -25,33 +24,29 @@ _SILENT = frozenset({"bitcast", "constant", "get-tuple-element", "tuple"})
 def profile_of_replay(name: str, observed: Observed, root: Path) -> Profile:
     """What the fusion passes leave of a module."""
     replay = observed.replay
-    found = kernels(replay.after)
-    us = round(observed.costs.total(found)[0], 2) if observed.costs is not None else None
+    account = Facts(replay, observed.costs).account_after
     release = TARGETS[replay.target].release
-    return _profile(name, replay.after, found, us, replay.target, replay.device, release, root)
+    return _profile(name, account, replay.target, replay.device, release, root)
 
 
 def profile_of_result(name: str, module: Module, target: str, root: Path) -> Profile:
     """A module that XLA has fused already, as it is; no estimate of its time."""
-    return _profile(name, module, kernels(module), None, target, None, "", root)
+    return _profile(name, Account(module), target, None, "", root)
 
 
 def _profile(
-    name: str,
-    module: Module,
-    found: list[Instruction],
-    us: float | None,
-    target: str,
-    device: str | None,
-    release: str,
-    root: Path,
+    name: str, account: Account, target: str, device: str | None, release: str, root: Path
 ) -> Profile:
-    moved = CostAnalysis().computation(module.entry).bytes_accessed
+    module, totals = account.module, account.totals
     listed = sorted(
-        (BaselineKernel(_what(i), where_is(module, i, root), i.name) for i in found),
+        (
+            BaselineKernel(_what(r.instruction), where_is(module, r.instruction, root), r.instruction.name)
+            for r in account.rows
+        ),
         key=lambda k: (k.where, k.what, k.name),
     )
-    sums = Figures(len(found), moved, us)
+    us = round(totals.us, 2) if totals.us is not None else None
+    sums = Figures(totals.kernels, totals.cost.bytes_accessed, us)
     return Profile(name, target, device, release, sums, tuple(listed), outermost_loops(module))
 
 

@@ -26,6 +26,9 @@ def roofline(k: KernelTime) -> str:
     more, less = max(k.us_memory, k.us_compute), min(k.us_memory, k.us_compute)
     factor = f" {factor_text(more / less)}" if less > _NOTABLE else ""
     launch = f", {k.blocks:,} × {k.threads:,} threads, {_access(k)}" if k.blocks else ""
+    if k.us_floor:
+        by_model = f"XLA's model, which does not count all that has to move, says {us_text(k.us)}"
+        return f"at least {us_text(k.us_floor)} + launch ({by_model}); {printable(k.emitter)}{launch}"
     return (
         f"{us_text(k.us)} + launch, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
         f" {_bare(k.us_memory)}); {printable(k.emitter)}{launch}"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
 
-from hlofuse.account import Costs
+from hlofuse.account import Account, Costs, Launched, Totals
 from hlofuse.analysis.bitcasts import without_bitcasts
-from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.replay import Replay
-from hlofuse.reports.common.final_names import FinalNames
+from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
 from hlofuse.reports.common.lineage import Lineage
-from hlofuse.reports.common.model import Place, RuleText, Totals
+from hlofuse.reports.common.model import FinalKernel, Place, RuleText
 from hlofuse.rules.catalogue import catalogue
 
 FURTHER_RESULTS = frozenset(
@@ -44,10 +44,7 @@ class Facts:
         }
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
-        self.costs_before = CostAnalysis()
-        self.costs_after = CostAnalysis()
         self.launched_after = _launched(replay.after)
-        self.totals_after = self._totals(self.launched_after, self.costs_after, replay.after)
         self._launched_computations: dict[Module, frozenset[Computation]] = {}
         self._catalogue = {**catalogue(), **replay.plugin_rules}
 
@@ -56,15 +53,27 @@ class Facts:
         return _launched(self.replay.before)
 
     @cached_property
-    def totals_before(self) -> Totals:
-        """The module as given; who makes many replays of one asks once."""
-        return self._totals(self.launched_before, self.costs_before, self.replay.before)
+    def account_before(self) -> Account:
+        """What the module would launch if nothing were fused; who makes many replays of one asks once."""
+        return self._account(self.replay.before)
 
-    def _totals(self, launched: dict[str, Instruction], counts: CostAnalysis, module: Module) -> Totals:
-        cost = counts.computation(module.entry)
-        if self.costs is None:
-            return Totals(len(launched), cost)
-        return Totals(len(launched), cost, *self.costs.total(launched.values()))
+    @cached_property
+    def account_after(self) -> Account:
+        """What is launched in the end."""
+        return self._account(self.replay.final.module, is_final=True)
+
+    @property
+    def totals_before(self) -> Totals:
+        return self.account_before.totals
+
+    @property
+    def totals_after(self) -> Totals:
+        return self.account_after.totals
+
+    def _account(self, module: Module, *, is_final: bool = False) -> Account:
+        if self.costs is not None:
+            return self.costs.account(module, is_final=is_final)
+        return Account(module, backend=self.replay.config.build.backend, is_final=is_final)
 
     def final_kernel(self, fusion: str) -> str:
         """The kernel of the final module that holds what this fusion held; the last, if there are several."""
@@ -102,6 +111,51 @@ class Facts:
             return RuleText(code or "", "")
         title = f"{entry.title} (not XLA's: {entry.package})" if entry.package else entry.title
         return RuleText(entry.code, title, entry.advice, entry.message, entry.why)
+
+    @cached_property
+    def _launched_names(self) -> LaunchedNames:
+        return LaunchedNames(self.replay, self.names)
+
+    def final_place(self, instruction: Instruction) -> Place:
+        """Where a reader finds an instruction of the final module."""
+        shape, final = str(instruction.shape), self.replay.final
+        name, final_name = self._launched_names.of(instruction.name)
+        if instruction.name in final.names_at_fusion:
+            return replace(self.place(name), shape=shape, final=final_name)
+        source = kernel_source(instruction, final.module)
+        line = source_in_function(source) if source is not None else None
+        return Place(name, instruction.opcode, shape, line, instruction.op_name, final=final_name)
+
+    @cached_property
+    def _launched_as(self) -> dict[str, Launched]:
+        names = self.replay.final.names_at_fusion
+        return {names.get(r.instruction.name, r.instruction.name): r for r in self.account_after.rows}
+
+    def launched_as(self, name: str) -> Launched | None:
+        """What is launched in the end of the instruction that has this name at the end of fusion."""
+        return self._launched_as.get(name)
+
+    def runs(self, name: str) -> int:
+        """How often it is launched; 1 for what is not, or if nothing tells."""
+        row = self.launched_as(name)
+        return row.runs if row is not None else 1
+
+    def kernels(self) -> tuple[FinalKernel, ...]:
+        """What is launched in the end, in the order of the final module."""
+        names = self.replay.final.names_at_fusion
+        return tuple(
+            FinalKernel(
+                self.final_place(r.instruction),
+                names.get(r.instruction.name),
+                r.kind,
+                r.runs,
+                r.per_iteration,
+                r.cost.bytes_accessed,
+                r.us,
+                r.is_floor,
+            )
+            for r in self.account_after.rows
+        )
 
     def instruction(self, name: str) -> tuple[Instruction, Module] | None:
         """The instruction of that name in the module before, else after."""

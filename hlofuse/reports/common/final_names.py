@@ -56,6 +56,25 @@ def final_names(replay: Replay, final: Module | None = None) -> FinalNames:
     return FinalNames(final, matched_names(replay.after, final), "dump")
 
 
+class LaunchedNames:
+    """Both names of what a replay launches in the end."""
+
+    def __init__(self, replay: Replay, names: FinalNames | None = None) -> None:
+        """`names` are preferred where they come from XLA's own final module."""
+        self._at_fusion = replay.final.names_at_fusion
+        self._names = names if names is not None and names.source == "dump" else None
+        self.source: NamesSource = "dump" if self._names is not None else "replayed"
+
+    def of(self, name: str) -> tuple[str, str]:
+        """The name at the end of fusion (its own for what later passes made), and the final name."""
+        at_fusion = self._at_fusion.get(name)
+        if at_fusion is None:
+            return name, name
+        if self._names is not None and self._names.knows(at_fusion):
+            return at_fusion, self._names.of(at_fusion)
+        return at_fusion, name
+
+
 def matched_names(after: Module, final: Module) -> dict[str, str]:
     """Of the instructions of `final` the names that they have in `after`, matched by what they compute.
 

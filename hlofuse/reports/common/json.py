@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
-from hlofuse.reports.common.model import Place, Refusal, Totals
+from hlofuse.reports.common.model import FinalKernel, Place, Refusal
 
 
 def place_json(p: Place) -> dict[str, Any]:
@@ -21,8 +23,40 @@ def place_json(p: Place) -> dict[str, Any]:
 
 
 def totals_json(t: Totals) -> dict[str, Any]:
-    """A module as a whole."""
-    return {"kernels": t.kernels, "cost": cost_json(t.cost), "us": us_json(t.us), "untimed": t.untimed}
+    """A module as a whole: what is launched, every launch counted."""
+    return {
+        "kernels": t.kernels,
+        "launches": t.launches,
+        "bytes": t.cost.bytes_accessed,
+        "flop": t.cost.flops,
+        "time_us": us_json(t.us),
+        "modelled_us": us_json(t.modelled_us),
+        "floor_us": us_json(t.floor_us),
+        "floors": t.floors,
+        "copies": {"count": t.copies, "bytes": t.copy_bytes},
+        "peak_temporary_bytes": t.peak_temporary_bytes,
+        "cost": cost_json(t.cost),
+    }
+
+
+def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
+    """What is launched: `time_us` and `bytes` are of one run, of `runs` runs."""
+    return [
+        {
+            "name": k.place.final or k.place.name,
+            "input_name": k.input_name,
+            "source": k.place.source,
+            "op_name": k.place.op_name,
+            "kind": k.kind,
+            "runs": k.runs,
+            "per_iteration": k.per_iteration,
+            "bytes": k.bytes_accessed,
+            "time_us": us_json(k.us),
+            "floor": k.is_floor,
+            "measured_us": None,
+        }
+        for k in kernels
+    ]
 
 
 def refusal_json(r: Refusal) -> dict[str, Any]:

@@ -6,20 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hlofuse.analysis.cost import Cost
 from hlofuse.trace import Figures
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """A module as a whole."""
-
-    kernels: int
-    cost: Cost
-    us: float | None = None
-    """Estimated time of all kernels, launches included; None for targets without a model of it."""
-    untimed: int = 0
-    """Kernels left out of `us`: library calls and the like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +50,25 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class FinalKernel:
+    """Something that is launched in the end."""
+
+    place: Place
+    input_name: str | None
+    """Its name at the end of fusion; None for what later passes made, such as copies."""
+    kind: str
+    runs: int
+    per_iteration: bool
+    """It is in a loop that does not tell how often it runs: `runs` counts one iteration."""
+    bytes_accessed: int
+    """Of one run."""
+    us: float | None
+    """Of one run, launch included."""
+    is_floor: bool
+    """`us` is a lower bound."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A pair that was considered and stays apart; repeats are one."""
 
@@ -80,7 +86,7 @@ class Refusal:
     between_kernels: bool
     """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
     bytes_between: int
-    """Size of the value that passes between the two, in bytes."""
+    """Size of the value that passes between the two, in bytes, as often as it does."""
     refused_user: str | None = None
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
     kernel: str | None = None
@@ -88,7 +94,8 @@ class Refusal:
     consumer_final: str | None = None
     """XLA's final name of the consumer, where it is known."""
     us_at_stake: float | None = None
-    """What fusing the producer into its users would save if the rule allowed it; None if not estimated."""
+    """What fusing the producer into its users would save if the rule allowed it, in microseconds of all runs;
+    None if not estimated."""
 
 
 def us_at_stake(refusals: Iterable[Refusal]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.account import Totals
 from hlofuse.analysis.loops import Loop
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
@@ -59,17 +60,35 @@ def times_text(often: int) -> str:
     return f", {often:,} times" if often > 1 else ""
 
 
+def floors_and_copies(t: Totals) -> list[str]:
+    """For how many kernels a lower bound stands in the time, and what copies move; else nothing."""
+    found = []
+    if t.floors and t.floor_us is not None:
+        whose = plural(t.floors, "kernel")
+        found.append(
+            f"of {whose} XLA's model tells too little: {us_text(t.floor_us)} of the time is a lower bound"
+        )
+    if t.copies:
+        found.append(f"{plural(t.copies, 'copy', 'copies')}: {bytes_text(t.copy_bytes)} moved")
+    if t.peak_temporary_bytes:
+        found.append(f"temporary memory: at most about {bytes_text(t.peak_temporary_bytes)} at once")
+    return found
+
+
 def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
-    """`8 kernels are in a loop and counted once: while.3 runs 100 times`."""
-    iterations = [
-        f"{printable(p.name)} runs {f'{p.trips:,} times' if p.trips is not None else 'as often as it takes'}"
-        for p in loops[:most]
-    ]
+    """`8 kernels are in a loop: while.3 runs 100 times`."""
+    iterations = [f"{printable(p.name)} {_trips(p)}" for p in loops[:most]]
     more = f" and {plural(len(loops) - most, 'loop')} more" if len(loops) > most else ""
     count = sum(p.kernels for p in loops)
     where = "a loop" if len(loops) == 1 else "loops"
     are = "is" if count == 1 else "are"
-    return f"{plural(count, 'kernel')} {are} in {where} and counted once: {', '.join(iterations)}{more}"
+    return f"{plural(count, 'kernel')} {are} in {where}: {', '.join(iterations)}{more}"
+
+
+def _trips(loop: Loop) -> str:
+    if loop.trips is None:
+        return "does not tell how often it runs, so one iteration is counted"
+    return f"runs {loop.trips:,} times"
 
 
 def headline(e: Replayed) -> str:

@@ -124,6 +124,7 @@ def _refusal(
     at_stake = figures["us_unfused"] - figures["us_fused"] if rule == DOES_NOT_PAY.code else None
     if at_stake is None and facts.costs is not None and between and event.pass_name == PRIORITY_FUSION:
         at_stake = facts.costs.at_stake(producer)
+    runs = facts.runs(computed) if between else 1
     return Refusal(
         facts.place(event.producer or ""),
         key[1],
@@ -133,10 +134,10 @@ def _refusal(
         figures,
         tuple(dict.fromkeys(steps)),
         between,
-        leaves_size(producer.shape),
+        leaves_size(producer.shape) * runs,
         kernel=computed,
         consumer_final=facts.final_name_of(key[1]) if key[1] is not None else None,
-        us_at_stake=at_stake,
+        us_at_stake=at_stake * runs if at_stake is not None else None,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.reports.common.costs import detail_json
-from hlofuse.reports.common.json import place_json, us_json
+from hlofuse.reports.common.json import place_json, totals_json
 from hlofuse.reports.compare_devices.model import Comparison
 
-SCHEMA = "hlofuse.compare-devices/1"
+SCHEMA = "hlofuse.compare-devices/2"
 
 
 def comparison_json(c: Comparison) -> dict[str, Any]:
@@ -21,13 +21,13 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
         "devices": [
             {
                 "device": s.device,
-                "kernels_before": s.before.kernels,
-                "kernels_after": s.after.kernels,
-                "us_before": us_json(s.before.us),
-                "us_after": us_json(s.after.us),
+                "before": totals_json(s.before),
+                "after": totals_json(s.after),
+                "only_here": [place_json(p) for p in alone],
             }
-            for s in c.sides
+            for s, alone in zip(c.sides, c.alone, strict=True)
         ],
+        "from_program": c.from_program,
         "flipped": [
             {
                 "producer": place_json(e.producer),

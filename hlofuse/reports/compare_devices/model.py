@@ -7,14 +7,15 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from hlofuse.account import Costs, Observed
+from hlofuse.account import Costs, Observed, Totals
 from hlofuse.account.flips import pays
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction
 from hlofuse.reports.common.facts import Facts, edges_inside
 from hlofuse.reports.common.lineage import through_views
-from hlofuse.reports.common.model import Place, Totals
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.why import PairAnswer, last_priority
 from hlofuse.reports.why.story import why_each
 
@@ -63,12 +64,17 @@ class Comparison:
     flipped: tuple[FlippedEdge, ...]
     what_if: tuple[str, ...] = ()
     """What differs from XLA in both, in words."""
+    from_program: bool = False
+    """The second replay begins before optimizations; else with the module that enters fusion on the first."""
+    alone: tuple[tuple[Place, ...], tuple[Place, ...]] = ((), ())
+    """Operations that enter fusion on one device only: the passes before fusion differ."""
 
 
 def compare_devices(first: Observed, second: Observed, release: str) -> Comparison:
     """Edges of the input that are inside a kernel on one device and between kernels on the other."""
     facts = Facts(first.replay, first.costs), Facts(second.replay, second.costs)
-    inside = edges_inside(facts[0]), edges_inside(facts[1])
+    shared = _shared_edges(facts)
+    inside = edges_inside(facts[0]) & shared, edges_inside(facts[1]) & shared
     flipped: list[FlippedEdge] = []
     for here, there in ((0, 1), (1, 0)):
         edges = sorted(inside[here] - inside[there])
@@ -88,7 +94,27 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
         ]
     sides = tuple(DeviceSide(f.replay.device or "", f.totals_before, f.totals_after) for f in facts)
     module = first.replay.before.name
-    return Comparison(module, release, (sides[0], sides[1]), tuple(flipped), first.changes)
+    from_program = second.replay.input.unoptimized is not None
+    alone = _alone(facts[0], facts[1]), _alone(facts[1], facts[0])
+    return Comparison(
+        module, release, (sides[0], sides[1]), tuple(flipped), first.changes, from_program, alone
+    )
+
+
+def _shared_edges(facts: tuple[Facts, Facts]) -> set[_Edge]:
+    """Edges between operations that enter fusion on both devices, bitcasts passed over."""
+    return {
+        (operand.name, name)
+        for name, consumer in facts[0].before.items()
+        if name in facts[1].before
+        for operand in map(without_bitcasts, consumer.operands)
+        if operand.name in facts[1].before
+    }
+
+
+def _alone(facts: Facts, other: Facts) -> tuple[Place, ...]:
+    """What would be launched of the one that the other has not."""
+    return tuple(facts.place(name) for name in facts.launched_before if name not in other.before)
 
 
 def _details(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, us_text
+from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.costs import number_text, worth_text
-from hlofuse.reports.compare_devices.model import DeviceSide, FlippedEdge
+from hlofuse.reports.compare_devices.model import Comparison, DeviceSide, FlippedEdge
 
 
 def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
@@ -17,6 +17,29 @@ def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
         key = (e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name)))
         found.setdefault(key, []).append(e)
     return list(found.values())
+
+
+def beginning_lines(c: Comparison, most: int = 3) -> list[str]:
+    """Whether each device ran its own passes before fusion, and what these leave on one device only."""
+    first, second = (printable(s.device) for s in c.sides)
+    if not c.from_program:
+        own = f"what {second}'s own passes before fusion do differently is not in them"
+        return [
+            f"Both replays begin with the module that enters fusion on {first}: {own}.",
+            "Give the module before optimizations for that.",
+        ]
+    lines = []
+    for device, places in zip((first, second), c.alone, strict=True):
+        if places:
+            names = listing([f"{printable(p.name)} ({p.opcode})" for p in places], most)
+            count = plural(len(places), "operation")
+            lines.append(f"The passes before fusion leave {count} on {device} only: {names}.")
+    return lines
+
+
+def same_line(c: Comparison) -> str:
+    """For no difference."""
+    return f"Every edge {'that both have ' if any(c.alone) else ''}is decided the same on both."
 
 
 def side_figures(s: DeviceSide) -> tuple[str, str, str]:

@@ -12,7 +12,13 @@ from hlofuse.format.escape import printable
 from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import plural
 from hlofuse.reports.compare_devices.model import Comparison, FlippedEdge
-from hlofuse.reports.compare_devices.phrases import by_kernels, edge_phrases, side_figures
+from hlofuse.reports.compare_devices.phrases import (
+    beginning_lines,
+    by_kernels,
+    edge_phrases,
+    same_line,
+    side_figures,
+)
 from hlofuse.reports.difference.phrases import warning_line
 
 _EDGES = 4  # named of those between the same two kernels
@@ -30,8 +36,10 @@ def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> Non
         table.add_row(Text(printable(s.device)), *map(Text, side_figures(s)))
     console.print(Padding(table, (0, 0, 0, 2)))
     console.print()
+    for line in beginning_lines(c):
+        console.print(Text(line))
     if not c.flipped:
-        console.print(Text("Every edge is decided the same on both."))
+        console.print(Text(same_line(c)))
         return
     groups = by_kernels(c.flipped)
     console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))

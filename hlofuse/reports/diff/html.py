@@ -35,17 +35,17 @@ def _body(s: Summary, text: str, limit: int, only: Collection[str], picture: str
     files = [side.module.filename or side.module.name for side in (diff.before, diff.after)]
     yield f"<p class=faint>{esc(files[0])} {ARROW} {esc(files[1])}</p>"
     yield figures(figure_pairs(s))
-    yield from (f"<p class=faint>{esc(note)}</p>" for note in loop_notes(diff))
+    yield from (f"<p class=faint>{esc(note)}</p>" for note in loop_notes(s.accounts))
     if "fusions" in only and s.fusions:
         yield f"<h2>Fusions <small>{diff.fusions_unchanged} unchanged</small></h2>"
-        head = ["", "fusions", "inside", "bytes" if s.times is None else "bytes, time"]
+        head = ["", "fusions", "inside", "bytes" if s.accounts.devices is None else "bytes, time"]
         yield from _table(head, [_fusion(s, g) for g in s.fusions], limit, right=[3])
     if picture is not None:
         yield "<details open><summary>Side by side, numbered by AFTER's kernels</summary>"
         yield inline_svg(picture) + "</details>"
     if "sources" in only and s.sources:
         yield "<h2>Kernels by source line</h2>"
-        timed = ["estimated time"] if s.times is not None else []
+        timed = ["estimated time"] if s.accounts.devices is not None else []
         rows = [
             [
                 esc(line.source),
@@ -86,7 +86,7 @@ def _fusion(s: Summary, group: FusionGroup) -> list[str]:
         _kind(phrases.times(change.kind, len(group.changes)), TONES.get(change.kind, "note")),
         esc(phrases.what_happened(change)),
         "<br>".join(f"<span class=faint>{esc(line)}</span>" for line in lines),
-        esc(phrases.saved(change, s.times)),
+        esc(phrases.saved(change, s.accounts)),
     ]
 
 

@@ -6,8 +6,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.loops import outermost_loops
+from hlofuse.diff.accounts import Accounts
 from hlofuse.diff.model import (
     Added,
     Changed,
@@ -20,29 +22,28 @@ from hlofuse.diff.model import (
     Occurrence,
     Removed,
 )
-from hlofuse.diff.times import Times
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
+from hlofuse.reports.common.json import totals_json
 
-SCHEMA = "hlofuse.diff/1"
+SCHEMA = "hlofuse.diff/2"
 
 
-def to_json(diff: ModuleDiff, times: Times | None = None) -> str:
+def to_json(diff: ModuleDiff, accounts: Accounts) -> str:
     """One JSON object; its first field says which schema it follows."""
-    return json.dumps(as_dict(diff, times), indent=1, ensure_ascii=True)
+    return json.dumps(as_dict(diff, accounts), indent=1, ensure_ascii=True)
 
 
-def as_dict(diff: ModuleDiff, times: Times | None = None) -> dict[str, Any]:
-    """The diff in plain dicts, lists, strings and numbers; with estimates where `times` are given."""
-    timed = {"time": _time(diff, times)} if times is not None else {}
+def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
+    """The diff in plain dicts, lists, strings and numbers."""
     before, after = diff.before.module, diff.after.module
+    devices = accounts.devices or (None, None)
     return {
         "schema": SCHEMA,
         "same": diff.same,
         "same_program": diff.same_program,
-        **timed,
-        "before": _side(diff.before),
-        "after": _side(diff.after),
+        "before": _side(diff.before, accounts.before, devices[0]),
+        "after": _side(diff.after, accounts.after, devices[1]),
         "fusions": [_fusion(f, before, after) for f in diff.fusions],
         "fusions_unchanged": diff.fusions_unchanged,
         "instructions": [_edit(e, before, after) for e in diff.edits],
@@ -55,20 +56,14 @@ def as_dict(diff: ModuleDiff, times: Times | None = None) -> dict[str, Any]:
     }
 
 
-def _time(diff: ModuleDiff, times: Times) -> dict[str, Any]:
-    ends = zip(times.devices, times.totals(diff), times.untimed(diff), strict=True)
-    sides = [{"device": d, "us": round(us, 3), "kernels_without": n} for d, us, n in ends]
-    return dict(zip(("before", "after"), sides, strict=True))
-
-
-def _side(side: ModuleSide) -> dict[str, Any]:
+def _side(side: ModuleSide, account: Account, device: str | None) -> dict[str, Any]:
     return {
         "module": side.module.name,
         "file": side.module.filename,
+        "device": device,
         "instructions": side.instructions,
-        "kernels": side.kernels,
         "fusions": side.fusions,
-        **_cost(side.cost),
+        "totals": totals_json(account.totals),
         "computations_not_compared": side.unreachable,
         "loops": [asdict(loop) for loop in outermost_loops(side.module)],
     }

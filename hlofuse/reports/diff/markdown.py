@@ -8,7 +8,7 @@ from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import plural
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, Summary
+from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, SourceLine, Summary
 from hlofuse.reports.diff.phrases import ALL, figure_pairs, limited, loop_notes, verdict
 
 
@@ -18,11 +18,11 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
     parts = [f"**{markdown(verdict(diff))}**\n"]
     rows = [[_label(label), figure] for label, figure in figure_pairs(s)]
     parts.append(table(["", ""], rows, right=[1]))
-    parts += [f"{markdown(note)}\n" for note in loop_notes(diff)]
+    parts += [f"{markdown(note)}\n" for note in loop_notes(summary.accounts)]
     if "fusions" in only and s.fusions:
         parts.append(f"### Fusions ({diff.fusions_unchanged} unchanged)\n")
         parts += _table(
-            ["", "fusions", "inside", "bytes" if s.times is None else "bytes, time"],
+            ["", "fusions", "inside", "bytes" if s.accounts.devices is None else "bytes, time"],
             [_fusion(s, g) for g in s.fusions],
             limit,
         )
@@ -33,11 +33,11 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
                 markdown_code(line.source),
                 phrases.count_change_of(line.kernels_before, line.kernels_after),
                 phrases.change_of(line.bytes_before, line.bytes_after, "B"),
-                *([phrases.time_change_of(*line.us) if line.us else ""] if s.times is not None else []),
+                *(_time(line) if s.accounts.devices is not None else []),
             ]
             for line in s.sources
         ]
-        timed = ["estimated time"] if s.times is not None else []
+        timed = ["estimated time"] if s.accounts.devices is not None else []
         parts += _table(["line", "kernels", "bytes moved", *timed], lines, limit)
     if "instructions" in only and diff.edits:
         parts.append(f"### Instructions ({plural(len(diff.causes), 'change')})\n")
@@ -70,7 +70,7 @@ def _fusion(summary: Summary, group: FusionGroup) -> list[str]:
         phrases.times(change.kind, len(group.changes)),
         markdown(phrases.what_happened(change)),
         "<br>".join(markdown(line) for line in [*lines, *([place] if place else [])]),
-        phrases.saved(change, summary.times),
+        phrases.saved(change, summary.accounts),
     ]
 
 
@@ -95,3 +95,7 @@ def _changed(group: ChangeGroup) -> list[str]:
 
 def _label(text: str) -> str:
     return markdown("bytes moved" if text == "bytes" else text.rstrip(":"))
+
+
+def _time(line: SourceLine) -> list[str]:
+    return [phrases.time_change_of(*line.us) if line.us else ""]

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.kernels import kernels
+from hlofuse.account import Account
+from hlofuse.diff.accounts import Accounts, as_compared
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, Matched, ModuleDiff, Moved
-from hlofuse.diff.times import Estimate, Times
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Module
+from hlofuse.ir import Instruction
 from hlofuse.reports.diff.clusters import Cluster, clusters
 
 NO_LINE = "no source line"
@@ -34,11 +33,12 @@ class Summary:
     duplicated: tuple[Matched, ...]
     duplicated_trivial: int
     """Constants, broadcasts and the like among the duplicated."""
-    times: Times | None = None
+    accounts: Accounts
 
 
-def summarize(diff: ModuleDiff, times: Times | None = None) -> Summary:
-    """Group a diff for a report; `times` adds estimates of time."""
+def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
+    """Group a diff for a report; without `accounts` the modules count as they are, without times."""
+    accounts = accounts or as_compared(diff)
     causes = diff.causes
     duplicated = [m for m in diff.duplicated if m.before[0].instruction.opcode not in TRIVIAL]
     return Summary(
@@ -48,10 +48,10 @@ def summarize(diff: ModuleDiff, times: Times | None = None) -> Summary:
         tuple(change_groups(e for e in causes if isinstance(e, Changed))),
         tuple(moved_groups(e for e in causes if isinstance(e, Moved))),
         sum(isinstance(e, Changed) and bool(e.because) for e in diff.edits),
-        tuple(by_source(diff, times)),
+        tuple(by_source(accounts)),
         tuple(sorted(duplicated, key=lambda m: -len(m.after))),
         len(diff.duplicated) - len(duplicated),
-        times,
+        accounts,
     )
 
 
@@ -65,29 +65,19 @@ class SourceLine:
     bytes_before: int
     bytes_after: int
     us: tuple[float, float] | None = None
-    """Estimated time; None where no device is given, or a kernel has no figure."""
+    """Time of all launches in microseconds; None where no device is given."""
 
 
-def by_source(diff: ModuleDiff, times: Times | None) -> Iterator[SourceLine]:
-    """What kernels each line of the program has on either side; nothing where one side names no line."""
-    actual = _kernels_by_source(diff.before.module, times.before if times is not None else None)
-    expected = _kernels_by_source(diff.after.module, times.after if times is not None else None)
+def by_source(accounts: Accounts) -> Iterator[SourceLine]:
+    """What each line of the program launches on either side; nothing where one side names no line."""
+    actual, expected = _kernels_by_source(accounts.before), _kernels_by_source(accounts.after)
     if set(actual) <= {""} or set(expected) <= {""}:
         return
     rows = []
     for source in dict.fromkeys([*actual, *expected]):
         one, other = actual.get(source, _Costs()), expected.get(source, _Costs())
-        timed = times is not None and one.us is not None and other.us is not None
-        rows.append(
-            SourceLine(
-                source or NO_LINE,
-                one.kernels,
-                other.kernels,
-                one.bytes,
-                other.bytes,
-                (one.us or 0.0, other.us or 0.0) if timed else None,
-            )
-        )
+        us = (one.us, other.us) if accounts.devices is not None else None
+        rows.append(SourceLine(source or NO_LINE, one.kernels, other.kernels, one.bytes, other.bytes, us))
     changed = [
         r
         for r in rows
@@ -104,14 +94,15 @@ def _slower_or_faster(r: SourceLine) -> bool:
 class _Costs:
     kernels: int = 0
     bytes: int = 0
-    us: float | None = 0.0
+    us: float = 0.0
 
 
-def _kernels_by_source(module: Module, time: Estimate | None) -> dict[str, _Costs]:
+def _kernels_by_source(account: Account) -> dict[str, _Costs]:
     """What the kernels cost, under the line they came from."""
-    costs = CostAnalysis()
+    module = account.module
     out: dict[str, _Costs] = {}
-    for kernel in kernels(module):
+    for row in account.rows:
+        kernel = row.instruction
         place = module.source_of(kernel)
         if place is None and kernel.opcode == "fusion" and kernel.called:
             inside = Counter(source_text(s) for i in kernel.fused_computation if (s := module.source_of(i)))
@@ -120,9 +111,8 @@ def _kernels_by_source(module: Module, time: Estimate | None) -> dict[str, _Cost
             text = source_text(place) if place else ""
         line = out.setdefault(text, _Costs())
         line.kernels += 1
-        line.bytes += costs.instruction(kernel).bytes_accessed
-        us = time(kernel) if time is not None else None
-        line.us = line.us + us if line.us is not None and us is not None else None
+        line.bytes += row.cost.bytes_accessed * row.runs
+        line.us += row.total_us or 0.0
     return out
 
 

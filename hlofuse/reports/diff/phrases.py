@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from hlofuse.analysis.loops import outermost_loops
+from hlofuse.diff.accounts import Accounts
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Detail, Edit, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
-from hlofuse.diff.times import Times
 from hlofuse.format.escape import shorten
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import shown_file
@@ -114,9 +114,9 @@ def bytes_saved(change: FusionChange) -> str:
     return difference(change.cost_before.bytes_accessed, change.cost_after.bytes_accessed, "B")
 
 
-def saved(change: FusionChange, times: Times | None) -> str:
+def saved(change: FusionChange, accounts: Accounts) -> str:
     """`−8.4 MB  −4.20 µs`: what is known of it."""
-    us = times.of_change(change) if times is not None else None
+    us = accounts.of_change(change)
     return "  ".join(filter(None, (bytes_saved(change), us_difference(*us) if us is not None else "")))
 
 
@@ -273,29 +273,33 @@ def fusions_text(changes: Iterable[FusionChange]) -> str:
 
 
 def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
-    """Label and figure: kernels, bytes, flops, and the time where a device is given."""
-    diff, times = summary.diff, summary.times
-    b, a = diff.before, diff.after
-    pairs = [
-        ("kernels", count_change_of(b.kernels, a.kernels)),
+    """Label and figure of what runs: kernels, launches, copies, bytes, flops, and time on a device."""
+    accounts = summary.accounts
+    b, a = accounts.before.totals, accounts.after.totals
+    pairs = [("kernels", count_change_of(b.kernels, a.kernels))]
+    if (b.launches, a.launches) != (b.kernels, a.kernels):
+        pairs.append(("launches", count_change_of(b.launches, a.launches)))
+    if b.copies or a.copies:
+        pairs.append(("copies", count_change_of(b.copies, a.copies)))
+    pairs += [
         ("bytes", change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")),
         ("flops", change_of(b.cost.flops, a.cost.flops)),
     ]
     if b.cost.unknown or a.cost.unknown:
         pairs.append(("custom calls not counted:", count_change_of(b.cost.unknown, a.cost.unknown)))
-    if times is not None:
-        same = times.devices[0] == times.devices[1]
-        devices = times.devices[0] if same else f" {ARROW} ".join(times.devices)
-        pairs.append((f"estimated time on {devices}", time_change_of(*times.totals(diff))))
-        without = times.untimed(diff)
-        if any(without):
-            pairs.append(("kernels without an estimate:", count_change_of(*without)))
+    if accounts.devices is not None and b.us is not None and a.us is not None:
+        same = accounts.devices[0] == accounts.devices[1]
+        devices = accounts.devices[0] if same else f" {ARROW} ".join(accounts.devices)
+        pairs.append((f"estimated time on {devices}", time_change_of(b.us, a.us)))
+        if b.floors or a.floors:
+            floors = time_change_of(b.floor_us or 0.0, a.floor_us or 0.0)
+            pairs.append(("of it a lower bound for what XLA's model leaves out:", floors))
     return pairs
 
 
-def loop_notes(diff: ModuleDiff) -> list[str]:
-    """That kernels, bytes and time count one turn of each loop, and how often the loops run; none without."""
-    sides = [outermost_loops(side.module) for side in (diff.before, diff.after)]
+def loop_notes(accounts: Accounts) -> list[str]:
+    """How often the loops run; none without."""
+    sides = [outermost_loops(account.module) for account in (accounts.before, accounts.after)]
     before, after = (loops_line(found) if found else "" for found in sides)
     if before == after:
         return [before] if before else []

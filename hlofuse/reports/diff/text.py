@@ -50,7 +50,7 @@ class _Report:
         s, diff = self.summary, self.summary.diff
         self._print(verdict(diff), "bold green" if diff.same else "bold")
         self._print(figures_line(s))
-        for note in loop_notes(diff):
+        for note in loop_notes(self.summary.accounts):
             self._print(note)
         if "fusions" in only and s.fusions:
             self._head("fusions", f"{diff.fusions_unchanged} unchanged")
@@ -82,7 +82,7 @@ class _Report:
             phrases.times(change.kind, len(group.changes)),
             _STYLES[change.kind],
             lines,
-            phrases.saved(change, self.summary.times),
+            phrases.saved(change, self.summary.accounts),
         )
 
     def _duplicated(self, duplicated: Iterable[Matched], trivial: int) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlofuse.account import Observed
+from hlofuse.account import Observed, Totals
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
-from hlofuse.reports.common.model import Place, Totals
+from hlofuse.reports.common.model import Place
 
 
 @dataclass(frozen=True, slots=True)

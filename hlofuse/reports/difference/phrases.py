@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.account import Totals
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
-from hlofuse.reports.common.model import Totals
 from hlofuse.reports.difference.model import ChangedEdge, Difference
 
 FUSED_HEADING, PARTED_HEADING = "fused here, apart in XLA's", "apart here, fused in XLA's"
@@ -22,10 +22,10 @@ def difference_lines(d: Difference) -> list[str]:
     parts = [decisions_line(d)]
     if d.other_model:
         parts.append("Numbers of the device are changed, so the two times are by different models.")
-    if d.xla.untimed != d.replayed.untimed:
+    if d.xla.floors != d.replayed.floors:
         parts.append(
-            f"The times leave out kernels that XLA's model does not cover: {d.xla.untimed:,} of XLA's,"
-            f" {d.replayed.untimed:,} of these."
+            f"The times hold lower bounds for kernels that XLA's model does not cover: {d.xla.floors:,} of"
+            f" XLA's, {d.replayed.floors:,} of these."
         )
     return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", " ".join(parts)]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Costs, Observed
-from hlofuse.analysis.loops import iterations, outermost_loops
+from hlofuse.analysis.loops import outermost_loops
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
@@ -63,7 +63,8 @@ def explain(
         _rules(stories, facts),
         record,
         hot_kernels(facts),
-        outermost_loops(facts.replay.after),
+        facts.kernels(),
+        outermost_loops(facts.replay.final.module),
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
     )
 
@@ -147,18 +148,23 @@ def _group(
     final: str, steps: list[FusedStep], final_kernel: str, facts: Facts, copies: dict[str, int]
 ) -> FusedGroup:
     """`copies` keeps how many kernels hold an operation: thousands may, where one is copied into all."""
-    saved = -facts.costs_after.instruction(facts.after[final]).bytes_accessed if final in facts.after else 0
+    row, runs = facts.launched_as(final), facts.runs(final)
+    saved = -row.cost.bytes_accessed * runs if row is not None else 0
     inside = [name for name in facts.lineage.members(final) if name in facts.before]
     for name in inside:
-        if name not in facts.after:  # where it still runs on its own as well, nothing is saved
-            if name not in copies:
-                copies[name] = sum(k in facts.after for k in facts.lineage.kernels_of(name)) or 1
-            saved += facts.costs_before.instruction(facts.before[name]).bytes_accessed // copies[name]
+        alone = facts.account_before.by_name.get(name)
+        if name in facts.after or alone is None:
+            continue  # where it still runs on its own as well, nothing is saved
+        if name not in copies:
+            copies[name] = sum(k in facts.after for k in facts.lineage.kernels_of(name)) or 1
+        saved += alone.cost.bytes_accessed * alone.runs // copies[name]
     kernel, us_saved = None, None
     if facts.costs is not None:
         savings = [s.us_saved for s in steps if s.us_saved is not None]
-        us_saved = sum(savings) if savings else None
+        us_saved = sum(savings) * runs if savings else None
         kernel = facts.costs.kernel(facts.after[final]) if final in facts.after else None
+        if kernel is not None and row is not None and row.is_floor and row.us is not None:
+            kernel = replace(kernel, us_floor=row.us - facts.costs.device.launch_overhead_us)
     return FusedGroup(
         facts.place(final), final_kernel, tuple(steps), saved, tuple(inside), kernel=kernel, us_saved=us_saved
     )
@@ -193,26 +199,22 @@ def _greatest_first(r: Refusal) -> tuple[float, int, int]:
 
 
 def hot_kernels(facts: Facts) -> tuple[HotKernel, ...]:
-    """Kernels with an estimate, those of the same line and shape together, longest first.
-
-    Those in a loop count as often as it runs, where that is known.
-    """
+    """What is launched, kernels of the same line and shape together, longest first; none without times."""
     if facts.costs is None:
         return ()
-    launch = facts.costs.device.launch_overhead_us
-    often_run = iterations(facts.replay.after)
     count: dict[object, list[HotKernel]] = {}
-    for instruction in facts.launched_after.values():
-        kernel = facts.costs.kernel(instruction)
-        if kernel is not None:
-            place = facts.place(instruction.name)
-            often = often_run[instruction.computation] if instruction.computation is not None else 1
-            one = HotKernel(place, kernel, (kernel.us + launch) * often, iterations=often)
-            count.setdefault((place.source or place.name, place.shape, often), []).append(one)
+    for row in facts.account_after.rows:
+        if not row.runs or row.total_us is None:
+            continue
+        place = facts.final_place(row.instruction)
+        kernel = None if row.is_floor else facts.costs.kernel(row.instruction)
+        one = HotKernel(place, kernel, row.total_us, row.is_floor, iterations=row.runs)
+        count.setdefault((place.source or place.name, place.shape, row.runs), []).append(one)
     found = []
-    for refused in count.values():
-        first = max(refused, key=lambda k: k.us)
-        found.append(replace(first, us=sum(k.us for k in refused), count=len(refused)))
+    for similar in count.values():
+        first = max(similar, key=lambda k: k.us)
+        floor = any(k.is_floor for k in similar)
+        found.append(replace(first, us=sum(k.us for k in similar), count=len(similar), is_floor=floor))
     return tuple(sorted(found, key=lambda k: (-k.us, k.place.name)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hlofuse.format.layers import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
-from hlofuse.reports.common.json import place_json, refusal_json, totals_json, us_json
+from hlofuse.reports.common.json import kernels_json, place_json, refusal_json, totals_json, us_json
 from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, HotKernel, PassStory
 
 SCHEMA = "hlofuse.explain/2"
@@ -25,6 +25,8 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "what_if": list(e.what_if),
         "ties": e.ties,
         "record": None if e.record is None else asdict(e.record),
+        "totals": totals_json(e.after),
+        "kernels": kernels_json(e.kernels),
         "before": totals_json(e.before),
         "after": totals_json(e.after),
         "passes": [_pass(p, only_refused) for p in e.passes],
@@ -42,6 +44,7 @@ def _hot_kernel(k: HotKernel) -> dict[str, Any]:
         "first": place_json(k.place),
         "layer": layer_of(k.place.op_name),
         "us": us_json(k.us),
+        "floor": k.is_floor,
         "count": k.count,
         "turns": k.iterations,
         "kernel": kernel_json(k.kernel),

@@ -19,6 +19,7 @@ from hlofuse.reports.explain.phrases import (
     has_content,
     hot_kernel_name,
     hot_kernel_origin,
+    hot_kernel_time,
     if_allowed,
     notes,
     pass_summary,
@@ -50,7 +51,7 @@ def _hot_kernels(e: Explanation) -> list[str]:
         return []
     rows = [
         (
-            us_text(k.us),
+            hot_kernel_time(k),
             share_of(k, e),
             markdown(hot_kernel_name(k)),
             bound_text(k),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlofuse.account import KernelTime, StepCost
+from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.loops import Loop
 from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
-from hlofuse.reports.common.model import Place, Refusal, RuleText, Totals, us_at_stake
+from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.trace import Figures
 
 
@@ -140,10 +140,12 @@ class HotKernel:
     """A kernel of the result, or several of the same line and shape, by what they take."""
 
     place: Place
-    kernel: KernelTime
-    """Of the dearest."""
+    kernel: KernelTime | None
+    """Of the dearest; None where XLA has no estimate."""
     us: float
     """Of all, launches included, as often as their loop runs."""
+    is_floor: bool = False
+    """`us` is a lower bound."""
     count: int = 1
     iterations: int = 1
     """How often its loops run it, as far as the dump says."""
@@ -172,6 +174,8 @@ class Explanation:
     record: RecordCheck | None = None
     """XLA's own record of priority fusion against ours, where there was one to follow."""
     hot_kernels: tuple[HotKernel, ...] = ()
+    kernels: tuple[FinalKernel, ...] = ()
+    """What is launched in the end."""
     """What takes longest in the end, first; empty where no time is estimated."""
     loops: tuple[Loop, ...] = ()
     """Outermost loops that launch kernels."""

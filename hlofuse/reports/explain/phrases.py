@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.account import Totals
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.reports.common.costs import why_saves
 from hlofuse.reports.common.model import Refusal, both_names, us_at_stake
-from hlofuse.reports.common.phrases import loops_line, origin, times_text
+from hlofuse.reports.common.phrases import floors_and_copies, loops_line, origin, times_text
 from hlofuse.reports.explain.model import (
     BlockingRule,
     Explanation,
@@ -29,12 +30,17 @@ def result_line(e: Explanation) -> str:
     b, a = e.before, e.after
     parts = [
         f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
+        *([f"{b.launches:,} → {plural(a.launches, 'launch', 'launches')}"] if _loops_count(b, a) else []),
         f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
         f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
     ]
     if b.us is not None and a.us is not None:
         parts.append(f"est. {us_text(b.us)} → {us_text(a.us)}")
     return "    ".join(parts)
+
+
+def _loops_count(*totals: Totals) -> bool:
+    return any(t.launches != t.kernels for t in totals)
 
 
 def notes(e: Explanation) -> list[str]:
@@ -48,11 +54,7 @@ def notes(e: Explanation) -> list[str]:
     if e.before.cost.unknown:
         calls = plural(e.before.cost.unknown, "custom call")
         found.append(f"{calls} not in these figures: XLA does not know their cost")
-    if e.after.untimed:
-        kernels = plural(e.after.untimed, "kernel")
-        found.append(
-            f"the times leave out {kernels} that XLA's model does not cover: matrix products, library calls"
-        )
+    found += floors_and_copies(e.after)
     if e.loops:
         found.append(loops_line(e.loops))
     if e.ties:
@@ -67,14 +69,21 @@ def notes(e: Explanation) -> list[str]:
 
 def bound_text(k: HotKernel) -> str:
     """What bounds it, and what is amiss with how it reads."""
+    if k.kernel is None:
+        return "at least"
     if k.kernel.us < k.us / k.count / k.iterations / 2:
         return "mostly its launch"
     astray = "" if k.kernel.coalesced or k.kernel.tile_sizes else ", reads not coalesced"
     return f"{k.kernel.bound_by}-bound{astray}"
 
 
+def hot_kernel_time(k: HotKernel) -> str:
+    """`12.3 µs`, or `≥ 12.3 µs`."""
+    return ("≥ " if k.is_floor else "") + us_text(k.us)
+
+
 def share_of(k: HotKernel, e: Explanation) -> str:
-    """Its part of all that is estimated, loops as often as they run."""
+    """Its part of all time, loops as often as they run."""
     return f"{100 * k.us / sum(other.us for other in e.hot_kernels):.0f} %"
 
 

@@ -26,6 +26,7 @@ from hlofuse.reports.explain.phrases import (
     has_content,
     hot_kernel_name,
     hot_kernel_origin,
+    hot_kernel_time,
     if_allowed,
     notes,
     pass_summary,
@@ -280,7 +281,11 @@ def print_hot_kernels(e: Explanation, console: Console) -> None:
     for k in shown:
         where = Text(hot_kernel_origin(k), style="dim")
         table.add_row(
-            Text(us_text(k.us)), Text(share_of(k, e)), Text(hot_kernel_name(k)), Text(bound_text(k)), where
+            Text(hot_kernel_time(k)),
+            Text(share_of(k, e)),
+            Text(hot_kernel_name(k)),
+            Text(bound_text(k)),
+            where,
         )
     console.print()
     console.print(Text("where the time goes in the end, launches included", style="bold cyan"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.bitcasts import leaves_size
-from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.common.lineage import through_views
@@ -68,7 +68,7 @@ class Fused:
 
 def kernels_of(module: Module) -> tuple[FusedKernel, ...]:
     """All kernels, the one that moves most first."""
-    costs = CostAnalysis()
+    costs = KernelCosts()
     found = [
         FusedKernel(
             i.name, i.opcode, i.fusion_kind, tuple(_opcodes_inside(i)), costs.instruction(i).bytes_accessed

@@ -6,25 +6,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from hlofuse.account.figures import kernel_time
-from hlofuse.account.kernel_times import custom_kernel_time
+from hlofuse.account import Account, KernelTimes
 from hlofuse.account.models import model_of
+from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
-from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.analysis.kernels import kernel_source, kernels
+from hlofuse.analysis.kernels import kernel_source
 from hlofuse.analysis.release import RELEASES
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
-from hlofuse.reports.common.final_names import FinalNames
+from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.gpu_emitters import GpuKernel
 from hlofuse.rules.gpu_emitters.dots import heroes_of
-from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 
@@ -41,24 +39,31 @@ def kernel_selection(
     device: DeviceDescription | None = None,
     replay: Replay | None = None,
     what_if: tuple[str, ...] = (),
-    names: FinalNames | None = None,
+    names: LaunchedNames | None = None,
 ) -> KernelSelection:
     """Who runs each kernel of a fused module. A GPU target wants the device, a CPU target none.
 
     `replay` is what left the module so; it knows custom kernels. `what_if` are the changes it was made with,
-    `names` XLA's final names for what it leaves.
+    `names` both names of what it launches in the end.
     """
-    costs = CostAnalysis()
+    costs = KernelCosts()
     release = TARGETS[target].release
     choose = _on_cpu if device is None else _on_gpu(device, release)
-    found = [
-        _custom(kernel, module, costs, replay, device)
-        if replay is not None and replay.is_custom_kernel(kernel)
-        else choose(kernel, module, costs)
-        for kernel in kernels(module)
-    ]
+    if device is None:
+        account = Account(module, backend=TARGETS[target].backend)
+    else:
+        account = KernelTimes(device, target, replay).account(module)
+    found = []
+    for row in account.rows:
+        kernel = row.instruction
+        if replay is not None and replay.custom_kernel(kernel) is not None:
+            choice = _custom(kernel, module, costs, replay)
+        else:
+            choice = choose(kernel, module, costs)
+        found.append(replace(choice, us=row.us, is_floor=row.is_floor, runs=row.runs))
     if names is not None:
-        found = [replace(k, final=names.of(k.name)) for k in found]
+        both = [names.of(k.name) for k in found]
+        found = [replace(k, name=old, final=new) for k, (old, new) in zip(found, both, strict=True)]
     return KernelSelection(
         module.name,
         replay.before.filename if replay is not None else module.filename,
@@ -74,34 +79,31 @@ def kernel_selection(
 def _custom(
     kernel: Instruction,
     module: Module,
-    costs: CostAnalysis,
+    costs: KernelCosts,
     replay: Replay,
-    device: DeviceDescription | None,
 ) -> Choice:
-    fusion, shapes = replay.custom_kernels[kernel.name]
-    us = None
-    if device is not None:
-        us = custom_kernel_time(fusion, shapes, device).us + device.launch_overhead_us
+    found = replay.custom_kernel(kernel)
+    assert found is not None
+    fusion, _ = found
     rule = replace(replay.plugin_rules[fusion.code], runs=f"custom kernel {fusion.kernel}")
-    return _choice(kernel, module, costs, Verdict(rule), (), us=us)
+    return _choice(kernel, module, costs, Verdict(rule), ())
 
 
-def _on_cpu(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
+def _on_cpu(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
     operation = wrapped_operation(kernel) or kernel
     verdict = _settled(cpu_emitters.RULES, operation)
     notes = _notes(cpu_emitters.NOTES, operation)
     return _choice(kernel, module, costs, verdict, notes)
 
 
-def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, Module, CostAnalysis], Choice]:
+def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, Module, KernelCosts], Choice]:
 
     model = model_of(device, RELEASES[release])
 
-    def choose(kernel: Instruction, module: Module, costs: CostAnalysis) -> Choice:
+    def choose(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
         candidate = GpuKernel(wrapped_operation(kernel) or kernel, model)
         verdict = _settled(gpu_emitters.RULES, candidate)
         notes = _notes(gpu_emitters.NOTES, candidate)
-        time = kernel_time(model.run_time(kernel)) if may_be_fused(kernel) else None
         heroes = sorted({h.opcode for h in heroes_of(candidate)}) if candidate.is_generated else ()
         return _choice(
             kernel,
@@ -111,7 +113,6 @@ def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, M
             notes,
             heroes=tuple(heroes),
             launch=candidate.derived_launch(verdict.rule),
-            us=time.us + device.launch_overhead_us if time is not None else None,
         )
 
     return choose
@@ -130,13 +131,12 @@ def _notes(rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q) -> tupl
 def _choice(
     kernel: Instruction,
     module: Module,
-    costs: CostAnalysis,
+    costs: KernelCosts,
     verdict: Verdict,
     notes: tuple[Note, ...],
     *,
     heroes: tuple[str, ...] = (),
     launch: tuple[int, int] | None = None,
-    us: float | None = None,
 ) -> Choice:
     cost = costs.instruction(kernel)
     source = kernel_source(kernel, module)
@@ -152,7 +152,7 @@ def _choice(
         heroes,
         launch[0] if launch is not None else None,
         launch[1] if launch is not None else None,
-        us,
+        None,
         None if cost.unknown else int(cost.bytes_accessed),
         source_text(source) if source is not None else None,
         layer_of(kernel.op_name),

@@ -49,6 +49,8 @@ def _kernel(k: Choice) -> dict[str, Any]:
         "blocks": k.blocks,
         "threads": k.threads,
         "us": k.us,
+        "floor": k.is_floor,
+        "runs": k.runs,
         "bytes_accessed": k.bytes_accessed,
         "source": k.source,
     }

@@ -42,6 +42,10 @@ class Choice:
     source: str | None
     layer: str = ""
     """Of a model (`format/layers.py`), where the dump says."""
+    is_floor: bool = False
+    """`us` is a lower bound: XLA has no estimate, or one that no machine reaches."""
+    runs: int = 1
+    """Launches in one run of the program."""
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known."""
 
@@ -91,8 +95,8 @@ class KernelSelection:
             Runner(
                 name,
                 len(own),
-                sum(times) if (times := [k.us for k in own if k.us is not None]) else None,
-                sum(k.bytes_accessed or 0 for k in own),
+                sum(times) if (times := [k.us * k.runs for k in own if k.us is not None]) else None,
+                sum((k.bytes_accessed or 0) * k.runs for k in own),
             )
             for name, own in found.items()
         ]
@@ -101,4 +105,8 @@ class KernelSelection:
     @property
     def heaviest_first(self) -> list[Choice]:
         """By estimated time where there is one, then by bytes; in order where equal."""
-        return sorted(self.kernels, key=lambda k: (-(k.us or 0.0), -(k.bytes_accessed or 0)))
+
+        def weight(k: Choice) -> tuple[float, int]:
+            return -(k.us or 0.0) * k.runs, -(k.bytes_accessed or 0) * k.runs
+
+        return sorted(self.kernels, key=weight)

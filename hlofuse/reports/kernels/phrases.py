@@ -13,7 +13,7 @@ def result_line(s: KernelSelection) -> str:
     """How many kernels, of which moment, and their estimated time."""
     when = "after fusion, replayed" if s.replayed else "as the dump has them"
     line = f"{plural(len(s.kernels), 'kernel')} {when}"
-    times = [k.us for k in s.kernels if k.us is not None]
+    times = [k.us * k.runs for k in s.kernels if k.us is not None]
     if times:
         line += f"    est. {us_text(sum(times))}"
         if len(times) < len(s.kernels):
@@ -42,7 +42,7 @@ def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
 def cost_text(k: Choice) -> str:
     """Its estimated time, else its bytes; a dash for what nobody knows."""
     if k.us is not None:
-        return us_text(k.us)
+        return ("≥ " if k.is_floor else "") + us_text(k.us) + (f" × {k.runs:,}" if k.runs != 1 else "")
     return bytes_text(k.bytes_accessed) if k.bytes_accessed is not None else "–"
 
 

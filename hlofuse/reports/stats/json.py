@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.reports.common.json import cost_json
+from hlofuse.reports.common.json import cost_json, totals_json
 from hlofuse.reports.stats.model import ModuleStatistics
 
 SCHEMA = "hlofuse.stats/2"
@@ -22,10 +22,9 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
         "stage": m.stage,
         "platform": m.backend,
         "instructions": m.instructions,
-        "kernels": m.kernels,
+        "totals": totals_json(m.totals),
         "opcodes": m.opcodes,
         "fusions": m.fusions,
-        "cost": cost_json(m.cost),
         "computations": [
             {
                 "name": c.name,

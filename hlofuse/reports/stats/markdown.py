@@ -7,7 +7,7 @@ from hlofuse.format.units import bytes_text, quantity
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.stats.model import ModuleStatistics
 from hlofuse.reports.stats.phrases import (
-    ONE_ITERATION,
+    ITERATIONS,
     counts,
     headline,
     kernel_figures,
@@ -46,7 +46,7 @@ def _module(m: ModuleStatistics) -> str:
         )
     )
     if any(c.iterations > 1 for c in m.computations):
-        out.append(f"{ONE_ITERATION}.\n")
+        out.append(f"{ITERATIONS}.\n")
     out += [f"{title}{_counts(by_name)}\n" for title, by_name in counts(m)]
     if m.heaviest:
         out.append(

@@ -6,14 +6,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hlofuse.analysis.cost import Cost, CostAnalysis
-from hlofuse.analysis.kernels import iter_kernels, kernel_source, launched_computations
+from hlofuse.account import Account, Launched, Totals
+from hlofuse.account.account import totals_of
+from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.kernels import kernel_source, launched_computations
 from hlofuse.analysis.loops import iterations
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import source_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.reports.common.final_names import FinalNames
+from hlofuse.pipelines import TARGETS
+from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.model import both_names
 
 
@@ -59,7 +62,7 @@ class ComputationStatistics:
     opcodes: dict[str, int]
     """Opcode to count, most frequent first."""
     cost: Cost
-    """With all it calls; a loop counts one turn."""
+    """Of its own kernels, as often as they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +76,9 @@ class ModuleStatistics:
     instructions: int
     """Of all computations, the insides of fusions too."""
     opcodes: dict[str, int]
-    kernels: int
+    totals: Totals
     fusions: dict[str, int]
     """Fusions among the kernels by kind."""
-    cost: Cost
     computations: tuple[ComputationStatistics, ...]
     """Those that run, the entry first."""
     fusion_bodies: int
@@ -91,21 +93,21 @@ def statistics(
     *,
     heaviest: int | None = 10,
     target: str = "cpu",
-    names: FinalNames | None = None,
+    names: LaunchedNames | None = None,
 ) -> ModuleStatistics:
     """The figures of `module`, with that many of its heaviest kernels, None for all; `names`: final ones."""
-    costs = CostAnalysis()
-    total = costs.computation(module.entry)
+    account = Account(module, backend=TARGETS[target].backend)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
+    own: dict[Computation | None, list[Launched]] = {}
+    for row in account.rows:
+        own.setdefault(row.instruction.computation, []).append(row)
+
+    def weight(row: Launched) -> tuple[float, float]:
+        return -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs
+
+    ranked = sorted(account.rows, key=weight)
     often = iterations(module)
-    kernels = [(k, often[c]) for c in executed for k in iter_kernels(c)]
-
-    def weight(kernel: tuple[Instruction, int]) -> tuple[float, float]:
-        cost = costs.instruction(kernel[0])
-        return -cost.bytes_accessed * kernel[1], -cost.flops * kernel[1]
-
-    ranked = sorted(kernels, key=weight)
     stage = stage_of(module, target)
     return ModuleStatistics(
         module.name,
@@ -114,24 +116,23 @@ def statistics(
         stage.backend,
         sum(len(c) for c in module.computations),
         _by_count(i.opcode for i in module.instructions()),
-        len(kernels),
-        _by_count(k.fusion_kind or "" for k, _ in kernels if k.opcode == "fusion"),
-        total,
+        account.totals,
+        _by_count(r.instruction.fusion_kind or "" for r in account.rows if r.instruction.opcode == "fusion"),
         tuple(
             ComputationStatistics(
                 c.name,
                 _role(c),
                 often[c],
                 len(c),
-                sum(1 for _ in iter_kernels(c)),
+                len(own.get(c, ())),
                 _by_count(i.opcode for i in c),
-                costs.computation(c),
+                totals_of(own.get(c, ()), timed=False).cost,
             )
             for c in executed
         ),
         bodies,
         len(module.computations) - bodies - len(executed),
-        tuple(_kernel(k, costs.instruction(k), n, module, names) for k, n in ranked[:heaviest]),
+        tuple(_kernel(r.instruction, r.cost, r.runs, module, names) for r in ranked[:heaviest]),
     )
 
 
@@ -144,12 +145,13 @@ def operations_inside(instruction: Instruction) -> int:
 
 
 def _kernel(
-    k: Instruction, cost: Cost, often: int, module: Module, names: FinalNames | None
+    k: Instruction, cost: Cost, often: int, module: Module, names: LaunchedNames | None
 ) -> KernelStatistics:
     source = kernel_source(k, module)
     computation_name = k.computation.name if k.computation is not None else ""
+    name, final = names.of(k.name) if names is not None else (k.name, None)
     return KernelStatistics(
-        k.name,
+        name,
         k.opcode,
         k.fusion_kind,
         computation_name,
@@ -158,7 +160,7 @@ def _kernel(
         often,
         source_text(source) if source else None,
         layer_of(k.op_name),
-        names.of(k.name) if names is not None else None,
+        final,
     )
 
 

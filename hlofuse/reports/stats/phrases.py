@@ -11,24 +11,26 @@ STAGES = {
     "after-fusion": "fused",
     "scheduled": "fused and scheduled",
 }
-ONE_ITERATION = "Kernels, bytes and flops are those of one turn of each loop"
+ITERATIONS = "Bytes and flops are those of all turns of a loop"
 
 
-def headline(m: ModuleStatistics) -> tuple[str, str, str, str]:
-    """Kernels, bytes, flops and transcendentals."""
+def headline(m: ModuleStatistics) -> tuple[str, ...]:
+    """Kernels, launches where loops or branches change their number, bytes, flops and transcendentals."""
+    t = m.totals
     return (
-        plural(m.kernels, "kernel"),
-        f"{bytes_text(m.cost.bytes_accessed)} moved",
-        f"{quantity(m.cost.flops)} flops",
-        f"{quantity(m.cost.transcendentals)} transcendentals",
+        plural(t.kernels, "kernel"),
+        *([plural(t.launches, "launch", "launches")] if t.launches != t.kernels else []),
+        f"{bytes_text(m.totals.cost.bytes_accessed)} moved",
+        f"{quantity(m.totals.cost.flops)} flops",
+        f"{quantity(m.totals.cost.transcendentals)} transcendentals",
     )
 
 
 def uncounted_line(m: ModuleStatistics) -> str:
     """What the figures leave out; empty for nothing."""
-    if not m.cost.unknown:
+    if not m.totals.cost.unknown:
         return ""
-    return f"{plural(m.cost.unknown, 'custom call')} not counted: XLA does not know their cost"
+    return f"{plural(m.totals.cost.unknown, 'custom call')} not counted: XLA does not know their cost"
 
 
 def counts(m: ModuleStatistics) -> list[tuple[str, dict[str, int]]]:

@@ -12,7 +12,7 @@ from hlofuse.format.units import bytes_text, plural, quantity
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.stats.model import ModuleStatistics
 from hlofuse.reports.stats.phrases import (
-    ONE_ITERATION,
+    ITERATIONS,
     STAGES,
     counts,
     headline,
@@ -65,7 +65,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     ]
     print_rows(console, columns, rows)
     if loops:
-        console.print(Text(ONE_ITERATION, style="dim"))
+        console.print(Text(ITERATIONS, style="dim"))
     inside = []
     if m.fusion_bodies:
         inside.append(plural(m.fusion_bodies, "fusion body", "fusion bodies"))
@@ -97,7 +97,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             for k in m.heaviest
         ]
         print_rows(console, columns, rows)
-        print_more(console, m.kernels - len(m.heaviest), indent=0)
+        print_more(console, m.totals.kernels - len(m.heaviest), indent=0)
 
 
 def _print_counts(console: Console, title: str, counts: dict[str, int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import priority_record_of
@@ -22,6 +23,8 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.pipelines import passes_of
 
+Until = Literal["fusion", "end"]
+"""Where a replay ends: after the fusion passes, or with the kernels that are launched."""
 _NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
 _OF_PIPELINE = re.compile(r"([^.]+)\.(.+?)(?:-(\d))?")
 
@@ -60,26 +63,36 @@ class Case:
 
 
 def find_cases(
-    path: Path, *, target: str = "cpu", option: str | None = None, module: str | None = None
+    path: Path,
+    *,
+    target: str = "cpu",
+    option: str | None = None,
+    module: str | None = None,
+    until: Until = "fusion",
 ) -> tuple[list[Case], list[str]]:
     """The cases at `path`, and what had to be left out with the reason.
 
-    A folder with before.hlo and after.hlo is one case, a folder of such folders a corpus; anything else
-    is taken for a dump directory.
+    A folder with before.hlo and after.hlo (with `until="end"` after_optimizations.hlo) is one case, a folder
+    of such folders a corpus; anything else is taken for a dump directory.
     """
     if is_corpus_case(path):
-        return [_corpus_case(path, target)], []
+        return [_corpus_case(path, target, until)], []
     folders = corpus_cases(path)
     if folders:
         if module is not None:
             folders = [p for p in folders if p.name == module]
             if not folders:
                 raise HlofuseError(f"{printable(str(path))} has no {printable(module)}")
-        return [_corpus_case(p, target) for p in folders], []
-    return _dumped(path, target, option, module)
+        return [_corpus_case(p, target, until) for p in folders], []
+    return _dumped(path, target, option, module, until)
 
 
-def _corpus_case(path: Path, target: str) -> Case:
+def _corpus_case(path: Path, target: str, until: Until) -> Case:
+    if until == "end":
+        before, final = corpus_file(path, "before"), corpus_file(path, "after_optimizations")
+        if before is None or final is None:
+            raise HlofuseError(f"{printable(str(path))} has before.hlo but no after_optimizations.hlo")
+        return Case(path.name, before, final)
     passes = sorted(
         (int(m[1]), name_of_run(m[2], target), p)
         for p in path.iterdir()
@@ -109,7 +122,9 @@ def name_of_run(name: str, target: str) -> str:
     return FUSION_STAGES[target].name_of_run(passes, m[1], m[2], int(m[3] or 1))
 
 
-def _dumped(path: Path, target: str, option: str | None, module: str | None) -> tuple[list[Case], list[str]]:
+def _dumped(
+    path: Path, target: str, option: str | None, module: str | None, until: Until
+) -> tuple[list[Case], list[str]]:
     wanted = [name.split("(")[0] for name in passes_of(target, option)]
     directory = DumpDirectory(path)
     chosen = [directory.pick(module)] if module is not None else directory.modules
@@ -118,7 +133,8 @@ def _dumped(path: Path, target: str, option: str | None, module: str | None) -> 
     for m in chosen:
         label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
         try:
-            cases.append(_dumped_case(m, label, target, wanted))
+            found = _final_case(m, label, target) if until == "end" else None
+            cases.append(found or _dumped_case(m, label, target, wanted))
         except HlofuseError as e:
             if module is not None or len(chosen) == 1:
                 raise
@@ -129,6 +145,14 @@ def _dumped(path: Path, target: str, option: str | None, module: str | None) -> 
         flags = [f'XLA_FLAGS="{stage.flags}" writes what is needed.'] if stage is not None else []
         raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10], *more, *flags]))
     return cases, skipped
+
+
+def _final_case(module: DumpedModule, label: str, target: str) -> Case:
+    """HlofuseError where the directory lacks the input of the passes, or the module after all of them."""
+    before = module.pass_input(target)
+    if module.finished is None:
+        raise HlofuseError(f"{printable(module.label)} has no dump of the module after all optimizations")
+    return Case(label, before, module.finished)
 
 
 def _dumped_case(module: DumpedModule, label: str, target: str, wanted: list[str]) -> Case:

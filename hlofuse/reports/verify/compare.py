@@ -10,19 +10,19 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.device import device_of
 from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay
 from hlofuse.reports.verify.model import (
     FirstDifference,
-    KernelSide,
     PassVerdict,
     RecordVerdict,
     Verdict,
 )
 from hlofuse.reports.verify.records import compare_record, follow_record
+from hlofuse.reports.verify.sides import side_of
 from hlofuse.reports.verify.structure import ModuleStructure, Structures, first_unmatched
 from hlofuse.trace.priority_record import PriorityRecord
 
@@ -139,7 +139,7 @@ class _Comparison:
             if own is not None and e.event == "fuse" and e.fusion == own.name:
                 decision = f"{e.pass_name} step {e.step}: {e.producer} into {e.consumer}, {e.rule}"
                 break
-        return FirstDifference(pass_name, _side(own), _side(expected), decision)
+        return FirstDifference(pass_name, side_of(own), side_of(expected), decision)
 
     def fusion_names(self, before: Module, actual: Module, xla: Module) -> tuple[int, int]:
         """Fusions that the passes made: how many of XLA's have a structural twin of the same name."""
@@ -235,18 +235,3 @@ def _compare_dumps(
         if xla is after:
             end = own
     return verdicts, difference, end, tuple(dict.fromkeys(not_dumped))
-
-
-_QUIET = ("parameter", "constant", "tuple")
-
-
-def _side(i: Instruction | None) -> KernelSide | None:
-    if i is None:
-        return None
-    contents: tuple[str, ...] = ()
-    if i.opcode == "fusion":
-        contents = tuple(x.opcode for x in i.fused_computation.post_order() if x.opcode not in _QUIET)
-    side = i.computation.name if i.computation is not None else ""
-    return KernelSide(
-        i.name, i.opcode, i.fusion_kind, str(i.shape), side, tuple(o.name for o in i.operands), contents
-    )

@@ -26,6 +26,8 @@ def report_json(report: Report) -> dict[str, Any]:
 def _verdict(v: Verdict) -> dict[str, Any]:
     values = asdict(replace(v, head=None))
     del values["head"]
+    if v.final is None:
+        del values["final"]
     # The keys that scripts read.
     values["remark"] = values.pop("note")
     for p in values["passes"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import Report
-from hlofuse.reports.verify.phrases import sides, summary_rows, undumped_line, verdict_word
+from hlofuse.reports.verify.phrases import final_lines, sides, summary_rows, undumped_line, verdict_word
 
 
 def report_markdown(report: Report, *, limit: int = 10) -> str:
@@ -24,7 +24,8 @@ def report_markdown(report: Report, *, limit: int = 10) -> str:
             out.append(f"{markdown(v.note)}\n")
         if v.error is not None:
             out.append(f"{markdown(v.error.replace(chr(10), ' '))}\n")
-        elif v.difference is not None:
+        out += [f"- {markdown(line)}" for line in final_lines(v)]
+        if v.error is None and v.difference is not None:
             actual, xla = sides(v.difference.ours, v.difference.xla)
             out.append(f"- XLA: {markdown_code(xla)}")
             out.append(f"- ours: {markdown_code(actual)}\n")

@@ -81,6 +81,35 @@ class RecordVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class FinalVerdict:
+    """The launches of the replayed final module against those of XLA's."""
+
+    named: int
+    """XLA's kernels whose name a replayed kernel has."""
+    kernels: int
+    """XLA's kernels, without copies."""
+    same_names: bool
+    same_kernels: bool
+    """Equal kernels, each as often: their operations, shapes and attributes."""
+    same_copies: bool
+    """Copies of the same shapes, each as often."""
+    copies: int
+    """XLA's copies."""
+    copies_actual: int
+    only_xla: tuple[KernelSide, ...] = ()
+    """Kernels and then copies of XLA's that the replay lacks."""
+    only_actual: tuple[KernelSide, ...] = ()
+    """Kernels and then copies of the replay that XLA lacks."""
+    renamed: tuple[str, ...] = ()
+    """Names of XLA's kernels that no replayed kernel has."""
+
+    @property
+    def agrees(self) -> bool:
+        """The same names, kernels and copies."""
+        return self.same_names and self.same_kernels and self.same_copies
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One module: our replay against XLA's result."""
 
@@ -109,6 +138,8 @@ class Verdict:
     """Where ids and use-lists of the replay came from."""
     head: Head | None = None
     """What the module was taken for."""
+    final: FinalVerdict | None = None
+    """The final modules compared; None where those at the end of fusion were."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,16 @@ from collections import Counter
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
-from hlofuse.reports.verify.model import KernelSide, Report, Verdict
+from hlofuse.reports.verify.model import FinalVerdict, KernelSide, Report, Verdict
+
+_NAMES = 5
 
 
 def summary_rows(report: Report) -> list[tuple[str, str]]:
     """What was compared, and how many agree."""
     compared = report.compared
+    if finals := [v.final for v in compared if v.final is not None]:
+        return _final_rows(report, finals)
     rows = [
         ("modules", f"{report.exact} of {len(compared)} exact"),
         ("up to the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
@@ -25,6 +29,34 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     named, total = sum(v.fusion_names for v in compared), sum(v.fusions for v in compared)
     rows.append(("names of new fusions", f"{named:,} of {total:,}"))
     return rows
+
+
+def _final_rows(report: Report, finals: list[FinalVerdict]) -> list[tuple[str, str]]:
+    """The same for final modules."""
+    named, total = sum(f.named for f in finals), sum(f.kernels for f in finals)
+    count = len(finals)
+    return [
+        ("modules", f"{report.exact} of {len(report.compared)} exact"),
+        ("the same kernel names", f"{sum(f.same_names for f in finals)} of {count}"),
+        ("the same kernels", f"{sum(f.same_kernels for f in finals)} of {count}"),
+        ("the same copies", f"{sum(f.same_copies for f in finals)} of {count}"),
+        ("names of kernels", f"{named:,} of {total:,}"),
+    ]
+
+
+def final_lines(v: Verdict) -> list[str]:
+    """What differs between final modules, in a line each."""
+    f = v.final
+    if f is None:
+        return []
+    lines = []
+    if f.renamed:
+        names = ", ".join(printable(n) for n in f.renamed[:_NAMES])
+        more = " …" if len(f.renamed) > _NAMES else ""
+        lines.append(f"{f.named:,} of {f.kernels:,} kernel names are XLA's; missing: {names}{more}")
+    if not f.same_copies:
+        lines.append(f"{plural(f.copies, 'copy', 'copies')} in XLA's module, {f.copies_actual:,} replayed")
+    return lines
 
 
 def undumped_line(report: Report) -> str:

@@ -11,6 +11,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import Report, Verdict
 from hlofuse.reports.verify.phrases import (
+    final_lines,
     sides,
     step_lines,
     summary_rows,
@@ -66,7 +67,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
         console.print(Padding(Text(printable(v.note)), (0, 0, 0, 2)))
     if v.partition:
         console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
-    for line in step_lines(v):
+    for line in (*final_lines(v), *step_lines(v)):
         console.print(Padding(Text(line), (0, 0, 0, 2)))
     d = v.difference
     if d is None:

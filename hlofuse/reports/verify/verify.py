@@ -19,8 +19,9 @@ from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.identity import Fact
 from hlofuse.reports.common.head import Head
-from hlofuse.reports.verify.cases import Case
+from hlofuse.reports.verify.cases import Case, Until
 from hlofuse.reports.verify.compare import verify_module
+from hlofuse.reports.verify.final import verify_final
 from hlofuse.reports.verify.model import Report, Verdict
 from hlofuse.trace.priority_record import read_priority_record
 
@@ -37,6 +38,7 @@ class _Job:
     order: OrderSource | None
     ids: str | None
     ties_from_record: bool
+    until: Until
 
 
 def verify(
@@ -48,6 +50,7 @@ def verify(
     order: OrderSource | None = None,
     ids: str | None = None,
     ties_from_record: bool = False,
+    until: Until = "fusion",
     jobs: int = 1,
     skipped: Sequence[str] = (),
     progress: Progress | None = None,
@@ -56,11 +59,11 @@ def verify(
 
     `device` is a name or file; without one what the dump says is taken. `order` asks for
     one source of ids and use-lists alone, and `ids` names the file with XLA's; without them the best source
-    that lies beside each module is taken.
+    that lies beside each module is taken. With `until="end"` the final modules are compared.
 
     A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
     """
-    work = [_Job(case, target, device, option, order, ids, ties_from_record) for case in cases]
+    work = [_Job(case, target, device, option, order, ids, ties_from_record, until) for case in cases]
     verdicts: list[Verdict | None] = [None] * len(work)
     jobs = min(jobs, len(work))
     if jobs <= 1:
@@ -110,6 +113,17 @@ def _verify(job: _Job) -> Verdict:
         device = _device(job)
         on = device_of(job.target, device)[0]
         input = replay_input(before, job.target, on, order=job.order, ids_file=job.ids)
+        if job.until == "end":
+            verdict = verify_final(
+                input.module,
+                after,
+                name=job.case.name,
+                target=job.target,
+                device=device,
+                option=job.option,
+                ids=input.ids,
+            )
+            return replace(verdict, head=_head(before, verdict, on, job))
         verdict = verify_module(
             input.module,
             after,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlofuse.reports.common.model import Refusal, RuleText, Totals
+from hlofuse.account import Totals
+from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.difference.model import Difference
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from hlofuse.account import Totals
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
-from hlofuse.reports.common.model import Refusal, Totals
-from hlofuse.reports.common.phrases import advice_line, can_be_acted_on
+from hlofuse.reports.common.model import Refusal
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, floors_and_copies
 from hlofuse.reports.difference.model import Difference
 from hlofuse.reports.difference.phrases import figures_line, percent, share, work
 from hlofuse.reports.whatif.model import Point, Ranking, RelaxedRule, Sweep, SweepAxis
@@ -30,18 +31,13 @@ def totals_line(t: Totals) -> str:
 
 
 def untimed_note(t: Totals) -> str:
-    """What the times leave out, or that there are none; empty for nothing to say."""
+    """For how many kernels the times hold a lower bound, or that there are no times; empty for neither."""
     if t.us is None:
         return (
             "no time is estimated for this target: fewer kernels and bytes may yet be slower, where a value"
             " is computed anew for each read"
         )
-    if not t.untimed:
-        return ""
-    return (
-        f"the times leave out {plural(t.untimed, 'kernel')} that XLA's model does not cover: matrix products,"
-        " library calls"
-    )
+    return "; ".join(floors_and_copies(t))
 
 
 # ------------------------------------------------------------ ranking
@@ -148,11 +144,11 @@ def marks_line(differences: Iterable[Difference]) -> str:
     """What a mark at a time means; empty where there is none."""
     if not any(map(_marked, differences)):
         return ""
-    return "*: this time leaves out more or fewer kernels than the one it is compared with."
+    return "*: this time holds lower bounds for more or fewer kernels than the one it is compared with."
 
 
 def _marked(d: Difference) -> str:
-    return _MARK if d.replayed.us is not None and d.xla.untimed != d.replayed.untimed else ""
+    return _MARK if d.replayed.us is not None and d.xla.floors != d.replayed.floors else ""
 
 
 def edges_text(d: Difference) -> str:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hlofuse.account import Totals
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, us_text
 from hlofuse.plot.figure import COLORS, Canvas, Plot, Position, plot_of, round_numbers
 from hlofuse.render.palette import ALERT, FAINT, INK, LINE, PALE
-from hlofuse.reports.common.model import Totals
 from hlofuse.reports.whatif import phrases
 from hlofuse.reports.whatif.model import Point, Sweep
 

@@ -147,24 +147,6 @@ def own_kernel(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @condition(
     Rule(
-        code="EM008",
-        title="A custom call that only tells the compiler something",
-        condition="Is it a custom call for the compiler's own book-keeping (AllocateBuffer, Pin, Unpin, "
-        "CreateBuffer)?",
-        why="Its meaning is in how buffers are assigned.",
-        advice="Nothing to do.",
-        mirrors=_EMIT,
-        allows=True,
-        essential=True,
-        runs="nothing",
-    )
-)
-def nothing(kernel: GpuKernel) -> dict[str, Any] | None:
-    return _call(kernel) if kernel.target in ("AllocateBuffer", "Pin", "Unpin", "CreateBuffer") else None
-
-
-@condition(
-    Rule(
         code="EM009",
         title="Any other custom call",
         condition="Is it a custom call to anything else?",
@@ -194,4 +176,4 @@ def _gemm(kernel: GpuKernel) -> dict[str, Any]:
     return found
 
 
-RULES = (cublas_lt, cublas, cudnn, cub, solver, top_k, own_kernel, nothing, other_call)
+RULES = (cublas_lt, cublas, cudnn, cub, solver, top_k, own_kernel, other_call)

@@ -1,0 +1,240 @@
+"""What a module launches, how often, and what that costs: the one place where kernels are added up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hlofuse.account.traffic import KernelCosts
+from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.kernels import launched_computations
+from hlofuse.analysis.launches import LaunchKind, launch_of
+from hlofuse.analysis.loops import trip_count_of
+from hlofuse.ir.graph import Computation, Instruction, Module
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+
+Estimate = Callable[[Instruction], float | None]
+"""Microseconds of a kernel by XLA's model, its launch not included; None where the model has no figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A kernel, a copy or a library call that a module launches."""
+
+    instruction: Instruction
+    kind: LaunchKind
+    runs: int
+    """Launches in one run of the program; 0 in the branch of a conditional that costs less than another."""
+    per_iteration: bool
+    """It is in a loop whose number of iterations the module does not tell: `runs` counts one iteration."""
+    cost: Cost
+    """Of one run: XLA's count, with the bytes that have to move (`account/traffic.py`)."""
+    us: float | None
+    """Of one run, its launch included; None without a device."""
+    is_floor: bool
+    """`us` is what it takes at least: XLA has no estimate, or one that no machine can reach."""
+
+    @property
+    def total_us(self) -> float | None:
+        """Of all runs."""
+        return None if self.us is None else self.us * self.runs
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A module as a whole."""
+
+    kernels: int
+    """Instructions that are launched."""
+    cost: Cost
+    """Of all launches."""
+    launches: int = 0
+    """Iterations of loops counted."""
+    modelled_us: float | None = None
+    """By XLA's model, launches included; None without a device."""
+    floor_us: float | None = None
+    """Of those for which there is only a lower bound; None without a device."""
+    floors: int = 0
+    """Kernels in `floor_us`."""
+    copies: int = 0
+    copy_bytes: int = 0
+    """Bytes read and written by copies, all launches."""
+    peak_temporary_bytes: int | None = None
+    """What is live at once at most, arguments, results and constants left out; None for a module that is not
+    the final one. XLA may need less: it schedules for memory, and puts temporaries where results will be."""
+
+    @property
+    def us(self) -> float | None:
+        """Time of all launches in microseconds; a lower bound where `floors` is not 0."""
+        if self.modelled_us is None or self.floor_us is None:
+            return None
+        return self.modelled_us + self.floor_us
+
+
+class Account:
+    """What one module launches."""
+
+    def __init__(
+        self,
+        module: Module,
+        device: DeviceDescription | None = None,
+        estimate: Estimate | None = None,
+        backend: str = "",
+        *,
+        is_final: bool = False,
+    ) -> None:
+        """`device` and `estimate` together give times; without them there are none.
+
+        `backend` is `cpu` or `gpu`, and settles what is launched and as what; empty if it is not known.
+        Of a final module the totals have the peak of temporary memory.
+        """
+        self.module = module
+        self._device = device
+        self._estimate = estimate if device is not None else None
+        self._costs = KernelCosts()
+        self._backend = backend
+        self._is_final = is_final
+
+    @cached_property
+    def rows(self) -> tuple[Launched, ...]:
+        """Everything that is launched, the entry's first."""
+        computations = launched_computations(self.module)
+        own = {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
+        often, open_ended = _often(self.module.entry, computations, own)
+        found: list[Launched] = []
+        for c in computations:
+            runs, per_iteration = often.get(c, 0), c in open_ended
+            once = runs == 1 and not per_iteration
+            found += own[c] if once else (replace(r, runs=runs, per_iteration=per_iteration) for r in own[c])
+        return tuple(found)
+
+    @cached_property
+    def by_name(self) -> dict[str, Launched]:
+        """Each by the name of its instruction."""
+        return {r.instruction.name: r for r in self.rows}
+
+    @cached_property
+    def totals(self) -> Totals:
+        """The sums over all launches."""
+        totals = totals_of(self.rows, timed=self._estimate is not None)
+        if not self._is_final:
+            return totals
+        from hlofuse.account.live_memory import alias_info_of, peak_temporary_bytes
+
+        info = alias_info_of(self._device if self._backend == "gpu" else None)
+        return replace(totals, peak_temporary_bytes=peak_temporary_bytes(self.module, info))
+
+    def cost(self, instruction: Instruction) -> Cost:
+        """Of one run of an instruction of the module, whether it is launched or not."""
+        return self._costs.instruction(instruction)
+
+    def _row(self, instruction: Instruction) -> Launched | None:
+        launch = launch_of(instruction, self._backend)
+        if launch is None:
+            return None
+        cost = self.cost(instruction)
+        us, is_floor = None, False
+        if self._device is not None and self._estimate is not None:
+            from hlofuse.account.floor import floor_us  # the time models are slow to import
+
+            modelled, floor = self._estimate(instruction), floor_us(instruction, cost, self._device)
+            # A rounding of the model is no blind spot of it.
+            is_floor = modelled is None or modelled < floor * 0.98
+            us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us
+        return Launched(instruction, launch.kind, 1, False, cost, us, is_floor)
+
+
+def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
+    """The sums over some of what a module launches."""
+    kernels = launches = floors = copies = copy_bytes = 0
+    flops = transcendentals = read = written = unknown = 0
+    modelled = floor = 0.0
+    for row in rows:
+        kernels += 1
+        launches += row.runs
+        cost, runs = row.cost, row.runs
+        flops += cost.flops * runs
+        transcendentals += cost.transcendentals * runs
+        read += cost.bytes_read * runs
+        written += cost.bytes_written * runs
+        unknown += cost.unknown
+        if row.kind == "copy":
+            copies += runs
+            copy_bytes += cost.bytes_accessed * runs
+        if row.us is not None and row.is_floor:
+            floors += 1
+            floor += row.us * runs
+        elif row.us is not None:
+            modelled += row.us * runs
+    total = Cost(flops, transcendentals, read, written, unknown)
+    if not timed:
+        return Totals(kernels, total, launches, copies=copies, copy_bytes=copy_bytes)
+    return Totals(kernels, total, launches, modelled, floor, floors, copies, copy_bytes)
+
+
+# ------------------------------------------------------------ how often
+#
+# Trip counts multiply; of a conditional the dearest branch runs.
+
+
+def _often(
+    entry: Computation, computations: list[Computation], own: dict[Computation, list[Launched]]
+) -> tuple[dict[Computation, int], set[Computation]]:
+    """How often each computation runs, and those of which the module tells only one iteration."""
+    weights: dict[Computation, tuple[float, int]] = {}
+    order = _callees_first(entry, own)
+    for c in order:
+        us, moved = 0.0, 0
+        for row in own[c]:
+            us, moved = us + (row.us or 0.0), moved + row.cost.bytes_accessed
+        for _, callee, times in _calls(c, own, weights):
+            us, moved = us + times * weights[callee][0], moved + times * weights[callee][1]
+        weights[c] = us, moved
+    often, open_ended = {entry: 1}, set[Computation]()
+    for c in reversed(order):
+        for caller, callee, times in _calls(c, own, weights):
+            often[callee] = often.get(callee, 0) + often.get(c, 0) * times
+            if c in open_ended or (caller.opcode == "while" and trip_count_of(caller) is None):
+                open_ended.add(callee)
+    return often, open_ended
+
+
+def _calls(
+    computation: Computation,
+    within: Collection[Computation],
+    weights: dict[Computation, tuple[float, int]],
+) -> Iterable[tuple[Instruction, Computation, int]]:
+    """What a computation runs: the caller, what it calls, and how many times."""
+    for i in computation:
+        if not i.called:
+            continue
+        callees = [c for _, c in i.called if c in within]
+        if not callees:
+            continue
+        if i.opcode == "conditional":
+            yield i, max(callees, key=lambda c: weights[c]), 1
+        elif i.opcode == "while":
+            trips = trip_count_of(i)
+            for name, callee in i.called:
+                # With a known trip count the runtime does not evaluate the condition.
+                yield i, callee, 1 if trips is None else trips if name == "body" else 0
+        else:
+            for callee in callees:
+                yield i, callee, 1
+
+
+def _callees_first(entry: Computation, within: Collection[Computation]) -> list[Computation]:
+    order: dict[Computation, None] = {}
+    stack = [(entry, False)]
+    while stack:
+        c, done = stack.pop()
+        if done:
+            order[c] = None
+        elif c not in order:
+            stack.append((c, True))
+            stack += [(callee, False) for i in c for _, callee in i.called if callee in within]
+    return list(order)

@@ -1,0 +1,45 @@
+"""What runs of a module at any stage: the passes that are left are repeated up to what is launched."""
+
+from __future__ import annotations
+
+from hlofuse.account.account import Account
+from hlofuse.account.kernel_times import KernelTimes
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir.graph import Module
+from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines.identity import Identity
+from hlofuse.pipelines.manager import finish, lower_to_fusion_input
+from hlofuse.replay.config import replay_config
+from hlofuse.replay.replay import replay
+
+
+def running(module: Module, identity: Identity, device: DeviceDescription | None) -> tuple[Account, Account]:
+    """The accounts of what `module` is launched as, and of `module` itself; with times where it is a GPU's.
+
+    A module whose passes are not repeated (another backend, or a GPU without a device) counts as it is.
+    """
+    target = identity.backend.value
+    if target != "gpu":
+        device = None
+    as_it_is = _account(module, device, target)
+    if not identity.is_replayed or target not in TARGETS:
+        return as_it_is, as_it_is
+    if identity.stage.value == "scheduled":
+        return _account(module, device, target, is_final=True), as_it_is
+    if device is None and TARGETS[target].needs_device:
+        return as_it_is, as_it_is
+    if identity.stage.value == "before-optimizations":
+        module = lower_to_fusion_input(module, target, device, flags=identity.flags).module
+    if identity.stage.value == "after-fusion":
+        final = finish(module, target, device, flags=identity.flags).module
+    else:
+        final = replay(module, replay_config(target, device, xla_flags=identity.flags)).final.module
+    return _account(final, device, target, is_final=True), as_it_is
+
+
+def _account(
+    module: Module, device: DeviceDescription | None, backend: str, *, is_final: bool = False
+) -> Account:
+    if device is not None:
+        return KernelTimes(device).account(module, is_final=is_final)
+    return Account(module, backend=backend, is_final=is_final)

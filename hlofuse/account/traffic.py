@@ -1,0 +1,174 @@
+"""What a kernel has to move: bytes that no implementation of it can leave in memory.
+
+XLA's count (`analysis/cost.py`) differs in three kinds of kernel: a slice behind a bitcast reads its own size
+and not the whole array; an update that is not in place writes the whole array; and a scatter writes whole
+sectors of memory.
+"""
+
+from __future__ import annotations
+
+from hlofuse.analysis.bitcasts import shape_size
+from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.ir.graph import Instruction
+
+SECTOR_BYTES = 32
+"""The least that a GPU's memory writes."""
+
+_VIEWS = frozenset({"bitcast", "reshape"})
+
+
+class KernelCosts(CostAnalysis):
+    """Costs as `CostAnalysis` has them, with the bytes that a kernel has to move."""
+
+    def instruction(self, instruction: Instruction) -> Cost:
+        """The cost of one run."""
+        return traffic(instruction, super().instruction(instruction))
+
+
+def traffic(kernel: Instruction, cost: Cost) -> Cost:
+    """`cost` of one run, with the bytes that the kernel has to read and write."""
+    if kernel.opcode == "fusion" and kernel.called:
+        gather = _library_gather(kernel)
+        if gather is not None:
+            return cost
+        read, written = _fusion(kernel)
+    elif kernel.opcode == "scatter":
+        read, written = _scatter_alone(kernel)
+    else:
+        return cost
+    return Cost(cost.flops, cost.transcendentals, read, written, cost.unknown)
+
+
+def _library_gather(fusion: Instruction) -> Instruction | None:
+    """The operation by which XLA counts a custom fusion."""
+    if fusion.fusion_kind != "kCustom":
+        return None
+    return next((i for i in fusion.fused_computation if i.opcode in ("gather", "scatter")), None)
+
+
+def _fusion(fusion: Instruction) -> tuple[int, int]:
+    computation = fusion.fused_computation
+    results = _results(computation.root)
+    in_place = {r for r in results if _updates(r) is not None and _base(r).opcode == "parameter"}
+    read = sum(_needed(p, in_place) for p in dict.fromkeys(computation.parameters))
+    for i in computation:
+        if i.opcode == "constant" and i.shape.is_array and i.shape.element_count > 1:
+            read += shape_size(i.shape)
+    written = 0
+    for result in results:
+        updates = _updates(result) if result in in_place else None
+        if updates is None:
+            written += _array_bytes(result)
+        elif result.opcode == "scatter":
+            sectors = scattered_bytes(result)
+            read, written = read + sectors, written + sectors
+        else:
+            written += shape_size(updates.shape)
+    return read, written
+
+
+def _results(root: Instruction) -> list[Instruction]:
+    """What is written to memory, views passed over; each once."""
+    found = root.operands if root.opcode == "tuple" else [root]
+    return list(dict.fromkeys(_through_views(x) for x in found))
+
+
+def _through_views(x: Instruction) -> Instruction:
+    while x.opcode in _VIEWS and x.operands:
+        x = x.operands[0]
+    return x
+
+
+def _updates(result: Instruction) -> Instruction | None:
+    """What an update writes into a larger array; None for other operations."""
+    if result.opcode == "dynamic-update-slice" and len(result.operands) > 1:
+        return result.operands[1]
+    if result.opcode == "scatter" and len(result.operands) > 2:
+        return result.operands[-1]
+    return None
+
+
+def _base(update: Instruction) -> Instruction:
+    """The array that an update changes, views passed over."""
+    return _through_views(update.operands[0])
+
+
+def _needed(parameter: Instruction, in_place: set[Instruction]) -> int:
+    """Bytes of a fusion's parameter that its users read: at most all of it."""
+    total, stack, seen = 0, [parameter], {parameter}
+    whole = _array_bytes(parameter)
+    while stack:
+        value = stack.pop()
+        for user in value.users:
+            if user in seen and user.opcode in _VIEWS:
+                continue
+            seen.add(user)
+            part = _read_by(user, value, in_place)
+            if part is None:
+                stack.append(user)
+            else:
+                total += part
+            if total >= whole:
+                return whole
+    return total
+
+
+def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) -> int | None:
+    """Bytes of `value` that one user reads; None for a view, which reads nothing itself."""
+    opcode, first = user.opcode, user.operands[0] is value
+    if opcode in _VIEWS or (opcode == "get-tuple-element" and value.shape.is_tuple):
+        return None
+    if opcode == "tuple":
+        return 0
+    if opcode in ("slice", "dynamic-slice", "gather") and first:
+        return _array_bytes(user)
+    if user in in_place and first and user.operands.count(value) == 1:
+        return 0
+    if opcode == "fusion" and user.called:
+        inside = user.fused_computation.parameters
+        return sum(_needed(inside[k], in_place) for k, o in enumerate(user.operands) if o is value)
+    return _array_bytes(value)
+
+
+def _scatter_alone(scatter: Instruction) -> tuple[int, int]:
+    """It is in place once copies have been inserted."""
+    n = len(scatter.operands) // 2
+    sectors = scattered_bytes(scatter)
+    return sectors + sum(shape_size(o.shape) for o in scatter.operands[n:]), sectors
+
+
+def scattered_bytes(scatter: Instruction) -> int:
+    """Bytes of the sectors that a scatter writes, where no two windows lie next to each other."""
+    updates = scatter.operands[-1].shape
+    whole = sum(shape_size(u.shape) for u in scatter.operands[len(scatter.operands) // 2 + 1 :])
+    run = written_together(scatter)
+    if not run or not updates.element_count:
+        return whole
+    return whole * max(run, SECTOR_BYTES) // run
+
+
+def written_together(scatter: Instruction) -> int:
+    """Bytes that one window of a scatter writes side by side; 0 where nothing is written."""
+    operand, updates = scatter.operands[0].shape, scatter.operands[-1].shape
+    if not operand.is_array or not updates.is_array or not updates.element_count:
+        return 0
+    collapsed = {*scatter.attributes.get("inserted_window_dims", ())}
+    collapsed |= {*scatter.attributes.get("input_batching_dims", ())}
+    remaining = [d for d in range(operand.rank) if d not in collapsed]
+    window = dict(zip(remaining, scatter.attributes.get("update_window_dims", ()), strict=False))
+    run = updates.byte_size // updates.element_count
+    for d in operand.minor_to_major:
+        if d not in window:
+            break
+        size = updates.dimensions[window[d]]
+        run *= size
+        if size != operand.dimensions[d]:
+            break
+    return run
+
+
+def _array_bytes(value: Instruction) -> int:
+    shape = value.shape
+    if shape.is_array:
+        return shape_size(shape)
+    return sum(shape_size(leaf) for _, leaf in shape.leaves() if leaf.is_array)

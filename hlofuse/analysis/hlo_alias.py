@@ -1,0 +1,115 @@
+"""Values that have to lie in one buffer (`xla/hlo/analysis/hlo_alias_analysis.cc`)."""
+
+from __future__ import annotations
+
+from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.call_sites import CallSites
+from hlofuse.analysis.donation import InputOutputAlias, alias_config
+from hlofuse.analysis.hlo_dataflow import HloDataflow
+from hlofuse.analysis.hlo_value import HloValue
+from hlofuse.analysis.shape_tree import Index
+from hlofuse.ir.graph import Instruction, Module
+
+
+class HloBuffer:
+    """Memory that holds some values, one after the other."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[HloValue]) -> None:
+        self.values = values
+        """In order of their ids."""
+
+
+class HloAlias:
+    """Values and their buffers, a snapshot."""
+
+    def __init__(self, module: Module, alias_info: AliasInfo, calls: CallSites | None = None) -> None:
+        self.calls = calls or CallSites(module)
+        self.config: InputOutputAlias = alias_config(module)
+        self._info = alias_info
+        in_place = [x for c in module.computations for x in c if alias_info.may_be_in_place(x)]
+        bodies = {c for x in in_place if (c := x.computation) is not None and c.fusion is not None}
+        self.dataflow = HloDataflow(module, self.calls, bodies)
+        self._parent: dict[HloValue, HloValue] = {}
+        self._join_input_output(module)
+        for computation in module.computations:
+            for x in computation:
+                if x.opcode == "while" and self.dataflow.covers(x):
+                    self._join_while(x)
+                elif x.opcode == "conditional" and self.dataflow.covers(x):
+                    for _, branch in x.called:
+                        self._join_all(branch.root, x)
+        for x in in_place:
+            self._join_in_place(x)
+        self._buffers: dict[HloValue, HloBuffer] = {}
+        shared: dict[HloValue, HloBuffer] = {}
+        for value in self.dataflow.values:
+            if value in self._parent:
+                root = self._root_of(value)
+                buffer = shared.get(root)
+                if buffer is None:
+                    buffer = shared[root] = HloBuffer([])
+                buffer.values.append(value)
+                self._buffers[value] = buffer
+        self.shared_buffers = list(shared.values())
+        """Those that hold more than one value."""
+
+    def buffer_of(self, value: HloValue) -> HloBuffer:
+        """`GetBufferContainingValue`."""
+        buffer = self._buffers.get(value)
+        if buffer is None:
+            buffer = self._buffers[value] = HloBuffer([value])
+        return buffer
+
+    # ------------------------------------------------------------ what has to share
+
+    def _join_input_output(self, module: Module) -> None:
+        root, parameters = module.entry.root, module.entry.parameters
+        for output, (number, index) in self.config.aliases.items():
+            if number < len(parameters):
+                self._join(_at(self.dataflow, root, output), _at(self.dataflow, parameters[number], index))
+
+    def _join_while(self, loop: Instruction) -> None:
+        self._join_all(loop.operands[0], loop)
+        for name, part in loop.called:
+            parameter = part.parameters[0]
+            for own, value in zip(
+                self.dataflow.values_of(parameter), self.dataflow.values_of(loop), strict=False
+            ):
+                if own is not None and own.instruction is parameter:
+                    self._join(own, value)
+            if name == "body":
+                self._join_all(part.root, loop)
+
+    def _join_all(self, a: Instruction, b: Instruction) -> None:
+        for v, w in zip(self.dataflow.values_of(a), self.dataflow.values_of(b), strict=False):
+            self._join(v, w)
+
+    def _join_in_place(self, x: Instruction) -> None:
+        if not self.dataflow.covers(x):
+            return
+        for pair in self._info.in_place_pairs(x):
+            if pair.operand_number < len(x.operands):
+                operand = x.operands[pair.operand_number]
+                self._join(
+                    _at(self.dataflow, x, pair.output_index), _at(self.dataflow, operand, pair.operand_index)
+                )
+
+    def _join(self, a: HloValue | None, b: HloValue | None) -> None:
+        if a is None or b is None or a is b:
+            return
+        a, b = self._root_of(a), self._root_of(b)
+        self._parent[a] = self._parent[b] = min(a, b, key=lambda v: v.id)
+
+    def _root_of(self, value: HloValue) -> HloValue:
+        parent = self._parent
+        while (above := parent.get(value, value)) is not value:
+            parent[value] = parent[above]
+            value = above
+        return value
+
+
+def _at(dataflow: HloDataflow, x: Instruction, index: Index) -> HloValue | None:
+    """The value there; None where the shape has no such element."""
+    return dataflow.value_at(x, index) if dataflow.covers(x) and dataflow.has(x, index) else None

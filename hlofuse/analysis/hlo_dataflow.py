@@ -1,0 +1,242 @@
+"""Which value is where in a module (`xla/hlo/analysis/hlo_dataflow_analysis.cc`).
+
+In the form that copy insertion asks for: values that meet at a loop or a branch meet in a phi, and a bitcast
+defines nothing. With calls flattened every place then holds one value.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+from hlofuse.analysis.call_sites import CallContext, CallSites
+from hlofuse.analysis.hlo_value import HloPosition, HloValue, Readers
+from hlofuse.analysis.phi_graph import PhiGraph
+from hlofuse.analysis.shape_tree import Index, shape_tree
+from hlofuse.analysis.value_forwarding import Forward, forwards_of, may_forward
+from hlofuse.ir.graph import Computation, Instruction, Module
+
+
+class HloDataflow:
+    """The values of a module, a snapshot.
+
+    Of fusions only those bodies count that `includes` names: elsewhere nothing asks what is inside.
+    """
+
+    def __init__(self, module: Module, calls: CallSites, includes: Iterable[Computation] = ()) -> None:
+        self.module = module
+        self.calls = calls
+        included = set(includes)
+        self._computations = [c for c in module.computation_post_order() if c.fusion is None or c in included]
+        self._trees: dict[Instruction, list[HloValue | None]] = {}
+        self._forwards: dict[Instruction, list[Forward]] = {}
+        self._phi_inputs: dict[Instruction, list[Instruction]] = {}
+        self._readers: dict[Instruction, list[Instruction]] = {}
+        self._phis = PhiGraph()
+        self._use_lists = Readers()
+        self._count = 0
+        self._removed: set[HloValue] = set()
+        all_values: list[HloValue] = []
+        self._values = all_values
+        for computation in self._computations:
+            for x in computation.post_order():
+                self._initialize(x)
+        self._propagate()
+        self._replace_phis()
+        self._note_positions()
+        self.values = [v for v in all_values if v not in self._removed]
+        """All of them in order of ids."""
+
+    def value_at(self, instruction: Instruction, index: Index = ()) -> HloValue | None:
+        """`GetUniqueValueAt`; None where nothing arrives."""
+        tree = self._trees[instruction]
+        return tree[0] if not index else tree[shape_tree(instruction.shape).place[index]]
+
+    def has(self, instruction: Instruction, index: Index) -> bool:
+        """True if its result has something at `index`."""
+        return index in shape_tree(instruction.shape).place
+
+    def values_of(self, instruction: Instruction) -> list[HloValue | None]:
+        """Those at all indices, in the order of `shape_tree`."""
+        return self._trees[instruction]
+
+    def covers(self, instruction: Instruction) -> bool:
+        """True for an instruction of the snapshot."""
+        return instruction in self._trees
+
+    def is_defined_at(self, instruction: Instruction, index: Index = ()) -> bool:
+        """True if the value there is its own (`ValueIsDefinedAt`)."""
+        value = self.value_at(instruction, index)
+        return value is not None and value.instruction is instruction
+
+    # ------------------------------------------------------------ beginning
+
+    def _initialize(self, x: Instruction) -> None:
+        """`InitializeInstructionValueSets`."""
+        opcode = x.opcode
+        inputs: list[Instruction] = []
+        forwards: list[Forward] = []
+        if opcode == "parameter":
+            inputs, forwards = self._into_parameter(x)
+        elif opcode == "while":
+            inputs = [dict(x.called)["body"].root, x.operands[0]]
+        elif opcode == "conditional":
+            inputs = [c.root for _, c in x.called]
+        elif may_forward(opcode):
+            forwards = forwards_of(x)
+        size = len(shape_tree(x.shape))
+        if not inputs and not forwards:
+            self._trees[x] = [self._new_value(x, index) for index in shape_tree(x.shape).indices]
+            return
+        tree: list[HloValue | None] = [None] * size
+        self._trees[x] = tree
+        if inputs:
+            self._phi_inputs[x] = inputs
+        else:
+            self._forwards[x] = forwards
+            covered = bytearray(size)
+            for at, count, _, _ in forwards:
+                covered[at : at + count] = b"\1" * count
+            indices = shape_tree(x.shape).indices
+            for k in range(size):
+                if not covered[k]:
+                    tree[k] = self._new_value(x, indices[k])
+        for source in inputs or [source for _, _, source, _ in forwards]:
+            readers = self._readers.setdefault(source, [])
+            if not readers or readers[-1] is not x:
+                readers.append(x)
+
+    def _into_parameter(self, parameter: Instruction) -> tuple[list[Instruction], list[Forward]]:
+        """What reaches it: values that meet, or what one caller hands in (`UpdateParameterValueSet`)."""
+        computation = parameter.computation
+        assert computation is not None
+        callers = self.calls.callers(computation)
+        if not callers or self.calls.context(computation) is not CallContext.CONTROL_FLOW:
+            return [], []
+        caller, number = callers[0], parameter.parameter_number
+        if caller.opcode == "while":
+            root = dict(caller.called)["body"].root
+            return [caller.operands[0], *([root] if root is not parameter else [])], []
+        if caller.opcode == "conditional":
+            branch = [c for _, c in caller.called].index(computation)
+            return [caller.operands[branch + 1]], []
+        if number < len(caller.operands):
+            return [], [Forward(0, len(shape_tree(parameter.shape)), caller.operands[number], 0)]
+        return [], []
+
+    def _new_value(self, x: Instruction, index: Index, is_phi: bool = False) -> HloValue:
+        value = HloValue(self._count, x, index, is_phi, self._use_lists)
+        self._count += 1
+        self._values.append(value)
+        return value
+
+    # ------------------------------------------------------------ spreading
+
+    def _propagate(self) -> None:
+        """Hand values on until nothing changes, in the order in which the program runs (`Propagate`)."""
+        place = {x: k for k, x in enumerate(self._executed())}
+        by_place: dict[int, Instruction] = {}
+        for x in (*self._forwards, *self._phi_inputs):
+            by_place[place.setdefault(x, len(place))] = x
+        queue = sorted(by_place)
+        queued = set(queue)
+        while queue:
+            k = heapq.heappop(queue)
+            queued.discard(k)
+            x = by_place[k]
+            if not (self._forward(x) if x in self._forwards else self._phi(x)):
+                continue
+            for reader in self._readers.get(x, ()):
+                if (n := place[reader]) not in queued:
+                    queued.add(n)
+                    heapq.heappush(queue, n)
+
+    def _executed(self) -> Iterator[Instruction]:
+        """All instructions that run, a loop's condition before its body, what is called before its caller
+        (`CalculatePostOrderSchedule`)."""
+        pending = [iter(self.module.entry.post_order())]
+        waiting: list[Instruction] = []
+        while pending:
+            for x in pending[-1]:
+                inner = _run_by(x)
+                if inner:
+                    waiting.append(x)
+                    pending.append(y for c in inner for y in c.post_order())
+                    break
+                yield x
+            else:
+                pending.pop()
+                if pending:
+                    yield waiting.pop()
+
+    def _forward(self, x: Instruction) -> bool:
+        tree, trees, changed = self._trees[x], self._trees, False
+        for at, count, source, start in self._forwards[x]:
+            new = trees[source][start : start + count]
+            if tree[at : at + count] != new:
+                tree[at : at + count] = new
+                changed = True
+        return changed
+
+    def _phi(self, x: Instruction) -> bool:
+        """Let values meet (`Phi`)."""
+        tree, changed = self._trees[x], False
+        sources = [self._trees[source] for source in self._phi_inputs[x]]
+        indices = shape_tree(x.shape).indices
+        for k, current in enumerate(tree):
+            inputs = [v for source in sources if (v := source[k]) is not None]
+            is_own = current is not None and current.instruction is x and current.index == indices[k]
+            if len(inputs) == 1:
+                if current is not inputs[0]:
+                    if current is not None and is_own:
+                        self._removed.add(current)
+                    tree[k] = inputs[0]
+                    changed = True
+            elif inputs:
+                if current is None or not is_own:
+                    current = tree[k] = self._new_value(x, indices[k], is_phi=True)
+                elif self._phis.has_inputs(current, inputs):
+                    continue
+                self._phis.register(current, inputs)
+                changed = True
+        return changed
+
+    # ------------------------------------------------------------ end
+
+    def _replace_phis(self) -> None:
+        """`OptimizePhiValues`."""
+        if not self._phi_inputs:
+            return
+        self._phis.optimize()
+        for x in (*self._phi_inputs, *self._forwards):
+            tree = self._trees[x]
+            for k, value in enumerate(tree):
+                if value is not None and value.is_phi and (new := self._phis.optimized(value)) is not value:
+                    self._removed.add(value)
+                    tree[k] = new
+
+    def _note_positions(self) -> None:
+        """Tell every value where it has come to."""
+        special = {*self._forwards, *self._phi_inputs}
+        for computation in self._in_module_order():
+            for x in computation:
+                if x not in special:
+                    continue
+                indices = shape_tree(x.shape).indices
+                for k, value in enumerate(self._trees[x]):
+                    if value is not None and value.instruction is not x:
+                        value.positions.append(HloPosition(x, indices[k]))
+
+    def _in_module_order(self) -> list[Computation]:
+        covered = set(self._computations)
+        return [c for c in self.module.computations if c in covered]
+
+
+def _run_by(x: Instruction) -> list[Computation]:
+    """What an instruction runs, in the order of execution."""
+    if x.opcode == "while":
+        parts = dict(x.called)
+        return [parts["condition"], parts["body"]]
+    if x.opcode in ("call", "async-start", "conditional"):
+        return [c for _, c in x.called]
+    return []

@@ -1,0 +1,248 @@
+"""In which order instructions run (`xla/hlo/analysis/hlo_ordering.cc`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+
+from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.call_sites import CallSites, is_asynchronous
+from hlofuse.analysis.hlo_dataflow import HloDataflow
+from hlofuse.analysis.hlo_value import HloUse, HloValue
+from hlofuse.ir.graph import Computation, Instruction
+
+
+class ExecutionConstraint(Enum):
+    """What is known of the order of two instructions."""
+
+    IS_SAME = "the same"
+    RUN_BEFORE_START = "before the other one starts"
+    RUN_BEFORE_END = "before the other one ends"
+    RUN_EXCLUSIVE_BEFORE = "in an earlier branch of a conditional"
+    RUN_EXCLUSIVE_AFTER = "in a later branch of a conditional"
+    RUN_AFTER = "after the other one"
+    UNORDERED = "unknown"
+
+
+_BEFORE = frozenset(
+    {
+        ExecutionConstraint.RUN_BEFORE_START,
+        ExecutionConstraint.RUN_BEFORE_END,
+        ExecutionConstraint.RUN_EXCLUSIVE_BEFORE,
+    }
+)
+
+
+class HloOrdering(ABC):
+    """An order of the instructions of a module."""
+
+    def __init__(self, calls: CallSites) -> None:
+        self.calls = calls
+
+    @abstractmethod
+    def executes_before_in_same_computation(self, a: Instruction, b: Instruction) -> bool:
+        """True if `a` is known to run before `b`, which is in the same computation."""
+
+    @abstractmethod
+    def sequence(self, computation: Computation) -> Sequence[Instruction]:
+        """The instructions one after the other, in an order that may be."""
+
+    def constraint(self, a: Instruction, b: Instruction) -> ExecutionConstraint:
+        """What is known of `a` in relation to `b` (`GetExecutionConstraint`)."""
+        if a is b or _wraps(a, b) or _wraps(b, a):
+            return ExecutionConstraint.IS_SAME
+        ancestors = self.calls.nearest_ancestors(a, b)
+        if ancestors is None:
+            return ExecutionConstraint.UNORDERED
+        above_a, above_b = ancestors
+        if above_a is above_b and above_a.opcode == "while":
+            parts = dict(above_a.called)
+            if self.calls.is_nested_in(a, parts["condition"]) and self.calls.is_nested_in(b, parts["body"]):
+                return ExecutionConstraint.RUN_BEFORE_END
+        if above_a is above_b and above_a.opcode == "conditional":
+            branch_a, branch_b = self._branch(a, above_a), self._branch(b, above_a)
+            if branch_b < 0:
+                return ExecutionConstraint.RUN_BEFORE_END
+            if branch_a < 0:
+                return ExecutionConstraint.RUN_AFTER
+            if branch_a != branch_b:
+                before = branch_a < branch_b
+                return (
+                    ExecutionConstraint.RUN_EXCLUSIVE_BEFORE
+                    if before
+                    else ExecutionConstraint.RUN_EXCLUSIVE_AFTER
+                )
+        if self.executes_before_in_same_computation(above_a, above_b):
+            return ExecutionConstraint.RUN_BEFORE_START
+        if self.executes_before_in_same_computation(above_b, above_a):
+            return ExecutionConstraint.RUN_AFTER
+        return ExecutionConstraint.UNORDERED
+
+    def is_defined_before(self, a: HloValue, b: HloValue) -> bool:
+        """True if `a` is there before `b` (`IsDefinedBefore`)."""
+        x, y, nested = a.instruction, b.instruction, self.calls.is_nested_in
+        entry = self.calls.module.entry
+        if y.computation is entry and y.opcode == "parameter":
+            return False
+        if x.computation is entry and x.opcode == "parameter":
+            return True
+        # A phi at a parameter precedes all else in its computation; one at a loop or a branch follows it.
+        phi_a = a.is_phi and x.opcode == "parameter"
+        phi_b = b.is_phi and y.opcode == "parameter"
+        if phi_a and not phi_b and x.computation is not None and nested(y, x.computation):
+            return True
+        if phi_b and y.computation is not None and nested(x, y.computation):
+            return False
+        if b.is_phi and y.opcode in ("while", "conditional") and any(nested(x, part) for _, part in y.called):
+            return True
+        return self.constraint(x, y) in _BEFORE
+
+    def uses_before_definition(
+        self, uses: Iterable[HloUse], value: HloValue, dataflow: HloDataflow, alias_info: AliasInfo
+    ) -> bool:
+        """True if `value` comes to be after all these uses (`UsesBeforeValueDefinition`)."""
+        definition, check = value.instruction, None
+        for use in uses:
+            x = use.instruction
+            if x.computation is definition.computation and self.executes_before_in_same_computation(
+                x, definition
+            ):
+                continue  # as nearly always
+            check = check or _UsesBefore(self, value, dataflow, alias_info)
+            if not check.is_before(use):
+                return False
+        return True
+
+    def _branch(self, x: Instruction, conditional: Instruction) -> int:
+        """The branch of a conditional that holds `x`; -1 if it is the conditional itself."""
+        found = -1
+        for k, (_, branch) in enumerate(conditional.called):
+            if self.calls.is_nested_in(x, branch):
+                found = k
+        return found
+
+
+class _UsesBefore:
+    """Compares uses with one definition. What an earlier use showed counts for later ones."""
+
+    def __init__(
+        self, ordering: HloOrdering, value: HloValue, dataflow: HloDataflow, alias_info: AliasInfo
+    ) -> None:
+        self._ordering = ordering
+        self._value = value
+        self._dataflow = dataflow
+        self._alias_info = alias_info
+        self._escapes_branch = False
+
+    def is_before(self, use: HloUse) -> bool:
+        """True if the use is over when the value comes to be."""
+        order = self._ordering.constraint(use.instruction, self._value.instruction)
+        if order in _BEFORE:
+            return True
+        if order is ExecutionConstraint.IS_SAME and self._can_share(use):
+            return True
+        if order is ExecutionConstraint.RUN_EXCLUSIVE_AFTER and not self._escapes_branch:
+            return True
+        return self._is_before_by_nesting(use)
+
+    def _can_share(self, use: HloUse) -> bool:
+        x, definition = use.instruction, self._value.instruction
+        operand, index = x.operands[use.operand_number], use.operand_index
+        if is_asynchronous(x) and x.called and definition.computation is x.called[0][1]:
+            parameters = x.called[0][1].parameters
+            if x.opcode == "async-start":
+                operand = parameters[use.operand_number]
+            elif len(index) > 1:
+                operand, index = parameters[index[1]], index[2:]
+        return self._alias_info.can_share(self._dataflow, operand, index, definition, self._value.index)
+
+    def _is_before_by_nesting(self, use: HloUse) -> bool:
+        """A loop reads its operand before its body runs, and is done when that has run; and so on."""
+        x, definition, nested = use.instruction, self._value.instruction, self._ordering.calls.is_nested_in
+        if x.opcode == "while":
+            parts = dict(x.called)
+            if nested(definition, parts["body"]):
+                return True
+            if nested(definition, parts["condition"]):
+                return definition is parts["condition"].parameters[0]
+        if definition.opcode == "while" and any(nested(x, part) for _, part in definition.called):
+            return True
+        if (x.opcode == "call" or is_asynchronous(x)) and any(nested(definition, c) for _, c in x.called):
+            return True
+        if x.opcode == "conditional":
+            for _, branch in x.called:
+                if nested(definition, branch):
+                    self._note_escape(use)
+                    if not self._escapes_branch:
+                        return True
+            return definition is x
+        return False
+
+    def _note_escape(self, use: HloUse) -> None:
+        """A value that a branch returns may come back through a loop around the conditional."""
+        operand = use.instruction.operands[use.operand_number]
+        if not self._dataflow.is_defined_at(operand) and any(u.instruction.is_root for u in self._value.uses):
+            self._escapes_branch = True
+
+
+class DependencyOrdering(HloOrdering):
+    """What the graph alone says, as it is now (`DependencyHloOrdering`)."""
+
+    def __init__(self, calls: CallSites, compared: Iterable[Instruction]) -> None:
+        """`compared` are the instructions that may be compared; others would cost memory."""
+        super().__init__(calls)
+        sources: dict[Computation, list[Instruction]] = {}
+        self._places: dict[Instruction, int] = {}
+        for x in compared:
+            for y in (x, *calls.chain(x)):
+                if y not in self._places and (computation := y.computation) is not None:
+                    listed = sources.setdefault(computation, [])
+                    self._places[y] = len(listed)
+                    listed.append(y)
+        self._rows: dict[Instruction, int] = {}
+        for computation in sources:
+            self._note_reachability(computation)
+
+    def executes_before_in_same_computation(self, a: Instruction, b: Instruction) -> bool:
+        place = self._places.get(a)
+        return place is not None and a is not b and bool(self._rows.get(b, 0) >> place & 1)
+
+    def sequence(self, computation: Computation) -> Sequence[Instruction]:
+        return computation.post_order()
+
+    def _note_reachability(self, computation: Computation) -> None:
+        """For each instruction the set of those to be compared that reach it, one bit for each."""
+        places = self._places
+        rows: dict[Instruction, int] = {}
+        for x in computation.post_order():
+            row = 1 << places[x] if x in places else 0
+            for source in x.operands:
+                row |= rows[source]
+            for source in x.control_predecessors:
+                row |= rows[source]
+            rows[x] = row
+            if x in places:
+                self._rows[x] = row
+
+
+class SequentialOrdering(HloOrdering):
+    """A schedule: one instruction after the other (`SequentialHloOrdering`)."""
+
+    def __init__(self, calls: CallSites, schedule: Mapping[Computation, Sequence[Instruction]]) -> None:
+        super().__init__(calls)
+        self._schedule = schedule
+        self._place = {x: k for order in schedule.values() for k, x in enumerate(order)}
+
+    def executes_before_in_same_computation(self, a: Instruction, b: Instruction) -> bool:
+        if a not in self._place or b not in self._place or a.is_root:
+            return False
+        return self._place[a] < self._place[b]
+
+    def sequence(self, computation: Computation) -> Sequence[Instruction]:
+        return self._schedule.get(computation) or computation.post_order()
+
+
+def _wraps(x: Instruction, inner: Instruction) -> bool:
+    """True if `x` runs `inner` by the side."""
+    return is_asynchronous(x) and bool(x.called) and x.called[0][1].root is inner

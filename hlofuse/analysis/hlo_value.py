@@ -1,0 +1,106 @@
+"""Values, where they are and who uses them (`xla/service/hlo_value.cc`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hlofuse.analysis.shape_tree import Index
+from hlofuse.ir.graph import Instruction
+
+
+class HloPosition(NamedTuple):
+    """A place where a value is: in the result of an instruction, at an index."""
+
+    instruction: Instruction
+    shape_index: Index
+
+
+class HloUse(NamedTuple):
+    """An operand in which an instruction finds a value, at an index."""
+
+    instruction: Instruction
+    operand_number: int
+    operand_index: Index
+
+
+_ONLY_THE_OUTERMOST = frozenset({"get-tuple-element", "copy"})
+"""Of a tuple they use the tuple itself and hand on what is in it."""
+_NOTHING = frozenset({"tuple", "domain"})
+_HAND_ON = _ONLY_THE_OUTERMOST | _NOTHING
+_MANY = 16
+
+
+class Readers:
+    """Who reads the elements of tuples, and as which operand: tuples of a loop have thousands of both."""
+
+    def __init__(self) -> None:
+        self._of_elements: dict[Instruction, list[Instruction]] = {}
+        self._numbers: dict[Instruction, dict[Instruction, list[int]]] = {}
+
+    def uses_of(self, value: HloValue) -> Sequence[HloUse]:
+        """`ComputeUses`: roots count as users of what they hold."""
+        roots = {p.instruction for p in value.positions if p.instruction.is_root}
+        found: list[HloUse] = []
+        for source, index in value.positions:
+            hand_on = _HAND_ON if index else _NOTHING
+            for user in self._users(source) if index else source.users:
+                if user.opcode in hand_on and user not in roots:
+                    continue
+                found += [HloUse(user, number, index) for number in self._operand_numbers(user, source)]
+        return found
+
+    def _users(self, source: Instruction) -> list[Instruction]:
+        """Those that may read its elements."""
+        if len(source.users) < _MANY:
+            return source.users
+        users = self._of_elements.get(source)
+        if users is None:
+            users = [u for u in source.users if u.opcode not in _HAND_ON or u.is_root]
+            self._of_elements[source] = users
+        return users
+
+    def _operand_numbers(self, user: Instruction, source: Instruction) -> list[int]:
+        if len(user.operands) < _MANY:
+            return [number for number, operand in enumerate(user.operands) if operand is source]
+        numbers = self._numbers.get(user)
+        if numbers is None:
+            numbers = self._numbers[user] = {}
+            for number, operand in enumerate(user.operands):
+                numbers.setdefault(operand, []).append(number)
+        return numbers.get(source, [])
+
+
+class HloValue:
+    """What one instruction defines at one index of its result."""
+
+    __slots__ = ("_readers", "_uses", "id", "index", "instruction", "is_phi", "positions")
+
+    def __init__(
+        self, number: int, instruction: Instruction, index: Index, is_phi: bool, readers: Readers
+    ) -> None:
+        self.id = number
+        self.instruction = instruction
+        """The instruction that defines it."""
+        self.index = index
+        self.is_phi = is_phi
+        """True where several values meet: a loop's or a branch's."""
+        self.positions = [HloPosition(instruction, index)]
+        """The first one is where it is defined."""
+        self._readers = readers
+        self._uses: Sequence[HloUse] | None = None
+
+    def __repr__(self) -> str:
+        index = "{" + ",".join(map(str, self.index)) + "}" if self.instruction.shape.is_tuple else ""
+        return f"<{self.id} {self.instruction.name}{index}{' (phi)' if self.is_phi else ''}>"
+
+    @property
+    def uses(self) -> Sequence[HloUse]:
+        """Who uses it, as of the first time that somebody asks."""
+        if self._uses is None:
+            self._uses = self._readers.uses_of(self)
+        return self._uses
+
+    def is_at_root_of(self, computation: object) -> bool:
+        """True if the computation's root holds it (`IsRootOf`)."""
+        return any(p.instruction.computation is computation and p.instruction.is_root for p in self.positions)

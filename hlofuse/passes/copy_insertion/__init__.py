@@ -1,0 +1,1 @@
+"""Copies that keep values apart which would share a buffer."""

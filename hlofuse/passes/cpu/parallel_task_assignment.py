@@ -1,0 +1,136 @@
+"""How many tasks the threads share a kernel in (`xla/service/cpu/parallel_task_assignment.cc`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlofuse.analysis.convolution import why_not_eigen
+from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import set_attribute
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.trace import Recorder
+
+_CONTROL_FLOW = ("while", "conditional", "call")
+_DIVISIBLE = frozenset(
+    """
+    broadcast concatenate dynamic-slice gather iota pad reduce reduce-window reshape reverse slice transpose
+    """.split()
+)
+_BYTES_OF_TASK = 256 << 10
+_CYCLES_OF_TASK = 100_000
+_CYCLES_OF_BYTE, _CYCLES_OF_TRANSCENDENTAL = 10, 2
+
+
+@dataclass(frozen=True)
+class ParallelTaskAssigner(Pass):
+    """`cpu-parallel-task-assigner`: the entry and what it runs through control flow.
+
+    It changes neither kernels nor names: a kernel only says into how many parts it is divided.
+    """
+
+    name: ClassVar[str] = "cpu-parallel-task-assigner"
+    threads: int = 1
+    """Of the machine that compiles. No dump tells it, so by default no kernel is divided."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if self.threads <= 1:
+            return False
+        costs = CostAnalysis()
+        changed = False
+        computations = [module.entry]
+        seen = {module.entry}
+        for computation in computations:  # grows while it is walked
+            for x in computation:
+                if x.opcode in _CONTROL_FLOW:
+                    # The condition of a loop is not divided.
+                    called = [c for name, c in x.called if name != "condition" and c not in seen]
+                    computations += called
+                    seen.update(called)
+                    continue
+                shape = _indexed_shape(x)
+                if shape is None or not _is_divisible(x):
+                    continue
+                partitions = partition_counts(shape, self._tasks(x, costs))
+                if math.prod(partitions) > 1:
+                    numbers = ",".join(f'"{n}"' for n in partitions)
+                    set_attribute(x, "backend_config", f'{{"outer_dimension_partitions":[{numbers}]}}')
+                    changed = True
+        return changed
+
+    def _tasks(self, x: Instruction, costs: CostAnalysis) -> int:
+        """`DefaultCostModel::GetParallelTaskCount`."""
+        cost = costs.instruction(x)
+        accessed = cost.bytes_accessed
+        if cost.flops <= max(accessed, 1):  # bound by memory, which more threads do not speed up
+            most = min(self.threads, math.ceil(math.sqrt(self.threads)))
+            count = max(accessed, 1) // _BYTES_OF_TASK
+        else:
+            most = self.threads
+            cycles = (
+                cost.flops + _CYCLES_OF_TRANSCENDENTAL * cost.transcendentals + _CYCLES_OF_BYTE * accessed
+            )
+            count = cycles // _CYCLES_OF_TASK
+        return min(most, max(1, count))
+
+
+def _is_divisible(x: Instruction) -> bool:
+    """Each part of the result can be computed without the others (`GetTargetParallelTaskCount`)."""
+    opcode = x.opcode
+    if opcode in ("constant", "rng") or _may_update_in_place(x):
+        return False
+    if x.fusion_kind in ("kLoop", "kCustom"):
+        return x.fusion_kind == "kLoop"
+    if opcode == "convolution":
+        return why_not_eigen(x) is not None
+    return x.shape.is_array and (opcode in _DIVISIBLE or is_elementwise(x))
+
+
+def _may_update_in_place(x: Instruction) -> bool:
+    """`MayBeImplementedAsInPlaceDynamicUpdateSlice`."""
+    if x.opcode == "dynamic-update-slice":
+        return True
+    if x.fusion_kind != "kLoop" or x.fused_root.opcode != "dynamic-update-slice":
+        return False
+    source = x.fused_root.operands[0]
+    while source.opcode == "get-tuple-element":
+        source = source.operands[0]
+    return source.opcode == "parameter"
+
+
+def _indexed_shape(x: Instruction) -> Shape | None:
+    """The array that is divided: the result or its first element."""
+    shape = x.shape
+    for _ in range(2):
+        if shape.is_tuple:
+            if not shape.tuple_shapes:
+                return None
+            shape = shape.tuple_shapes[0]
+    return shape if shape.is_array else None
+
+
+def partition_counts(shape: Shape, target: int) -> list[int]:
+    """Parts of the outermost dimensions, in all at most `target` (`ShapePartitionAssigner::Run`)."""
+    outer: list[int] = []
+    size = 1
+    layout = shape.layout
+    order = layout.minor_to_major if layout is not None else tuple(reversed(range(shape.rank)))
+    for dimension in reversed(order):
+        outer.append(shape.dimensions[dimension])
+        size *= outer[-1]
+        if size >= target:
+            break
+    if not outer:
+        return []
+    target = min(size, target)
+    each = int(target ** (1 / len(outer)))
+    counts = [min(n, each) for n in outer]
+    if 0 < math.prod(counts) < target:
+        for k, n in enumerate(outer):
+            others = math.prod(counts) // counts[k]
+            counts[k] += max(0, min(n - counts[k], target // others - counts[k]))
+    return counts

@@ -1,0 +1,238 @@
+"""What runs and what it costs: loops, branches, copies, lower bounds, and that all reports agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlofuse.account import Account, KernelTimes
+from hlofuse.account.live_memory import alias_info_of, peak_temporary_bytes
+from hlofuse.account.traffic import KernelCosts
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.ir import parse_module
+
+from ..conftest import ROOT
+from ..running import Run
+
+LOOP = """HloModule m
+
+body {
+  s = (s32[], f32[1024]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  more = s32[] add(n, one)
+  x = f32[1024] get-tuple-element(s), index=1
+  y = f32[1024] negate(x)
+  ROOT t = (s32[], f32[1024]) tuple(more, y)
+}
+
+condition {
+  s = (s32[], f32[1024]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  end = s32[] constant(7)
+  ROOT less = pred[] compare(n, end), direction=LT
+}
+
+ENTRY main {
+  zero = s32[] constant(0)
+  p = f32[1024] parameter(0)
+  start = (s32[], f32[1024]) tuple(zero, p)
+  ROOT loop = (s32[], f32[1024]) while(start), condition=condition, body=body%s
+}
+"""
+TRIPS = ', backend_config={"known_trip_count":{"n":"7"}}'
+
+
+def test_a_loop_counts_as_often_as_it_runs() -> None:
+    account = Account(parse_module(LOOP % TRIPS))
+    runs = {r.instruction.name: (r.runs, r.per_iteration) for r in account.rows}
+    # With a known trip count XLA's runtime does not evaluate the condition.
+    assert runs == {"more": (7, False), "y": (7, False), "less": (0, False)}
+    assert account.totals.launches == 14
+    assert account.totals.cost.bytes_accessed == 7 * (2 * 4096 + 3 * 4)
+
+
+def test_a_loop_that_does_not_tell_counts_one_iteration() -> None:
+    account = Account(parse_module(LOOP % ""))
+    assert {r.instruction.name for r in account.rows if r.per_iteration} == {"more", "y", "less"}
+    assert account.totals.launches == 3
+
+
+def test_of_a_conditional_the_dearest_branch_runs() -> None:
+    account = Account(
+        parse_module("""HloModule m
+
+large {
+  p = f32[4096] parameter(0)
+  ROOT a = f32[4096] exponential(p)
+}
+
+small {
+  p = f32[4096] parameter(0)
+  c = f32[] constant(0)
+  ROOT b = f32[4096] broadcast(c), dimensions={}
+}
+
+ENTRY main {
+  which = pred[] parameter(0)
+  x = f32[4096] parameter(1)
+  ROOT r = f32[4096] conditional(which, x, x), true_computation=large, false_computation=small
+}
+""")
+    )
+    assert {r.instruction.name: r.runs for r in account.rows} == {"a": 1, "b": 0}
+    assert (account.totals.kernels, account.totals.launches) == (2, 1)
+
+
+FUSION = """HloModule m
+
+inside {
+%s
+}
+
+ENTRY main {
+%s
+}
+"""
+
+
+def moved(inside: str, call: str) -> tuple[int, int]:
+    module = parse_module(FUSION % (inside, call))
+    cost = KernelCosts().instruction(module.entry.root)
+    return cost.bytes_read, cost.bytes_written
+
+
+def test_a_slice_behind_a_bitcast_reads_its_own_size() -> None:
+    """XLA counts the whole array there, 4 kB."""
+    found = moved(
+        "  p = f32[32,32] parameter(0)\n  b = f32[1024] bitcast(p)\n"
+        "  ROOT s = f32[16] slice(b), slice={[8:24]}",
+        "  x = f32[32,32] parameter(0)\n  ROOT f = f32[16] fusion(x), kind=kLoop, calls=inside",
+    )
+    assert found == (64, 64)
+
+
+UPDATE = """  p = f32[1024] parameter(0)
+  u = f32[4] parameter(1)
+  i = s32[] parameter(2)
+%s  ROOT r = f32[1024] dynamic-update-slice(%s, u, i)"""
+CALL = """  x = f32[1024] parameter(0)
+  u = f32[4] parameter(1)
+  i = s32[] parameter(2)
+  ROOT f = f32[1024] fusion(x, u, i), kind=kLoop, calls=inside"""
+
+
+def test_an_update_in_place_moves_the_update_and_any_other_the_whole_array() -> None:
+    """XLA counts only the update for both."""
+    assert moved(UPDATE % ("", "p"), CALL) == (16 + 4, 16)
+    assert moved(UPDATE % ("  n = f32[1024] negate(p)\n", "n"), CALL) == (4096 + 16 + 4, 4096)
+
+
+def test_a_scatter_writes_whole_sectors() -> None:
+    scatter = """HloModule m
+
+last {
+  a = f32[] parameter(0)
+  ROOT b = f32[] parameter(1)
+}
+
+ENTRY main {
+  x = f32[64,64]{1,0} parameter(0)
+  i = s32[8,1] parameter(1)
+  u = f32[%s] parameter(2)
+  ROOT s = f32[64,64]{1,0} scatter(x, i, u), update_window_dims={%s}, inserted_window_dims={%s},
+    scatter_dims_to_operand_dims={%s}, index_vector_dim=1, to_apply=last
+}
+"""
+    rows = parse_module(scatter % ("8,64", "1", "0", "0")).entry.root
+    columns = parse_module(scatter % ("8,64", "1", "1", "1")).entry.root
+    costs = KernelCosts()
+    assert costs.instruction(rows).bytes_written == 8 * 64 * 4
+    assert costs.instruction(columns).bytes_written == 8 * 64 * 32
+
+
+def test_no_time_is_below_what_has_to_move() -> None:
+    """A product, of which XLA's model of kernels has no estimate, takes at least its arithmetic."""
+    module = parse_module("""HloModule m
+
+ENTRY main {
+  a = bf16[4096,4096]{1,0} parameter(0)
+  b = bf16[4096,4096]{1,0} parameter(1)
+  ROOT d = bf16[4096,4096]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+""")
+    device = load_device("h100_sxm")
+    (row,) = KernelTimes(device).account(module).rows
+    assert row.is_floor
+    assert row.us == pytest.approx(2 * 4096**3 / (132 * 4 * 512 * 2 * 1.8295201e9) * 1e6 + 1, rel=0.01)
+    totals = KernelTimes(device).account(module).totals
+    assert (totals.floors, totals.modelled_us) == (1, 0.0)
+    assert totals.us == totals.floor_us == row.us
+
+
+def test_temporaries_are_live_until_their_last_reader() -> None:
+    """Of three arrays of 4 kB in a row two are live at once; the result is no temporary."""
+    module = parse_module("""HloModule m
+
+ENTRY main {
+  p = f32[1024] parameter(0)
+  a = f32[1024] negate(p)
+  b = f32[1024] exponential(a)
+  c = f32[1024] tanh(b)
+  ROOT r = f32[1024] add(c, c)
+}
+""")
+    assert peak_temporary_bytes(module, alias_info_of(None)) == 2 * 4096
+
+
+SAMPLES = [
+    "cpu/softmax",
+    "cpu/gpt2_block",
+    "cartpole/cpu/scan",
+    "gpu/softmax",
+    "gpu/gpt2_block",
+    "cartpole/gpu/baseline",
+]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_reports_never_disagree(hlofuse: Run, name: str, tmp_path: Path) -> None:
+    """Every figure that two commands share is the same figure."""
+    folder = ROOT / "samples" / name
+    on = ("--device", "v100" if "cartpole" in name else "h100_sxm") if "gpu" in name else ()
+
+    def reported(*arguments: object) -> dict[str, object]:
+        found: dict[str, object] = json.loads(hlofuse(*arguments, "--format", "json").out)
+        return found
+
+    explained = reported("explain", folder, *on)
+    totals = explained["totals"]
+    assert isinstance(totals, dict)
+    rows = explained["kernels"]
+    assert isinstance(rows, list)
+    assert totals["kernels"] == len(rows)
+    assert totals["launches"] == sum(r["runs"] for r in rows)
+    assert totals["bytes"] == sum(r["bytes"] * r["runs"] for r in rows)
+    if on:
+        assert totals["time_us"] == pytest.approx(sum(r["time_us"] * r["runs"] for r in rows), rel=1e-4)
+    final = tmp_path / "final.hlo"
+    assert hlofuse("replay", folder, *on, "--until", "end", "-o", final).status == 0
+    (counted,) = reported("stats", final)["modules"]  # type: ignore[misc]
+    shared = ("kernels", "launches", "bytes", "flop", "copies", "cost")
+    assert {k: counted["totals"][k] for k in shared} == {k: totals[k] for k in shared}
+    same = reported("diff", final, final, *on)
+    assert {k: same["after"]["totals"][k] for k in (*shared, "time_us")} == {  # type: ignore[index]
+        k: totals[k] for k in (*shared, "time_us")
+    }
+    checked = reported("check", folder, *on, "--max-kernels", "9999")["modules"]
+    assert isinstance(checked, list)
+    figures = checked[0]["figures"]
+    assert (figures["kernels"], figures["bytes"]) == (totals["kernels"], totals["bytes"])
+    if on:
+        assert figures["us"] == pytest.approx(totals["time_us"], abs=0.01)
+    assert totals["peak_temporary_bytes"] is not None
+    ranked = reported("what-if", folder, *on)
+    assert ranked["after"] == totals
+    assert ranked["before"] == explained["before"]
