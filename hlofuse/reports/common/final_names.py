@@ -57,7 +57,7 @@ def final_names(replay: Replay, final: Module | None = None) -> FinalNames:
 
 
 class LaunchedNames:
-    """Both names of what a replay launches in the end."""
+    """Both names of what a replay launches."""
 
     def __init__(self, replay: Replay, names: FinalNames | None = None) -> None:
         """`names` are preferred where they come from XLA's own final module."""
