@@ -160,7 +160,7 @@ class _Collector:
         )
 
     def _kernels(self, boxes: Boxes) -> Iterator[Kernel]:
-        """What is launched in the end."""
+        """What is launched."""
         box_of, names = boxes.current(), self.replay.final.names_at_fusion
         for row in self.facts.account_after.rows:
             i = row.instruction

@@ -134,7 +134,7 @@ def plot_kernels(
 ) -> Plot:
     """By the greater of both figures, all launches; time where there is a model of it, else bytes.
 
-    `after` is what is launched in the end, `names_at_fusion` what its kernels were called in the pair's
+    `after` is what is launched, `names_at_fusion` what its kernels were called in the pair's
     second module. What went into several kernels counts in equal parts in each.
     """
     timed = after.totals.us is not None

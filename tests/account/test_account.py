@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -203,8 +204,8 @@ def test_reports_never_disagree(hlofuse: Run, name: str, tmp_path: Path) -> None
     folder = ROOT / "samples" / name
     on = ("--device", "v100" if "cartpole" in name else "h100_sxm") if "gpu" in name else ()
 
-    def reported(*arguments: object) -> dict[str, object]:
-        found: dict[str, object] = json.loads(hlofuse(*arguments, "--format", "json").out)
+    def reported(*arguments: object) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(hlofuse(*arguments, "--format", "json").out)
         return found
 
     explained = reported("explain", folder, *on)
@@ -219,11 +220,11 @@ def test_reports_never_disagree(hlofuse: Run, name: str, tmp_path: Path) -> None
         assert totals["time_us"] == pytest.approx(sum(r["time_us"] * r["runs"] for r in rows), rel=1e-4)
     final = tmp_path / "final.hlo"
     assert hlofuse("replay", folder, *on, "--until", "end", "-o", final).status == 0
-    (counted,) = reported("stats", final)["modules"]  # type: ignore[misc]
+    (counted,) = reported("stats", final)["modules"]
     shared = ("kernels", "launches", "bytes", "flop", "copies", "cost")
     assert {k: counted["totals"][k] for k in shared} == {k: totals[k] for k in shared}
     same = reported("diff", final, final, *on)
-    assert {k: same["after"]["totals"][k] for k in (*shared, "time_us")} == {  # type: ignore[index]
+    assert {k: same["after"]["totals"][k] for k in (*shared, "time_us")} == {
         k: totals[k] for k in (*shared, "time_us")
     }
     checked = reported("check", folder, *on, "--max-kernels", "9999")["modules"]

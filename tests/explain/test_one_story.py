@@ -137,6 +137,7 @@ def test_a_loop_counts_as_often_as_it_runs(config: str, iterations: int) -> None
     in_loop = next(k for k in found.hot_kernels if k.place.name == "y")
     once = next(k for k in found.hot_kernels if k.place.name == "q")
     assert (in_loop.iterations, once.iterations) == (iterations, 1)
+    assert in_loop.kernel is not None
     assert in_loop.us == pytest.approx((in_loop.kernel.us + 1.0) * iterations)
 
 

@@ -7,6 +7,7 @@ place of `tests/tools/loop_programs.py`, and 160 random programs of loops, branc
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
@@ -30,7 +31,10 @@ from ..tools.compare_passes import same_structure
 HERE = Path(__file__).parent
 CASES = read_cases(HERE / "copy_cases")
 ARCHIVE = HERE.parent / "data" / "copy-insertion.tar.xz"
-ALIAS_INFO = {"cpu": AliasInfo, "gpu": partial(GpuAliasInfo, load_device("h100_sxm"))}
+ALIAS_INFO: dict[str, Callable[[], AliasInfo]] = {
+    "cpu": AliasInfo,
+    "gpu": partial(GpuAliasInfo, load_device("h100_sxm")),
+}
 PARTS = 6
 DIFFERENT: set[str] = set()
 

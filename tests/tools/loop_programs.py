@@ -6,6 +6,9 @@ Needs JAX and its plugin for CUDA (no GPU). Each program is compiled with XLA's 
 `pack_copies.py` packs. With --random, programs put together at random come instead of those listed here.
 """
 
+# mypy: ignore-errors
+# Its functions are programs: jax.jit, and not they, gives their arguments a type.
+
 from __future__ import annotations
 
 import argparse
@@ -190,7 +193,7 @@ def switch_dus(a, k):
 
 
 @program(M, INDEX)
-def switch_dus_kept(a, k):
+def switch_dus_reused(a, k):
     return lax.switch(k, [lambda a: a.at[0].set(1.0), lambda a: a.at[1].set(a[0] @ a), lambda a: a], a)
 
 
@@ -246,7 +249,7 @@ def kv_cache_loop(k, v, xs):
 
 
 @program(S((4, 128, 256), f), S((32, 4, 1, 256), f))
-def kv_cache_kept(k, xs):
+def kv_cache_reused(k, xs):
     def body(c, x):
         k, i = c
         k2 = lax.dynamic_update_slice(k, x, (0, i, 0))
@@ -340,7 +343,7 @@ def associative(a, b):
 
 
 @program(S((2,), jnp.uint32), M)
-def random_walk(key, m):
+def random_steps(key, m):
     def body(c, _):
         k, m = c
         k, s = jax.random.split(k)

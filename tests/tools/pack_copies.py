@@ -60,7 +60,7 @@ def programs(folder: Path) -> Iterator[tuple[str, dict[str, Path]]]:
         yield name, files
 
 
-def tells_something(text: str) -> bool:
+def is_instructive(text: str) -> bool:
     """True if there is anything that may need a copy, or may overwrite an argument."""
     opcodes = (" copy(", " while(", " conditional(", " dynamic-update-slice(", "input_output_alias=")
     return any(opcode in text for opcode in opcodes)
@@ -88,7 +88,7 @@ def main() -> None:
         target, _, path = folder.partition("=")
         for name, files in programs(Path(path)):
             text = files["after"].read_text()
-            if tells_something(text):
+            if is_instructive(text):
                 cases.append((len(text), f"{target}/{name}", files))
     cases.sort(key=lambda case: case[:2])
     write_archive(a.out, [(name, partial(files_of, files)) for _, name, files in cases], a.limit)

@@ -59,7 +59,7 @@ class Facts:
 
     @cached_property
     def account_after(self) -> Account:
-        """What is launched after all passes."""
+        """What is launched."""
         return self._account(self.replay.final.module, is_final=True)
 
     @property
@@ -88,7 +88,7 @@ class Facts:
         return final
 
     def final_name(self, name: str) -> str:
-        """What yields this value after fusion: it under its final name, or the kernel it is a result of."""
+        """What yields this value in the end: it under its final name, or the kernel it is a result of."""
         final, seen = self.lineage.final(name), set()
         while final not in self.after and final in self._result_of and final not in seen:
             seen.add(final)
@@ -132,7 +132,7 @@ class Facts:
         return {names.get(r.instruction.name, r.instruction.name): r for r in self.account_after.rows}
 
     def launched_as(self, name: str) -> Launched | None:
-        """What is launched after all passes of the instruction that has this name at the end of fusion."""
+        """What is launched of the instruction that has this name at the end of fusion."""
         return self._launched_as.get(name)
 
     def runs(self, name: str) -> int:
@@ -141,7 +141,7 @@ class Facts:
         return row.runs if row is not None else 1
 
     def kernels(self) -> tuple[FinalKernel, ...]:
-        """What is launched after all passes, in the order of the final module."""
+        """What is launched, in the order of the final module."""
         names = self.replay.final.names_at_fusion
         return tuple(
             FinalKernel(
@@ -224,7 +224,7 @@ def edges_inside(facts: Facts) -> set[EdgeNames]:
 
 
 def kernels_of(facts: Facts) -> dict[str, set[str]]:
-    """Of each operation of the input: the kernels that hold it after fusion."""
+    """Of each operation of the input: the kernels that hold it in the end."""
     out: dict[str, set[str]] = {}
     for kernel in facts.launched_after:
         for member in facts.lineage.members(kernel):

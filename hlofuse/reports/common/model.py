@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FinalKernel:
-    """Something that is launched in the end."""
+    """Something that is launched."""
 
     place: Place
     input_name: str | None

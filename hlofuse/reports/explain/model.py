@@ -175,7 +175,7 @@ class Explanation:
     """XLA's own record of priority fusion against ours, where there was one to follow."""
     hot_kernels: tuple[HotKernel, ...] = ()
     kernels: tuple[FinalKernel, ...] = ()
-    """What is launched in the end."""
+    """What is launched."""
     """What takes longest in the end, first; empty where no time is estimated."""
     loops: tuple[Loop, ...] = ()
     """Outermost loops that launch kernels."""

@@ -44,7 +44,7 @@ def kernel_selection(
     """Who runs each kernel of a fused module. A GPU target wants the device, a CPU target none.
 
     `replay` is what left the module so; it knows custom kernels. `what_if` are the changes it was made with,
-    `names` both names of what it launches in the end.
+    `names` both names of what it launches.
     """
     costs = KernelCosts()
     release = TARGETS[target].release

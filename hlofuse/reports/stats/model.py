@@ -85,7 +85,7 @@ class ModuleStatistics:
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
     heaviest: tuple[KernelStatistics, ...]
-    """By bytes accessed, then by flops, of all turns."""
+    """By bytes accessed, then by flops, of all iterations."""
 
 
 def statistics(

@@ -11,7 +11,7 @@ STAGES = {
     "after-fusion": "fused",
     "scheduled": "fused and scheduled",
 }
-ITERATIONS = "Bytes and flops are those of all turns of a loop"
+ITERATIONS = "Bytes and flops are those of all iterations of a loop"
 
 
 def headline(m: ModuleStatistics) -> tuple[str, ...]:
