@@ -54,7 +54,7 @@ def command(
     Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
-    from hlofuse.cli.common.naming import final_names_of
+    from hlofuse.cli.common.naming import final_names_of, with_events
     from hlofuse.cli.common.reporting import head_of, report
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.ir.errors import HlofuseError
@@ -73,6 +73,7 @@ def command(
         _compare(options, observed, compare_device, limit, form, color, output)
         return 0
     _check_names(observed.replay, only_pass, computation)
+    with_events(observed.replay)
     names = final_names_of(observed.replay)
     found = explain(
         observed.replay,

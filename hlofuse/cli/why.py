@@ -44,7 +44,7 @@ def command(
     a profiler shows), a source line, model.py:42, or a part of an op_name, jit(f)/softmax. Where several
     things have it, all are answered; of two NAMEs the pairs that are neighbours.
     """
-    from hlofuse.cli.common.naming import final_names_of, unoptimized_of
+    from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.why.json import answers_json
     from hlofuse.reports.why.markdown import answers_markdown
@@ -54,6 +54,7 @@ def command(
     options = ReplayOptions(input=input, **request)
     observed = options.run()
     queries = (name,) if other is None else (name, other)
+    with_events(observed.replay)
     by_own_names = _by_own_names(observed, name, other)
     names = final_names_of(observed.replay)
     found = by_own_names or answers(

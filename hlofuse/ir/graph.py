@@ -436,6 +436,10 @@ class Computation:
         """The id that the next instruction gets."""
         return len(self._slots)
 
+    def added_since(self, first: int) -> list[Instruction]:
+        """Those that have been added since `next_id` was `first`, and are there."""
+        return [i for i in self._slots[first:] if i is not None]
+
     @property
     def is_entry(self) -> bool:
         return self.module is not None and self.module.entry is self

@@ -13,8 +13,9 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.common.rewriting import Told, replaced, visit_module
 from hlofuse.passes.common.shapes import array, permuted, without
+from hlofuse.rules.rewrites.reductions import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 
 # Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`).
@@ -30,7 +31,14 @@ class TreeReductionRewriter(Pass):
     window: int = 32
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reduce"], self._split, recorder)
+        return visit_module(module, ["reduce"], self._split, recorder, told=self._told())
+
+    def _told(self) -> Told:
+        def about(reduce: Instruction) -> str:
+            longest = max((reduce.operands[0].shape.dimensions[d] for d in reduce.dimensions), default=0)
+            return f"a reduction over {longest:,} elements, more than {self.window}, is made in two steps"
+
+        return Told(LONG_SUM_ON_CPU, about)
 
     def _split(self, reduce: Instruction) -> bool:
         if reduce.shape.is_tuple or self.is_skipped(reduce):

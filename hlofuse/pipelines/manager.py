@@ -13,7 +13,8 @@ from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass, Pipeline
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import after_fusion, before_fusion
-from hlofuse.trace import Event, OnlySkipped, Recorder, Skipped
+from hlofuse.trace import Event, Recorder, Skipped
+from hlofuse.trace.before_fusion import BeforeFusion
 from hlofuse.trace.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class FusionInput:
     """Instructions that XLA rewrites and the passes could not."""
     not_repeated: Mapping[str, Counter[str]] = field(default_factory=dict)
     """Passes that are not implemented and had something to work on: how many of each opcode."""
+    events: tuple[Event, ...] = ()
+    """What passes tell of their rewrites, under the names of `module` (`BeforeFusion`)."""
 
 
 def lower_to_fusion_input(
@@ -46,16 +49,17 @@ def lower_to_fusion_input(
     partitioner has not seen.
     """
     _refuse_manual_partitioning(module)
-    out, recorder = copy_module(module), OnlySkipped()
+    out, recorder = copy_module(module), BeforeFusion()
     without = {*without, *disabled_passes(flags)}
     if provenance is not None:
         provenance.begin(out)
-
+    recorder.watch(out)
     _run_all(before_fusion(target, device, flags), out, recorder, without, provenance)
     if provenance is not None:
         provenance.end()
+    out.watcher = None
     out.order_source = "replayed"
-    return FusionInput(out, tuple(recorder.left_alone), recorder.not_repeated)
+    return FusionInput(out, tuple(recorder.left_alone), recorder.not_repeated, recorder.told(out))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from hlofuse.pipelines.targets import TARGETS
 
 if TYPE_CHECKING:
     from hlofuse.pipelines.identity import Identity
+    from hlofuse.trace import Event
     from hlofuse.trace.priority_record import PriorityRecord
 
 
@@ -32,6 +33,8 @@ class ReplayInput:
     """What the module was taken for; None for one that a library call gave."""
     unoptimized: Module | None = None
     """The module before optimizations that the passes before fusion were repeated on."""
+    events: tuple[Event, ...] = ()
+    """What the passes before fusion tell of their rewrites, under the names of `module`."""
 
     def order_source(self, target: str) -> OrderSource:
         """Where a replay on the target takes ids and use-lists from."""

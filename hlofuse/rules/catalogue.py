@@ -48,6 +48,10 @@ class Rule:
     """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
     runs: str = ""
     """For a rule that settles who runs a kernel: who does, as `hlofuse kernels` says it."""
+    pass_name: str = ""
+    """For a pass outside fusion: XLA's name of it."""
+    flag: str = ""
+    """The flag that makes XLA leave that pass out."""
     package: str = ""
     """The package it comes from; empty for XLA's own."""
 

@@ -24,6 +24,7 @@ FAMILIES: dict[str, str] = {
     "CS": "CSE",
     "DC": "DCE",
     "TS": "TupleSimplifier",
+    "RW": "Passes outside fusion",
     "EM": "Who runs a kernel on GPU",
     "EC": "Who runs a kernel on CPU",
 }
@@ -65,6 +66,7 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
         ("What you can do", rule.advice),
         ("XLA's words", f"“{rule.message}”" if rule.message else ""),
         ("Without it", _what_if(rule)),
+        ("Switched off by", f"`XLA_FLAGS={rule.flag}`" if rule.flag else ""),
         ("Knobs", "\n".join(knob_text(k) for k in rule.knobs)),
         ("In XLA", rule.mirrors),
         ("Comes from", f"{rule.package}; it is not XLA's" if rule.package else ""),
@@ -103,6 +105,8 @@ def rule_json(rule: Rule) -> dict[str, Any]:
         "essential": rule.essential,
         "fixed": rule.fixed,
         "runs": rule.runs,
+        "pass": rule.pass_name or None,
+        "flag": rule.flag or None,
         "knobs": [
             {"name": k.name, "default": k.default, "unit": k.unit, "summary": k.summary} for k in rule.knobs
         ],

@@ -182,6 +182,11 @@ class Recorder:
             )
         )
 
+    def made(self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str) -> None:
+        """A pass before fusion has put `added` in the place of the instruction of the name `removed`."""
+        computation = _computation_name(added[0]) if added else ""
+        self.rewrite(computation, [removed], [i.name for i in added], rule=rule, reason=reason)
+
     def skipped(self, instruction: Instruction, reason: str) -> None:
         """The pass leaves `instruction` as it is, though XLA rewrites it: `reason` says what is missing."""
         self.left_alone[Skipped(self._pass, _computation_name(instruction), instruction.name, reason)] = None
@@ -201,6 +206,8 @@ class OnlySkipped(Recorder):
     def priority(self, *args: Any, **kwargs: Any) -> None: ...
 
     def rewrite(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def made(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 def _computation_name(instruction: Instruction) -> str:

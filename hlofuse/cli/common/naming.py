@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hlofuse.ir.graph import Module
     from hlofuse.replay import Replay
     from hlofuse.reports.common.final_names import FinalNames
+    from hlofuse.trace import Event
 
 
 def final_names_of(replay: Replay) -> FinalNames:
@@ -38,6 +41,42 @@ def unoptimized_of(replay: Replay) -> Module | None:
         return load(path) if path is not None else None
     except HlofuseError:  # damaged, or cut short
         return None
+
+
+def with_events(replay: Replay) -> None:
+    """Let the replay know what passes before fusion tell, from the module before optimizations beside it.
+
+    Names of what they made are matched with XLA's. Nothing is known where that module is not there.
+    """
+    from dataclasses import replace
+
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.reports.common.final_names import matched_names
+    from hlofuse.reports.common.unoptimized import beginning_of_fusion
+
+    if replay.input.unoptimized is not None:
+        return
+    module = unoptimized_of(replay)
+    if module is None:
+        return
+    build = (replay.config.xla or replay.config).build
+    try:
+        begun = beginning_of_fusion(module, replay.target, build.device, build.flags)
+    except HlofuseError:  # partitioned by hand, for one
+        return
+    if not begun.events:
+        return
+    names = matched_names(replay.before, begun.module)
+    replay.input = replace(replay.input, events=tuple(_under(names, e) for e in begun.events))
+
+
+def _under(names: Mapping[str, str], event: Event) -> Event:
+    """The event under other names; what has none is left out."""
+    return event._replace(
+        added=tuple(names[n] for n in event.added if n in names),
+        producer=names.get(event.producer or ""),
+        consumer=names.get(event.consumer or ""),
+    )
 
 
 def _file(replay: Replay) -> str | None:

@@ -282,7 +282,11 @@ class ReplayOptions:
         right = stage_of(loaded.module, loaded.target).right_file
         better = f"\nXLA's own dump of it at the input of fusion is {printable(str(right))}" if right else ""
         input = ReplayInput(
-            begun.module, note=begun.note + better, identity=loaded.identity, unoptimized=loaded.module
+            begun.module,
+            note=begun.note + better,
+            identity=loaded.identity,
+            unoptimized=loaded.module,
+            events=begun.events,
         )
         return replace(loaded, input=input, log_file=None)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
+from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Recorder
 
 
@@ -17,8 +19,20 @@ class NotRepresentable(Exception):
     """
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a pass tells of each rewrite: its rule, and words about the instruction as it was before."""
+
+    rule: Rule
+    about: Callable[[Instruction], str] | None = None
+
+    def reason(self, instruction: Instruction) -> str:
+        """The words; the rule's title where there are none of its own."""
+        return self.about(instruction) if self.about is not None else self.rule.title
+
+
 def attempt(
-    handle: Callable[[Instruction], bool | None], recorder: Recorder
+    handle: Callable[[Instruction], bool | None], recorder: Recorder, told: Told | None = None
 ) -> Callable[[Instruction], bool]:
     """`handle`, but where it cannot express its rewrite, the instruction stays and `recorder` notes why."""
 
@@ -26,7 +40,13 @@ def attempt(
         computation = instruction.computation
         first = computation.next_id if computation is not None else 0
         try:
-            return bool(handle(instruction))
+            if told is None or computation is None:
+                return bool(handle(instruction))
+            name, reason = instruction.name, told.reason(instruction)
+            if not handle(instruction):
+                return False
+            recorder.made(name, computation.added_since(first), rule=told.rule.code, reason=reason)
+            return True
         except NotRepresentable as reason:
             recorder.skipped(instruction, str(reason))
             if computation is not None:
@@ -44,12 +64,13 @@ def rewrite_each(
     opcodes: Container[str],
     handle: Callable[[Instruction], bool],
     recorder: Recorder,
+    told: Told | None = None,
 ) -> bool:
     """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was.
 
     Operands come before users, as a computation stands at first: what a handler puts in is not visited.
     """
-    attempted = attempt(handle, recorder)
+    attempted = attempt(handle, recorder, told)
     changed = False
     for computation in module.non_fusion_computations():
         if not any(x.opcode in opcodes for x in computation):
@@ -82,9 +103,10 @@ def visit_module(
     handle: Callable[[Instruction], bool],
     recorder: Recorder,
     visited: set[Instruction] | None = None,
+    told: Told | None = None,
 ) -> bool:
     """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was."""
-    handle = attempt(handle, recorder)
+    handle = attempt(handle, recorder, told)
     wanted = frozenset(opcodes) if opcodes is not None else None
     visited = set() if visited is None else visited
     changed = False

@@ -15,6 +15,7 @@ from hlofuse.passes.copy_insertion.removing import remove_copies
 from hlofuse.passes.copy_insertion.special_cases import add_special_copies
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.rules.rewrites.others import COPY
 from hlofuse.trace import OnlySkipped, Recorder
 
 
@@ -45,7 +46,7 @@ def record_copies(recorder: Recorder, reasons: dict[Instruction, str]) -> None:
     """Record the copies that stay."""
     for copy, reason in reasons.items():
         if copy.computation is not None:
-            recorder.rewrite(copy.computation.name, [], [copy.name], rule="", reason=reason)
+            recorder.rewrite(copy.computation.name, [], [copy.name], rule=COPY.code, reason=reason)
 
 
 def _clean_up(module: Module) -> None:

@@ -14,6 +14,7 @@ from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.cpu.ynn_support import is_preferred, is_supported
+from hlofuse.rules.rewrites.others import LIBRARY
 from hlofuse.trace import Recorder
 
 _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusion"}}'
@@ -34,7 +35,7 @@ class LibraryRewriter(Pass):
         changed = False
         for computation in module.non_fusion_computations():
             if not any(opcode_is_function(caller, computation) for caller in computation.callers):
-                changed |= _Growing().run(computation, self.starts)
+                changed |= _Growing(recorder).run(computation, self.starts)
         return changed
 
 
@@ -46,7 +47,8 @@ def opcode_is_function(caller: Instruction, computation: Computation) -> bool:
 class _Growing:
     """The fusions of one computation."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
         self._fused: set[Instruction] = set()
 
     def run(self, computation: Computation, starts: frozenset[str]) -> bool:
@@ -59,6 +61,7 @@ class _Growing:
             set_attribute(fusion, "backend_config", _CONFIG)
             replace_instruction(start, fusion, has_side_effect, relay_control_dependencies=True)
             _widen(fusion.fused_root, start)
+            self._recorder.made(start.name, [fusion], rule=LIBRARY.code, reason=LIBRARY.title)
             grown = start.opcode not in _ALONE
             while grown:
                 fusion, grown = self._fuse_neighbours(fusion)

@@ -52,9 +52,7 @@ class GemvRewriter(Pass):
         sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
         operands = [lhs, matrix] if of_lhs else [matrix, rhs]
         given = {name: value for name in _OF_DOT if (value := dot.attributes.raw(name)) is not None}
-        product = make.added(
-            dot, "dot", array(dot.shape.element_type, sizes), operands, raw_attributes=remaining
-        )
+        product = make.added(dot, "dot", array(dot.shape.element_type, sizes), operands, raw_attributes=given)
         return replaced(dot, make.added(dot, opcode, dot.shape, [product]))
 
 

@@ -12,8 +12,9 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest
-from hlofuse.passes.common.rewriting import rewrite_each
+from hlofuse.passes.common.rewriting import Told, rewrite_each
 from hlofuse.passes.common.shapes import array
+from hlofuse.rules.rewrites.others import LOGISTIC
 from hlofuse.trace import Recorder
 
 # Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`).
@@ -71,7 +72,7 @@ class LogisticExpander(Pass):
     name: ClassVar[str] = "logistic-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["logistic"], _logistic, recorder)
+        return rewrite_each(module, ["logistic"], _logistic, recorder, Told(LOGISTIC))
 
 
 def _logistic(x: Instruction) -> bool:

@@ -13,8 +13,9 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, bitcast, numbers
-from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.common.rewriting import Told, replaced, visit_module
 from hlofuse.passes.common.shapes import array, physical, with_layout, without_ones
+from hlofuse.rules.rewrites.reductions import GROUPED_DIMENSIONS
 from hlofuse.trace import Recorder
 
 # What the passes on reductions share: inputs, initial values, and making another reduction.
@@ -87,7 +88,7 @@ class ReductionDimensionGrouper(Pass):
     name: ClassVar[str] = "reduction-dimension-grouper"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reduce"], _group, recorder)
+        return visit_module(module, ["reduce"], _group, recorder, told=Told(GROUPED_DIMENSIONS))
 
 
 def _group(reduce: Instruction) -> bool:

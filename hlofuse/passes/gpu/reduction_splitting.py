@@ -13,7 +13,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import added, bitcast
-from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.common.rewriting import Told, replaced, visit_module
 from hlofuse.passes.common.shapes import array, with_layout, without
 from hlofuse.passes.gpu.reduction_dimensions import (
     has_own_emitter,
@@ -23,6 +23,7 @@ from hlofuse.passes.gpu.reduction_dimensions import (
     reduce_like,
     results_of,
 )
+from hlofuse.rules.rewrites.reductions import LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
 from hlofuse.trace import Recorder
 
 # Splits reductions over dimensions apart from each other
@@ -37,7 +38,7 @@ class ReductionSplitter(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reduce"], self._split, recorder)
+        return visit_module(module, ["reduce"], self._split, recorder, told=Told(SPLIT_DIMENSIONS))
 
     def _split(self, reduce: Instruction) -> bool:
         dimensions = reduce.dimensions
@@ -63,7 +64,7 @@ class TreeReductionRewriter(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reduce"], self._rewrite, recorder)
+        return visit_module(module, ["reduce"], self._rewrite, recorder, told=Told(LONG_SUM_ON_GPU))
 
     def _rewrite(self, reduce: Instruction) -> bool:
         if not has_own_emitter(reduce, self.device):

@@ -23,6 +23,7 @@ from hlofuse.passes.common.rewriting import replaced
 from hlofuse.passes.gpu.reduction_dimensions import ReductionDimensionGrouper
 from hlofuse.passes.gpu.reduction_splitting import ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
+from hlofuse.rules.rewrites.others import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
@@ -45,26 +46,30 @@ class SoftmaxRewriterTriton(Pass):
             for root in computation.post_order():
                 producer = matcher.producer_of(root)
                 if producer is not None:
+                    _discard(_create_fusion(root, producer))  # XLA makes one to see whether it can be tiled
                     found.append((root, producer))
         tilings = TilingModel(self.device)
         changed = False
         for root, producer in reversed(found):
             if root.computation is not None:
-                changed |= self._fuse(root, producer, tilings)
+                changed |= self._fuse(root, producer, tilings, recorder)
         return changed
 
-    def _fuse(self, root: Instruction, producer: Instruction, tilings: TilingModel) -> bool:
+    def _fuse(
+        self, root: Instruction, producer: Instruction, tilings: TilingModel, recorder: Recorder
+    ) -> bool:
         """`MaybeFuseDiamondImpl`."""
         fusion = _create_fusion(root, producer)
         tiling = tilings.best_tiling(fusion)
         if not isinstance(tiling, Tiling) or self._time_without(fusion) < tiling.exec_time:
-            body = fusion.fused_computation
-            remove_with_unused_operands(fusion, has_side_effect)
-            module_of(computation_of(root)).remove_computation(body)
+            _discard(fusion)
             return False
         config = backend_config_text(tiling.block_level)
         fusion.attributes = fusion.attributes.updated(backend_config=config)
-        return replaced(root, fusion)
+        name = root.name
+        replaced(root, fusion)
+        recorder.made(name, [fusion], rule=TRITON_SOFTMAX.code, reason=TRITON_SOFTMAX.title)
+        return True
 
     def _time_without(self, fusion: Instruction) -> int:
         """In ticks: what its operations take as the passes behind this one would fuse them
@@ -207,6 +212,13 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
         "triton_softmax", root.shape, "fusion", operands, Attributes(raw=raw), called=[("calls", body)]
     )
     return computation.add_instruction(fusion)
+
+
+def _discard(fusion: Instruction) -> None:
+    """Take a fusion that nobody reads out again; its name and those of its body stay spent."""
+    body, module = fusion.fused_computation, module_of(computation_of(fusion))
+    remove_with_unused_operands(fusion, has_side_effect)
+    module.remove_computation(body)
 
 
 _TRITON = '{"fusion_backend_config":{"kind":"__triton"}}'

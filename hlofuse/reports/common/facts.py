@@ -15,7 +15,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
 from hlofuse.reports.common.lineage import Lineage
-from hlofuse.reports.common.model import FinalKernel, Place, RuleText
+from hlofuse.reports.common.model import FinalKernel, MadeBy, Place, RuleText
 from hlofuse.rules.catalogue import catalogue
 
 FURTHER_RESULTS = frozenset(
@@ -110,7 +110,41 @@ class Facts:
         if entry is None:
             return RuleText(code or "", "")
         title = f"{entry.title} (not XLA's: {entry.package})" if entry.package else entry.title
-        return RuleText(entry.code, title, entry.advice, entry.message, entry.why)
+        return RuleText(entry.code, title, entry.advice, entry.message, entry.why, entry.flag)
+
+    @cached_property
+    def _told_before_fusion(self) -> dict[str, list[MadeBy]]:
+        """Of each instruction of the input what passes before fusion tell of it."""
+        found: dict[str, list[MadeBy]] = {}
+        for e in self.replay.input.events:
+            about = e.added or tuple(n for n in (e.producer, e.consumer) if n is not None)
+            made = MadeBy(e.pass_name, self.rule(e.rule), e.reason or "", about, e.removed)
+            for name in dict.fromkeys(about):
+                found.setdefault(name, []).append(made)
+        return found
+
+    def made_by(self, name: str, other: str | None = None) -> tuple[MadeBy, ...]:
+        """What passes before fusion tell of what an instruction, or a kernel, holds; each rule once.
+
+        Of two what is about both; without any what made either of them.
+        """
+        told = self._told_before_fusion
+        if not told:
+            return ()
+        of_each = [
+            {m: None for member in self._held(n) for m in told.get(member, ())}
+            for n in (name, other)
+            if n is not None
+        ]
+        if len(of_each) == 1:
+            found = list(of_each[0])
+        else:
+            both = [m for m in of_each[1] if m in of_each[0]]
+            found = both or [m for each in of_each for m in each if m.removed]
+        return tuple({m.rule.code: m for m in reversed(found)}.values())[::-1]
+
+    def _held(self, name: str) -> list[str]:
+        return list(dict.fromkeys((name, *self.lineage.members(self.lineage.final(name)))))
 
     @cached_property
     def _launched_names(self) -> LaunchedNames:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
-from hlofuse.reports.common.model import FinalKernel, Place, Refusal
+from hlofuse.reports.common.model import FinalKernel, MadeBy, Place, Refusal
 
 
 def place_json(p: Place) -> dict[str, Any]:
@@ -59,6 +59,18 @@ def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
     ]
 
 
+def made_by_json(m: MadeBy) -> dict[str, Any]:
+    """What a pass before fusion tells of its work; `flag` leaves the pass out."""
+    return {
+        "pass": m.pass_name,
+        "rule": m.rule.code,
+        "flag": m.rule.flag or None,
+        "reason": m.reason,
+        "from": list(m.removed),
+        "about": list(m.made),
+    }
+
+
 def refusal_json(r: Refusal) -> dict[str, Any]:
     """A final verdict against a pair."""
     return {
@@ -73,6 +85,7 @@ def refusal_json(r: Refusal) -> dict[str, Any]:
         "steps": list(r.steps),
         "between_kernels": r.between_kernels,
         "bytes_between": r.bytes_between,
+        "made_by": made_by_json(r.made_by[0]) if r.made_by else None,
         "us_at_stake": us_json(r.us_at_stake),
     }
 

@@ -20,6 +20,21 @@ class RuleText:
     """XLA's words."""
     why: str = ""
     """Why XLA asks it."""
+    flag: str = ""
+    """The XLA flag that leaves out the pass of it, for passes outside fusion."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeBy:
+    """What a pass before fusion tells of an instruction that it made, or would not take in."""
+
+    pass_name: str
+    rule: RuleText
+    reason: str
+    made: tuple[str, ...]
+    """At the input of fusion; of a refusal the producer, then the consumer."""
+    removed: tuple[str, ...] = ()
+    """Whose place it has taken; empty for a refusal."""
 
 
 def both_names(final: str, at_fusion: str) -> str:
@@ -93,6 +108,8 @@ class Refusal:
     """What computes the producer's value in the end, views passed over; None where nothing does."""
     consumer_final: str | None = None
     """XLA's final name of the consumer, where it is known."""
+    made_by: tuple[MadeBy, ...] = ()
+    """What passes before fusion tell of the two, what is about both first."""
     us_at_stake: float | None = None
     """What fusing the producer into its users would save if the rule allowed it, in microseconds of all runs;
     None if not estimated."""

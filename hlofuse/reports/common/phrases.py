@@ -8,8 +8,8 @@ from hlofuse.account import Totals
 from hlofuse.analysis.loops import Loop
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
-from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.reports.common.model import Place, Replayed, RuleText
+from hlofuse.format.units import bytes_text, listing, plural, us_text
+from hlofuse.reports.common.model import MadeBy, Place, Replayed, RuleText
 from hlofuse.trace import Figures
 
 _NOTHING = "Nothing to do"
@@ -23,6 +23,25 @@ def can_be_acted_on(rule: RuleText) -> bool:
 def advice_line(rule: RuleText) -> str:
     """`What to do: …`; where that is nothing, the advice says so itself. Empty for none."""
     return f"What to do: {rule.advice}" if can_be_acted_on(rule) else rule.advice
+
+
+def made_by_lines(told: Sequence[MadeBy]) -> list[str]:
+    """Two lines for each: what a pass before fusion did and by which rule, and the flag that leaves it out."""
+    lines = []
+    for m in told:
+        names = [printable(n) for n in m.made]
+        pass_name = printable(m.pass_name)
+        if m.removed:
+            verb = "was made" if len(names) == 1 else "were made"
+            head = f"{listing(names, 4)} {verb} by {pass_name}"
+            if set(m.removed) - set(m.made):
+                head += f" from {listing([printable(n) for n in m.removed], 4)}"
+        else:
+            head = f"{pass_name} did not take {names[-1]} into {names[0]}"
+        lines.append(f"{head}: {printable(m.reason)} ({m.rule.code})")
+        if m.rule.flag:
+            lines.append(f'XLA_FLAGS="{m.rule.flag}" switches {pass_name} off')
+    return lines
 
 
 def origin(place: Place, count: int = 0) -> str:

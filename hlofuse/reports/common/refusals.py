@@ -137,6 +137,7 @@ def _refusal(
         leaves_size(producer.shape) * runs,
         kernel=computed,
         consumer_final=facts.final_name_of(key[1]) if key[1] is not None else None,
+        made_by=facts.made_by(computed, key[1]) if between else (),
         us_at_stake=at_stake * runs if at_stake is not None else None,
     )
 

@@ -24,7 +24,7 @@ from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.pipelines.manager import FusionInput, lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
-from hlofuse.trace import Recorder
+from hlofuse.trace import Event, Recorder
 from hlofuse.trace.provenance import Provenance
 
 BRIEF = "approximate: from a module before optimizations"
@@ -46,6 +46,8 @@ class Beginning:
     module: Module
     note: str
     """What that is worth, in words, and how XLA's own decisions are had."""
+    events: tuple[Event, ...] = ()
+    """What the passes tell of their rewrites."""
 
 
 def beginning_of_fusion(
@@ -60,13 +62,14 @@ def beginning_of_fusion(
     `provenance` learns what becomes of each instruction.
     HlofuseError where calls would multiply beyond reason.
     """
+    events: tuple[Event, ...] = ()
     if before_fusion(target, device):
         prepared = lower_to_fusion_input(module, target, device, flags=flags, provenance=provenance)
-        out, worth = prepared.module, _worth(prepared)
+        out, worth, events = prepared.module, _worth(prepared), prepared.events
     else:
         out, worth = _basically_simplified(module, provenance), _BASIC
     path = _EXACT_HINT.format(flags=FUSION_STAGES[target].flags) if target in FUSION_STAGES else ""
-    return Beginning(out, _BEFORE + worth + path)
+    return Beginning(out, _BEFORE + worth + path, events)
 
 
 def _worth(prepared: FusionInput) -> str:

@@ -9,7 +9,7 @@ from hlofuse.format.markdown import cut, markdown, markdown_code, table
 from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
 from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal
-from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, headline, origin
+from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, headline, made_by_lines, origin
 from hlofuse.reports.explain.explain import group_fused, group_refusals
 from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
@@ -170,7 +170,9 @@ def _blocking_rule(o: BlockingRule, input_arguments: Sequence[str]) -> str:
     why = command_line("why", *input_arguments, first.producer.name, first.consumer)
     figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
     lines = [f"- **{markdown(o.rule.code)}** {markdown(o.rule.title)} ({figures})"]
-    if can_be_acted_on(o.rule):
+    told = made_by_lines(first.made_by)
+    lines += [f"  {markdown(line)}" for line in told]
+    if can_be_acted_on(o.rule) and not told:
         lines.append(f"  {markdown(advice_line(o.rule))}")
     lines.append(f"  {markdown_code(why)}")
     return "\n".join(lines)

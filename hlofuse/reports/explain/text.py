@@ -14,7 +14,14 @@ from hlofuse.format.terminal import plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
 from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, RuleText
-from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text, headline, origin
+from hlofuse.reports.common.phrases import (
+    advice_line,
+    can_be_acted_on,
+    figures_text,
+    headline,
+    made_by_lines,
+    origin,
+)
 from hlofuse.reports.explain.explain import group_fused, group_refusals
 from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, FusedStep, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
@@ -257,10 +264,15 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     console.print(Padding(pair, indent))
     if first.figures:
         console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
-    if can_be_acted_on(o.rule):
+    told = made_by_lines(first.made_by)
+    for line_text in told:
+        console.print(Padding(Text(line_text), indent))
+    if can_be_acted_on(o.rule) and not told:
         console.print(Padding(Text(advice_line(o.rule)), indent))
     print_command(console, 10, "why", *input_arguments, first.producer.name, first.consumer)
     print_command(console, 10, "rule", o.rule.code)
+    for m in first.made_by:
+        print_command(console, 10, "rule", m.rule.code)
 
 
 def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, RuleText]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.reports.common.costs import detail_json
-from hlofuse.reports.common.json import place_json
+from hlofuse.reports.common.json import made_by_json, place_json
 from hlofuse.reports.why import Decision, PairAnswer, Story
 
 SCHEMA = "hlofuse.why/2"
@@ -35,6 +35,7 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
             "copies": answer.copies,
             "as_producer": [_decision(d) for d in answer.as_producer],
             "as_consumer": [_decision(d) for d in answer.as_consumer],
+            "made_by": [made_by_json(m) for m in answer.made_by],
             "rewrites": [_decision(d) for d in answer.rewrites],
             **_before_fusion(answer),
         }
@@ -54,6 +55,7 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
         "consumer_kernels": [place_json(k) for k in answer.consumer_kernels],
         "bytes_between": answer.bytes_between,
         "path": list(answer.path),
+        "made_by": [made_by_json(m) for m in answer.made_by],
         "cost": detail_json(answer.cost),
         **_before_fusion(answer),
     }

@@ -18,7 +18,7 @@ from hlofuse.reports.common.costs import (
     worth_text,
 )
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.phrases import advice_line, figures_text, origin
+from hlofuse.reports.common.phrases import advice_line, figures_text, made_by_lines, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story
 from hlofuse.reports.why.phrases import (
     ANSWERS,
@@ -82,13 +82,14 @@ def _pair(p: PairAnswer, limit: int) -> list[str]:
         out.append(f"{markdown(not_considered(p))}\n")
     elif p.path:
         out.append("Its value gets there by " + " → ".join(markdown_code(n) for n in p.path[:8]) + "\n")
+    out += [f"{markdown(line)}\n" for line in made_by_lines(p.made_by)]
     out.append(_places(tuple(dict.fromkeys((p.producer, p.consumer)))))
     where = kernels_line(p)
     if where:
         out.append(f"{markdown(where)}\n")
     if p.cost is not None:
         out.append(pair_cost(p.cost, p.producer, forbidden=p.forbidden))
-    if d is not None and d.event == "ineligible" and d.rule.advice:
+    if d is not None and d.event == "ineligible" and d.rule.advice and not p.made_by:
         out.append(f"{markdown(advice_line(d.rule))}\n")
     out.append(_decisions(p.decisions, limit))
     return out
@@ -100,6 +101,7 @@ def _story(s: Story, limit: int) -> list[str]:
     removed = s.fate == "added" or (s.fate == "gone" and s.before_fusion)
     if not removed:
         out += [f"({markdown(line)})\n" for line in filter(None, (*before_fusion_lines(s), meant_line(s)))]
+    out += [f"{markdown(line)}\n" for line in made_by_lines(s.made_by)]
     out.append(_places((s.described, *holders, *s.kernels[:4])))
     if s.holder is not None or removed:
         return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlofuse.account import PairDetail
-from hlofuse.reports.common.model import Place, RuleText
+from hlofuse.reports.common.model import MadeBy, Place, RuleText
 from hlofuse.trace import Figures
 from hlofuse.trace.provenance import Change
 
@@ -55,6 +55,8 @@ class Story:
     """How the instruction that was named came to be this one, or to be removed, before fusion."""
     meant: tuple[str, ...] = ()
     """For a kernel that a line or an `op_name` means: the operations of the input that have it."""
+    made_by: tuple[MadeBy, ...] = ()
+    """What passes before fusion tell of it."""
     copies: str | None = None
     """For `added`: the final name of what it copies, where it is a copy."""
 
@@ -89,6 +91,8 @@ class PairAnswer:
 
     before_fusion: tuple[Change, ...] = ()
     """How instructions that were named came to be these before fusion."""
+    made_by: tuple[MadeBy, ...] = ()
+    """What passes before fusion tell of the two, where they are apart."""
 
     @property
     def forbidden(self) -> bool:

@@ -95,6 +95,7 @@ def _without_cost(
         _final_cost(producer, consumer, facts) if moment is None else None,
         refused_user,
         inside,
+        made_by=() if outcome == "fused" else facts.made_by(producer, consumer),
     )
     return pair, moment
 

@@ -226,6 +226,7 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
         collapse(decided.giving, facts),
         collapse(decided.taking, facts),
         collapse(decided.rewrites, facts),
+        made_by=facts.made_by(name),
     )
 
 

@@ -23,7 +23,7 @@ from hlofuse.reports.common.costs import (
     worth_text,
 )
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.phrases import advice_line, figures_text, origin
+from hlofuse.reports.common.phrases import advice_line, figures_text, made_by_lines, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story
 from hlofuse.reports.why.phrases import (
     ANSWERS,
@@ -136,6 +136,8 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
         _indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
         print_command(console, 2, "why", *input_arguments, p.path[0], p.path[1])
+    for told in made_by_lines(p.made_by):
+        _indented(console, told)
     console.print()
     _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
     where = kernels_line(p)
@@ -144,7 +146,7 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
     if p.cost is not None:
         console.print()
         print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden)
-    if settled is not None and settled.event == "ineligible" and settled.rule.advice:
+    if settled is not None and settled.event == "ineligible" and settled.rule.advice and not p.made_by:
         console.print()
         _indented(console, printable(advice_line(settled.rule)))
     others = [d for d in p.decisions if d is not settled]
@@ -154,6 +156,8 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
     if settled is not None and settled.rule.code:
         console.print()
         print_command(console, 2, "rule", settled.rule.code)
+    for m in p.made_by:
+        print_command(console, 2, "rule", m.rule.code)
 
 
 def _print_story(s: Story, console: Console, input_arguments: Sequence[str], limit: int) -> None:
@@ -163,6 +167,8 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
         return
     for note in filter(None, (*before_fusion_lines(s), meant_line(s))):
         _indented(console, Text(f"({note})", style="dim"))
+    for told in made_by_lines(s.made_by):
+        _indented(console, told)
     holders = () if s.holder is None else (s.holder,)
     _print_places(console, (s.described, *holders, *s.kernels[:4]))
     if s.holder is not None:

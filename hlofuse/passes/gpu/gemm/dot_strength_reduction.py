@@ -12,11 +12,12 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, numbers, reducer, zero
-from hlofuse.passes.common.rewriting import attempt, replaced
+from hlofuse.passes.common.rewriting import Told, attempt, replaced
 from hlofuse.passes.common.shapes import inserted, permuted, without
 from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.gemm.splitk import sum_type
 from hlofuse.passes.gpu.matrix_layout import is_tiny
+from hlofuse.rules.rewrites.products import STRENGTH_REDUCED
 from hlofuse.trace import Recorder
 
 _SMALL = 10_000_000
@@ -30,7 +31,7 @@ class DotStrengthReduction(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        expand = attempt(lambda dot: replaced(dot, _expanded(dot)), recorder)
+        expand = attempt(lambda dot: replaced(dot, _expanded(dot)), recorder, Told(STRENGTH_REDUCED))
         changed = False
         for computation in module.non_fusion_computations():
             dots = [i for i in computation.post_order() if i.opcode == "dot" and self._matches(i)]

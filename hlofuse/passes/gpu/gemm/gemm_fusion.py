@@ -10,6 +10,7 @@ from typing import ClassVar
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.format.units import listing
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -21,6 +22,7 @@ from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
 from hlofuse.passes.gpu.gemm.propagation import DotProperties, carried, carried_if_worth
 from hlofuse.passes.gpu.matrix_layout import is_tiny
+from hlofuse.rules.rewrites.products import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.trace import Recorder
 
 _MOST_PARAMETERS = 4
@@ -41,7 +43,7 @@ class GemmFusion(Pass):
         def handle(dot: Instruction) -> bool:
             if is_tiny(dot) and dot.shape.element_type in ("f16", "f32", "bf16"):
                 return False
-            return support.instruction(dot) is None and _Growing(dot, self.device).fuse()
+            return support.instruction(dot) is None and _Growing(dot, self.device).fuse(recorder)
 
         return visit_module(module, ["dot"], handle, recorder)
 
@@ -54,7 +56,7 @@ class _Growing:
         self._body = Computation(f"gemm_fusion_{dot.name}_computation")
         self._inputs: list[Instruction] = []
 
-    def fuse(self) -> bool:
+    def fuse(self, recorder: Recorder) -> bool:
         """`CreateDotFusion`, and the fusion in the place of what it computes."""
         dot = self._dot
         dims = DotDimensions.of(dot)
@@ -75,7 +77,12 @@ class _Growing:
         side = DotProperties(self._device, -1, 0 if split > NO_SPLIT else -1)
         output, root = self._toward_users(dot, inner, DimensionOrder.of(dot.shape), side, split)
         self._body.root = root
-        return replaced(output, self._create_fusion(root.shape))
+        readers, name = list(dict.fromkeys(output.users)), dot.name
+        fusion = self._create_fusion(root.shape)
+        replaced(output, fusion)
+        recorder.made(name, [fusion], rule=TRITON_PRODUCT.code, reason=TRITON_PRODUCT.title)
+        _record_end(output.name, fusion, readers, recorder)
+        return True
 
     def _create_fusion(self, shape: Shape) -> Instruction:
         computation = computation_of(self._dot)
@@ -203,6 +210,20 @@ class _Growing:
             hlo, order = user, user_order
             fused = self._add(clone_of(user, operands))
         return hlo, fused
+
+
+def _record_end(value: str, fusion: Instruction, readers: Sequence[Instruction], recorder: Recorder) -> None:
+    """Record why what reads the value was not taken in."""
+    if len(readers) == 1 and readers[0].operands.count(fusion) == 1:
+        if readers[0].opcode != "tuple":
+            reason = f"{value} is read by {readers[0].name}, and the product's kernel cannot take in such a"
+            reason += f" {readers[0].opcode}"
+            recorder.ineligible(fusion, readers[0], rule=EPILOGUE_USER.code, reason=reason)
+        return
+    shown = listing([r.name for r in readers], 4)
+    reason = f"{value} is read by {len(readers)} operations ({shown}), and the product's kernel ends there"
+    for reader in readers:
+        recorder.ineligible(fusion, reader, rule=EPILOGUE_READERS.code, reason=reason)
 
 
 def _added_parameters(hlo: Instruction) -> int:

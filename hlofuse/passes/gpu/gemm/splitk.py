@@ -13,8 +13,9 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
-from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.common.rewriting import Told, replaced, visit_module
 from hlofuse.passes.common.shapes import array, relaid
+from hlofuse.rules.rewrites.products import SPLIT_K
 from hlofuse.trace import Recorder
 
 _TILE = 128
@@ -38,7 +39,7 @@ class SplitkRewriter(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["dot"], self._split, recorder)
+        return visit_module(module, ["dot"], self._split, recorder, told=Told(SPLIT_K))
 
     def _split(self, dot: Instruction) -> bool:
         dims = DotDimensions.of(dot)

@@ -1,0 +1,1 @@
+"""Rules of passes before and after fusion that decide what fusion has to work with (RW…)."""

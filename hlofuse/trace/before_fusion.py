@@ -1,0 +1,86 @@
+"""Keeps what the passes before fusion tell of their rewrites, and follows what they made to fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlofuse.ir.graph import GraphWatcher, Instruction, Module
+from hlofuse.trace.events import Event
+from hlofuse.trace.recorder import OnlySkipped
+
+
+class BeforeFusion(OnlySkipped):
+    """A recorder that is the module's watcher as well; passes that tell nothing cost next to nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: list[tuple[Event, tuple[Instruction, ...]]] = []
+        self._now: dict[Instruction, Instruction | None] = {}
+        """What stands for an instruction that an event speaks of; None for itself."""
+        self._other: GraphWatcher | None = None
+
+    def watch(self, module: Module) -> None:
+        """Follow what is replaced in it, next to its own watcher."""
+        self._other, module.watcher = module.watcher, self
+
+    def made(self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str) -> None:
+        computation = added[0].computation if added else None
+        name = computation.name if computation is not None else ""
+        self._keep("rewrite", name, tuple(added), {"removed": (removed,)}, rule, reason)
+
+    def ineligible(
+        self, producer: Instruction, consumer: Instruction | None, *, rule: str, reason: str, **_: Any
+    ) -> None:
+        name = producer.computation.name if producer.computation is not None else ""
+        ends = (producer,) if consumer is None else (producer, consumer)
+        self._keep("ineligible", name, ends, {}, rule, reason)
+
+    def _keep(
+        self,
+        event: str,
+        computation: str,
+        about: tuple[Instruction, ...],
+        names: dict[str, tuple[str, ...]],
+        rule: str,
+        reason: str,
+    ) -> None:
+        self._step += 1
+        kept = Event(event, self._pass, computation, self._step, rule=rule, reason=reason, **names)  # type: ignore[arg-type]
+        self._kept.append((kept, about))
+        for i in about:
+            self._now.setdefault(i, None)
+
+    def replaced(self, old: Instruction, new: Instruction) -> None:
+        """An instruction like it, or a fusion that holds it, stands for what was told of."""
+        if self._other is not None:
+            self._other.replaced(old, new)
+        if old in self._now and old is not new and (new.opcode == old.opcode or new.opcode == "fusion"):
+            self._now[old] = new
+            self._now.setdefault(new, None)
+
+    def copied(self, old: Instruction, new: Instruction) -> None:
+        if self._other is not None:
+            self._other.copied(old, new)
+
+    def told(self, module: Module) -> tuple[Event, ...]:
+        """The events that speak of something in `module`, which fusion begins with, under its names there."""
+        found = []
+        for event, about in self._kept:
+            names = [i.name if i.computation is not None and i.computation.module is module else None
+                     for i in map(self._standing, about)]  # fmt: skip
+            if event.event == "rewrite":
+                added = tuple(dict.fromkeys(n for n in names if n is not None))
+                if added:
+                    found.append(event._replace(added=added))
+            elif all(names):
+                producer, consumer = (*names, None)[:2]
+                found.append(event._replace(producer=producer, consumer=consumer))
+        return tuple(found)
+
+    def _standing(self, instruction: Instruction) -> Instruction:
+        seen = {instruction}
+        while (following := self._now.get(instruction)) is not None and following not in seen:
+            instruction = following
+            seen.add(following)
+        return instruction

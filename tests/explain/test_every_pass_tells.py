@@ -1,0 +1,107 @@
+"""What passes before fusion tell: XLA's kernels of each case are those of jaxlib 0.11.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.replay import Replay, ReplayInput, replay, replay_config
+from hlofuse.reports.common.phrases import made_by_lines
+from hlofuse.reports.common.unoptimized import beginning_of_fusion
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.json import explanation_json
+from hlofuse.reports.why import PairAnswer, Story
+from hlofuse.reports.why.story import why
+from hlofuse.rules.catalogue import catalogue
+
+SUM = """HloModule m
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT add = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[N]{0} parameter(0)
+  c = f32[N]{0} cosine(x)
+  zero = f32[] constant(0)
+  ROOT r = f32[] reduce(c, zero), dimensions={0}, to_apply=sum
+}
+"""
+
+PRODUCT = """HloModule m
+
+ENTRY main {
+  x = f32[1024,128]{1,0} parameter(0)
+  w = f32[128,256]{1,0} parameter(1)
+  d = f32[1024,256]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+END
+}
+"""
+TWICE = """  a = f32[1024,256]{1,0} abs(d)
+  ROOT v = f32[1024,256]{1,0} multiply(d, a)"""
+TANH = "  ROOT v = f32[1024,256]{1,0} tanh(d)"
+
+
+def _replayed(text: str, target: str, flags: tuple[str, ...] = ()) -> Replay:
+    device = load_device("h100_sxm") if target == "gpu" else None
+    begun = beginning_of_fusion(parse_module(text), target, device, flags)
+    config = replay_config(target, device)
+    return replay(ReplayInput(begun.module, events=begun.events), config)
+
+
+def _kernels(result: Replay) -> int:
+    return sum(i.opcode in ("fusion", "reduce", "cosine") for i in result.after.entry)
+
+
+def test_a_sum_over_more_than_32_elements_names_the_pass_and_its_flag() -> None:
+    result = _replayed(SUM.replace("N", "33"), "cpu")
+    told = [r["made_by"] for p in explanation_json(explain(result))["passes"] for r in p["refused"]]
+    made = [m for m in told if m is not None]
+    assert made
+    assert {(m["pass"], m["rule"], m["flag"]) for m in made} == {
+        ("tree_reduction_rewriter", "RW001", "--xla_disable_hlo_passes=tree_reduction_rewriter")
+    }
+    story = why(result, "r")
+    assert isinstance(story, Story)
+    first, second = made_by_lines(story.made_by)
+    assert "were made by tree_reduction_rewriter: a reduction over 33 elements" in first
+    assert second == (
+        'XLA_FLAGS="--xla_disable_hlo_passes=tree_reduction_rewriter" switches tree_reduction_rewriter off'
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "flags"), [("32", ()), ("33", ("--xla_disable_hlo_passes=tree_reduction_rewriter",))]
+)
+def test_a_sum_that_is_not_split_is_one_kernel(size: str, flags: tuple[str, ...]) -> None:
+    result = _replayed(SUM.replace("N", size), "cpu", flags)
+    assert result.input.events == ()
+    assert _kernels(result) == 1
+
+
+def test_a_product_ends_at_a_value_with_two_readers() -> None:
+    result = _replayed(PRODUCT.replace("END", TWICE), "gpu")
+    assert _kernels(result) == 2
+    pair = why(result, "gemm_fusion_d", "v")
+    assert isinstance(pair, PairAnswer)
+    (told,) = pair.made_by
+    assert told.rule.code == "RW013"
+    assert told.made == ("gemm_fusion_d", "v")
+    assert told.reason == "d is read by 2 operations (a, v), and the product's kernel ends there"
+
+
+def test_an_activation_with_one_reader_goes_into_the_product() -> None:
+    result = _replayed(PRODUCT.replace("END", TANH), "gpu")
+    assert _kernels(result) == 1
+    assert [e.rule for e in result.input.events] == ["RW012"]
+
+
+def test_every_page_of_a_pass_has_the_flag_that_switches_it_off() -> None:
+    pages = [r for r in catalogue().values() if r.pass_name]
+    assert len(pages) >= 12
+    for rule in pages:
+        assert rule.code.startswith("RW")
+        assert rule.essential or rule.flag == f"--xla_disable_hlo_passes={rule.pass_name}"
