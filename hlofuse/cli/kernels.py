@@ -13,6 +13,7 @@ from hlofuse.cli.common.reporting import ReportedModule, head_of, report
 from hlofuse.pipelines import device_of
 
 if TYPE_CHECKING:
+    from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.difference.model import Difference
     from hlofuse.reports.kernels import KernelSelection
 
@@ -47,7 +48,7 @@ def command(
     from hlofuse.reports.kernels.markdown import selection_markdown
     from hlofuse.reports.kernels.text import print_selection
 
-    found, difference, reported = _selection(ReplayOptions(input=input, **request))
+    found, names, difference, reported = _selection(ReplayOptions(input=input, **request))
     ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
     shown = ordered[: limit or None]
     report(
@@ -58,14 +59,16 @@ def command(
         markdown=lambda: selection_markdown(found, shown),
         json=lambda: selection_json(found),
         note=reported.input.note,
-        heads=[head_of(reported, replayed=found.replayed)],
+        heads=[head_of(reported, replayed=found.replayed, names=names)],
         differences=[difference] if difference is not None else [],
         limit=limit,
     )
     return 0
 
 
-def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | None, ReportedModule]:
+def _selection(
+    options: ReplayOptions,
+) -> tuple[KernelSelection, FinalNames | None, Difference | None, ReportedModule]:
     from hlofuse.cli.common.naming import final_names_of
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.common.final_names import LaunchedNames
@@ -78,15 +81,16 @@ def _selection(options: ReplayOptions) -> tuple[KernelSelection, Difference | No
     stage = stage_of(module, target)
     as_it_is = stage.is_fused and not stage.foreign_to(target)
     if as_it_is and not options.takes_any_stage:
-        return kernel_selection(module, target, device=device), None, loaded
+        return kernel_selection(module, target, device=device), None, None, loaded
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
+    names = final_names_of(replay)
     found = kernel_selection(
         replay.final.module,
         target,
         device=device,
         replay=replay,
         what_if=observed.changes,
-        names=LaunchedNames(replay, final_names_of(replay)),
+        names=LaunchedNames(replay, names),
     )
-    return found, difference_of(observed), replay
+    return found, names, difference_of(observed), replay

@@ -47,13 +47,15 @@ def command(
     requests = [ReplayOptions(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
     heaviest = None if form == "json" else limit or None
-    found, differences, modules_ = [], [], []
+    found, differences, heads, notes = [], [], [], []
+    replayed = after or requests[0].changes_xla
     for options in requests:
         module, names, difference, reported = _module(options, after or options.changes_xla)
         identity = reported.input.identity
         target = identity.backend.value if identity is not None else "cpu"
         target = target if target in TARGETS else "cpu"
-        modules_.append(reported)
+        heads.append(head_of(reported, replayed=replayed, names=names))
+        notes.append(reported.input.note)
         found.append(statistics(module, heaviest=heaviest, target=target, names=names))
         differences += [difference] if difference is not None else []
     report(
@@ -63,8 +65,8 @@ def command(
         text=lambda console: print_statistics(found, console),
         markdown=lambda: statistics_markdown(found),
         json=lambda: statistics_json(found),
-        note=next((s.input.note for s in modules_ if s.input.note), ""),
-        heads=[head_of(s, replayed=after or requests[0].changes_xla) for s in modules_],
+        note=next(filter(None, notes), ""),
+        heads=heads,
         differences=differences,
         limit=limit,
     )

@@ -140,6 +140,8 @@ def test_rows_of_json_have_both_names_and_the_source(gpt2_whole: Path, hlofuse: 
     for command in (["kernels"], ["explain"], ["stats", "--after"]):
         row = next(r for r in rows(*command) if r["name"] == "loop_multiply_fusion")
         assert row["input_name"] == "fusion.21"
+        document = json.loads(hlofuse(*command, gpt2_whole, "--device", "h100_sxm", "--format", "json").out)
+        assert document["final_names"] == "dump"
         assert str(row["source"]).startswith("programs.py:305")
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hlofuse.ir.graph import OrderSource
     from hlofuse.replay import ReplayConfig, ReplayInput
-    from hlofuse.reports.common.final_names import FinalNames
+    from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
     from hlofuse.reports.common.head import Head
     from hlofuse.reports.common.xla_result import XlaResult
     from hlofuse.reports.difference.model import Difference
@@ -46,7 +46,7 @@ def head_of(
     *,
     replayed: bool = True,
     result: XlaResult | None = None,
-    names: FinalNames | None = None,
+    names: FinalNames | LaunchedNames | None = None,
 ) -> Head | None:
     """The head of a module that is `replayed`, or taken as it is; None where a library call gave it."""
     from hlofuse.pipelines import TARGETS

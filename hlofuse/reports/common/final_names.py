@@ -63,6 +63,7 @@ class LaunchedNames:
         """`names` are preferred where they come from XLA's own final module."""
         self._at_fusion = replay.final.names_at_fusion
         self._names = names if names is not None and names.source == "dump" else None
+        self.source: NamesSource = "dump" if self._names is not None else "replayed"
 
     def of(self, name: str) -> tuple[str, str]:
         """The name at the end of fusion (its own for what later passes made), and the final name."""

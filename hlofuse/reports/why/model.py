@@ -70,7 +70,7 @@ class PairAnswer:
     swapped: bool
     """They were named the other way round."""
     outcome: str
-    """`fused`, `refused`, `does not pay` (allowed, but too dear), `not considered` (never asked) or
+    """`fused`, `refused`, `does not pay` (allowed, but slower), `not considered` (never asked) or
     `apart` (no edge between them)."""
     settled_by: Decision | None
     decisions: tuple[Decision, ...]

@@ -167,7 +167,7 @@ def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
 
 
 def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
-    """It reads the value, in the input or in the end, directly or as a view."""
+    """It reads the value, in the input or after fusion, directly or as a view."""
     return bool(_used_through(producer, consumer, facts))
 
 

@@ -98,7 +98,7 @@ def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
 
 
 def _added_after_fusion(name: str, facts: Facts) -> Story:
-    """The story of a copy or the like of XLA's final module, which no fusion pass has seen."""
+    """The story of a copy or another instruction of XLA's final module, which no fusion pass has seen."""
     assert facts.names is not None
     module = facts.names.module
     found = module.find(name)

@@ -87,10 +87,13 @@ def _indented(console: Console, text: Text | str, by: int = 2) -> None:
 def _print_places(console: Console, places: Sequence[Place]) -> None:
     table = plain_table(("", "left"), ("", "left"), ("", "left"))
     table.show_header = False
-    table.columns[0].no_wrap = max((len(p.shown) for p in places), default=0) <= 44
+    table.columns[0].no_wrap = max((len(p.final or p.name) for p in places), default=0) <= 44
     for p in places:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or "made on the way, no more there"
-        table.add_row(Text(printable(p.shown)), Text(what), Text(printable(origin(p)), style="dim"))
+        name = Text(printable(p.final or p.name))
+        if p.final not in (None, p.name):  # below it: beside it the shape would have no room
+            name.append(f"\n{printable(p.name)}", style="dim")
+        table.add_row(name, Text(what), Text(printable(origin(p)), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
