@@ -56,11 +56,6 @@ class KernelTimes:
         """What a module launches, with times on the device."""
         return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
 
-    def us(self, instruction: Instruction) -> float | None:
-        """Microseconds, the launch included."""
-        estimate = self.kernel(instruction)
-        return None if estimate is None else estimate.us + self.device.launch_overhead_us
-
 
 # ------------------------------------------------------------ custom
 #

@@ -25,16 +25,17 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
     if identity.stage.value == "scheduled":
-        return _account(module, device, target, is_final=True), as_it_is
+        final = _account(module, device, target, is_final=True)
+        return final, final
     if device is None and TARGETS[target].needs_device:
         return as_it_is, as_it_is
     if identity.stage.value == "before-optimizations":
         module = lower_to_fusion_input(module, target, device, flags=identity.flags).module
     if identity.stage.value == "after-fusion":
-        final = finish(module, target, device, flags=identity.flags).module
+        module = finish(module, target, device, flags=identity.flags).module
     else:
-        final = replay(module, replay_config(target, device, xla_flags=identity.flags)).final.module
-    return _account(final, device, target, is_final=True), as_it_is
+        module = replay(module, replay_config(target, device, xla_flags=identity.flags)).final.module
+    return _account(module, device, target, is_final=True), as_it_is
 
 
 def _account(

@@ -31,8 +31,7 @@ class KernelCosts:
 def traffic(kernel: Instruction, cost: Cost) -> Cost:
     """`cost` of one run, with the bytes that the kernel has to read and write."""
     if kernel.opcode == "fusion" and kernel.called:
-        gather = _library_gather(kernel)
-        if gather is not None:
+        if _is_library_gather(kernel):
             return cost
         read, written = _fusion(kernel)
     elif kernel.opcode == "scatter":
@@ -42,11 +41,11 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
     return Cost(cost.flops, cost.transcendentals, read, written, cost.unknown)
 
 
-def _library_gather(fusion: Instruction) -> Instruction | None:
-    """The operation by which XLA counts a custom fusion."""
-    if fusion.fusion_kind != "kCustom":
-        return None
-    return next((i for i in fusion.fused_computation if i.opcode in ("gather", "scatter")), None)
+def _is_library_gather(fusion: Instruction) -> bool:
+    """True for a custom fusion that XLA counts as the gather or scatter in it."""
+    return fusion.fusion_kind == "kCustom" and any(
+        i.opcode in ("gather", "scatter") for i in fusion.fused_computation
+    )
 
 
 def _fusion(fusion: Instruction) -> tuple[int, int]:

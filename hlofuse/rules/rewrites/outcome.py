@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hlofuse.rules.catalogue import Rule, register
 
 
 def rewrites(
-    code: str, pass_name: str, title: str, *, condition: str, why: str, advice: str, mirrors: str
+    code: str,
+    pass_name: str,
+    title: str,
+    *,
+    condition: str,
+    why: str,
+    advice: str,
+    mirrors: str,
+    allows: bool = True,
 ) -> Rule:
     """What a pass makes; XLA leaves the pass out where `--xla_disable_hlo_passes` names it."""
     return register(
@@ -17,7 +27,7 @@ def rewrites(
             why=why,
             advice=advice,
             mirrors=mirrors,
-            allows=True,
+            allows=allows,
             outcome=True,
             pass_name=pass_name,
             flag=f"--xla_disable_hlo_passes={pass_name}",
@@ -25,20 +35,5 @@ def rewrites(
     )
 
 
-def cuts(
-    code: str, pass_name: str, title: str, *, condition: str, why: str, advice: str, mirrors: str
-) -> Rule:
-    """Where a pass stops to take in more; XLA logs nothing."""
-    return register(
-        Rule(
-            code=code,
-            title=title,
-            condition=condition,
-            why=why,
-            advice=advice,
-            mirrors=mirrors,
-            outcome=True,
-            pass_name=pass_name,
-            flag=f"--xla_disable_hlo_passes={pass_name}",
-        )
-    )
+cuts = partial(rewrites, allows=False)
+"""Where a pass stops to take in more; XLA logs nothing."""
