@@ -6,7 +6,6 @@ from hlofuse.account.account import Account
 from hlofuse.account.figures import KernelTime, kernel_time, us
 from hlofuse.account.models import model_of
 from hlofuse.account.tiles import tiling_of
-from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, nanoseconds
@@ -14,9 +13,9 @@ from hlofuse.cost.gpu.timing import Timing
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines import TARGETS
 from hlofuse.plugins.entries import CustomFusion, Kernel, KernelCost
 from hlofuse.plugins.rewrite import call_plugin
+from hlofuse.releases import Release
 from hlofuse.replay import Replay
 from hlofuse.rules.gpu_fusible import may_be_fused
 
@@ -36,12 +35,12 @@ def time_by(model: KernelModel, instruction: Instruction, replay: Replay | None 
 
 
 class KernelTimes:
-    """Estimates on one device, by the model of the release that a target repeats."""
+    """Estimates on one device, by the model of one release."""
 
-    def __init__(self, device: DeviceDescription, target: str = "gpu", replay: Replay | None = None) -> None:
+    def __init__(self, device: DeviceDescription, release: Release, replay: Replay | None = None) -> None:
         self.device = device
         self._replay = replay
-        self._model = model_of(device, RELEASES[TARGETS[target].release])
+        self._model = model_of(device, release)
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""

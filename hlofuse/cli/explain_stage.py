@@ -41,7 +41,7 @@ def explain_stage(options: ReplayOptions, error: HlofuseError, how: Mapping[str,
         return False
     device = loaded.config.device if loaded.config is not None else None
     with spinner("asking the rules"):
-        found = explain_fused(loaded.module, loaded.target, error.stage, device)
+        found = explain_fused(loaded.module, loaded.target, loaded.release, error.stage, device)
     better: tuple[str, ...] = ()
     if found.right_file is not None:
         better = replace(options, input=found.right_file, module=None).input_arguments

@@ -81,13 +81,14 @@ def _selection(
     stage = stage_of(module, target)
     as_it_is = stage.is_fused and not stage.foreign_to(target)
     if as_it_is and not options.takes_any_stage:
-        return kernel_selection(module, target, device=device), None, None, loaded
+        return kernel_selection(module, target, loaded.release, device=device), None, None, loaded
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
     names = final_names_of(replay)
     found = kernel_selection(
         replay.final.module,
         target,
+        replay.config.release,
         device=device,
         replay=replay,
         what_if=observed.changes,

@@ -20,6 +20,7 @@ from hlofuse.cli.common.replaying import require_end
 from hlofuse.cli.common.reporting import report
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
+from hlofuse.replay.config import release_for
 
 if TYPE_CHECKING:
     from hlofuse.reports.verify import Case, Until
@@ -50,6 +51,7 @@ def command(
     module: str | None,
     target: str | None,
     device: str | None,
+    xla: str | None,
     option: str | None,
     order: Any,
     ids: str | None,
@@ -83,7 +85,9 @@ def command(
     if target is None:  # what the dumps were made by counts more than what they are asked about
         chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
         target = chosen.name
-    passes_of(target, option)  # a wrong name is said before anything is read
+    passes_of(
+        target, release_for(target, xla if xla != "auto" else None), option
+    )  # wrong names are said first
     if device is not None:
         device_of(target, device)
     if ids is not None and after is None:
@@ -102,6 +106,7 @@ def command(
             cases,
             target=target,
             device=device,
+            xla=xla,
             option=option,
             order=order,
             ids=ids,

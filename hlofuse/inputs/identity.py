@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hlofuse.format.escape import printable
 from hlofuse.inputs.backend import FRONT_ENDS, NO_TARGET, backend_of
 from hlofuse.inputs.choose_target import ChosenTarget, choose_target, sibling_names
-from hlofuse.inputs.release import includes_replayed, release_of
+from hlofuse.inputs.release import includes, replayed_release, written_by
 from hlofuse.inputs.stage import BEFORE, stage_of
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import merged, not_honoured
@@ -65,10 +65,16 @@ def _contradicted_by(module: Module, backend: Fact) -> str | None:
 
 
 def _notes(
-    module: Module, stage: Fact, backend: Fact, release: Fact, replayed: str, flags: tuple[str, ...]
+    module: Module,
+    stage: Fact,
+    backend: Fact,
+    release: Fact,
+    replayed: str,
+    note: str,
+    flags: tuple[str, ...],
 ) -> tuple[str, ...]:
-    found = []
-    if backend.value not in NO_TARGET and release.source != "default" and not includes_replayed(release):
+    found = [note] if note else []
+    if backend.value not in NO_TARGET and release.source != "default" and not includes(release, replayed):
         found.append(f"XLA {release.evidence} wrote this; the passes repeated are those of {replayed}")
     contradiction = _contradicted_by(module, backend)
     if contradiction is not None:
@@ -90,15 +96,23 @@ def identify_file(module: Module) -> Identity:
 
 
 def identify(
-    module: Module, chosen: ChosenTarget, device: Fact | None = None, flags: tuple[str, ...] = ()
+    module: Module,
+    chosen: ChosenTarget,
+    device: Fact | None = None,
+    flags: tuple[str, ...] = (),
+    xla: str | None = None,
 ) -> Identity:
-    """What a module is taken for on the target that was chosen for it, with these XLA flags."""
+    """What a module is taken for on the target that was chosen for it, with these XLA flags.
+
+    `xla` is the release that is asked for, None where it is to be found out. HlofuseError for text that is
+    none.
+    """
     backend = chosen.backend(module)
     path = Path(module.filename) if module.filename and module.filename != "<stdin>" else None
     files = sibling_names(path, None) if path is not None else ()
     stage = stage_of(module, chosen.name).fact
-    release = release_of(module, files)
-    replayed = TARGETS[chosen.name].release.removeprefix("jaxlib ")
+    written = written_by(module, files)
+    release, replayed, note = replayed_release(TARGETS[chosen.name].release, xla, written)
     all_flags = merged(TARGETS[chosen.name].flags, flags)
     return Identity(
         module.name,
@@ -111,7 +125,7 @@ def identify(
         partitions_of(module),
         all_flags,
         backend.value not in NO_TARGET,
-        _notes(module, stage, backend, release, replayed, all_flags),
+        _notes(module, stage, backend, written, replayed, note, all_flags),
         str(path) if path is not None else None,
         module.text_note or "",
     )

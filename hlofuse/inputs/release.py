@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.identity import Fact, Source
-
-REPLAYED = "0.11.1"
-"""The release whose passes the targets `cpu` and `gpu` repeat."""
+from hlofuse.releases import NAMES, REFERENCE, Span, nearest
 
 _RELEASES = ("0.4.35", "0.4.38", "0.5", "0.6", "0.7", "0.8", "0.9", "0.10", "0.11", "0.12")
 
@@ -52,10 +50,10 @@ _FILES = (
 )
 
 
-def release_of(module: Module, files: Iterable[str] = ()) -> Fact:
+def written_by(module: Module, files: Iterable[str] = ()) -> Fact:
     """The span of releases, such as `0.8 or later`; `files` are the names of the dumps of the same module.
 
-    The default is the release that is replayed.
+    The default is the reference release.
     """
     since, until, evidence = 0, len(_RELEASES) - 1, ""
     source: Source = "text"
@@ -73,7 +71,7 @@ def release_of(module: Module, files: Iterable[str] = ()) -> Fact:
                 since, until = max(since, lowest), min(until, highest)
                 evidence, source = f"dumps are called {mark.part.strip('.')}", "directory"
     if not evidence or since > until:
-        return Fact(REPLAYED, "default", "which nothing in the text tells")
+        return Fact(REFERENCE, "default", "which nothing in the text tells")
     span = _span(since, until)
     return Fact(span, source, f"{span} ({evidence})", since != until)
 
@@ -87,20 +85,31 @@ def _span(since: int, until: int) -> str:
     return f"{_RELEASES[since]} to {_RELEASES[until]}" if since else f"{_RELEASES[until]} or earlier"
 
 
-def includes_replayed(release: Fact) -> bool:
-    """True if the span holds the release that is replayed."""
-    first, _, last = release.value.partition(" to ")
-    if release.value.endswith(" or later"):
-        return True
-    if release.value.endswith(" or earlier"):
-        return False
-    return _index(first) <= _index(REPLAYED) <= _index(last or first)
+def includes(written: Fact, name: str) -> bool:
+    """True if the span of `written_by` holds the release of that name."""
+    if written.value.endswith(" or later"):
+        return Span(since=written.value.removesuffix(" or later")).includes(name)
+    if written.value.endswith(" or earlier"):
+        return Span(until=written.value.removesuffix(" or earlier")).includes(name)
+    first, _, last = written.value.partition(" to ")
+    return Span(first, last or first).includes(name)
 
 
-def _index(release: str) -> int:
-    return next(
-        (k for k, name in enumerate(_RELEASES) if release == name or release.startswith(f"{name}.")), 0
-    )
+def replayed_release(only: str, requested: str | None, written: Fact) -> tuple[Fact, str, str]:
+    """The release as a report states it, the named one whose passes are repeated, and a note where it is
+    not the one that is asked for.
+
+    `only` is the one that a target is for, if there is but one. Of a span the reference release is taken,
+    else the newest.
+    """
+    if requested is not None and requested != "auto":
+        name, note = nearest(requested)
+        return Fact(name, "asked", "--xla says so"), name, note
+    if only:
+        return written, only, ""
+    if written.source == "default" or includes(written, REFERENCE):
+        return written, REFERENCE, ""
+    return written, next(name for name in reversed(NAMES) if includes(written, name)), ""
 
 
 def is_of_earlier_dialect(module: Module) -> bool:

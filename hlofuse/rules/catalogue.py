@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hlofuse.releases import ANY, Span
+
 
 @dataclass(frozen=True, slots=True)
 class Knob:
@@ -38,8 +40,10 @@ class Rule:
     allows: bool = False
     """True for a rule that settles a pair by allowing it."""
     knobs: tuple[Knob, ...] = field(default=())
+    span: Span = ANY
+    """The releases that have it."""
     history: str = ""
-    """What differed in the other releases hlofuse repeats."""
+    """What else differed between releases."""
     essential: bool = False
     """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
     lasting: bool = False

@@ -54,7 +54,7 @@ def module_option(command: F) -> F:
 
 
 def target_options(command: F) -> F:
-    """`--target`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
+    """`--target`, `--xla`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
     command = click.option(
         "--ids",
         metavar="FILE",
@@ -77,6 +77,12 @@ def target_options(command: F) -> F:
         metavar="D",
         shell_complete=completion.devices,
         help="The device, a name or a file (hlofuse devices); taken from the dump unless said.",
+    )(command)
+    command = click.option(
+        "--xla",
+        metavar="V|auto",
+        shell_complete=completion.releases,
+        help="The XLA to repeat, as a release of jaxlib.  [default: auto, what the dump says]",
     )(command)
     return click.option(
         "--target",

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise_on_operand
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
@@ -16,6 +15,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.priority_fusion.budget import MAX_PARAMETERS, over_budget
 from hlofuse.trace import Recorder
@@ -29,7 +29,7 @@ class CopyFusion(Pass):
 
     name: ClassVar[str] = "copy_fusion"
     device: DeviceDescription = field(compare=False, repr=False)
-    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         entry = module.entry

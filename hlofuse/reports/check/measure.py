@@ -12,7 +12,6 @@ from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import portable
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
@@ -25,7 +24,7 @@ def profile_of_replay(name: str, observed: Observed, root: Path) -> Profile:
     """What the fusion passes leave of a module."""
     replay = observed.replay
     account = Facts(replay, observed.costs).account_after
-    release = TARGETS[replay.target].release
+    release = replay.config.release.title
     return _profile(name, account, replay.target, replay.device, release, root)
 
 

@@ -54,7 +54,7 @@ def explain(
         replay.target,
         replay.device,
         target.title,
-        target.release,
+        replay.config.release.title,
         tuple(what_if),
         facts.totals_before,
         facts.totals_after,

@@ -34,6 +34,7 @@ def verify_module(
     name: str | None = None,
     target: str = "cpu",
     device: str | DeviceDescription | None = None,
+    xla: str | None = None,
     option: str | None = None,
     ids: UniqueIds | None = None,
     after_passes: Sequence[tuple[str, Module]] | None = None,
@@ -55,7 +56,7 @@ def verify_module(
     input = ReplayInput(before, ids, record if ties_from_record else None)
     start = time.perf_counter()
     observers = [ModuleTexts()] if after_passes is not None else []
-    actual = replay(input, target, observers, device=device, option=option)
+    actual = replay(input, target, observers, device=device, xla=xla, option=option)
     seconds = time.perf_counter() - start
     compare = _Comparison()
     not_dumped: tuple[str, ...] = ()

@@ -21,12 +21,13 @@ def verify_final(
     name: str | None = None,
     target: str = "gpu",
     device: str | DeviceDescription | None = None,
+    xla: str | None = None,
     option: str | None = None,
     ids: UniqueIds | None = None,
 ) -> Verdict:
     """Replay `before` up to what is launched and compare with `final`, XLA's module after all passes."""
     start = time.perf_counter()
-    actual = replay(ReplayInput(before, ids), target, [], device=device, option=option)
+    actual = replay(ReplayInput(before, ids), target, [], device=device, xla=xla, option=option)
     end = actual.final
     seconds = time.perf_counter() - start
     found = compare_final(end.module, final, TARGETS[target].backend)

@@ -17,7 +17,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.identity import Fact
+from hlofuse.pipelines.identity import Fact, Identity
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verify.cases import Case, Until
 from hlofuse.reports.verify.compare import verify_module
@@ -34,6 +34,7 @@ class _Job:
     case: Case
     target: str
     device: str | None
+    xla: str | None
     option: str | None
     order: OrderSource | None
     ids: str | None
@@ -46,6 +47,7 @@ def verify(
     *,
     target: str = "cpu",
     device: str | None = None,
+    xla: str | None = None,
     option: str | None = None,
     order: OrderSource | None = None,
     ids: str | None = None,
@@ -57,13 +59,13 @@ def verify(
 ) -> Report:
     """Compare our replay with XLA's result for every case (see `find_cases`).
 
-    `device` is a name or file; without one what the dump says is taken. `order` asks for
+    `device` is a name or file, `xla` a release; without them what the dump says is taken. `order` asks for
     one source of ids and use-lists alone, and `ids` names the file with XLA's; without them the best source
     that lies beside each module is taken. With `until="end"` the final modules are compared.
 
     A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
     """
-    work = [_Job(case, target, device, option, order, ids, ties_from_record, until) for case in cases]
+    work = [_Job(case, target, device, xla, option, order, ids, ties_from_record, until) for case in cases]
     verdicts: list[Verdict | None] = [None] * len(work)
     jobs = min(jobs, len(work))
     if jobs <= 1:
@@ -88,12 +90,15 @@ def _device(job: _Job) -> str | DeviceDescription | None:
     return found.device if found is not None else None
 
 
-def _head(before: Module, verdict: Verdict, device: DeviceDescription | None, job: _Job) -> Head:
+def _identity(before: Module, device: DeviceDescription | None, job: _Job) -> Identity:
     chosen = choose_target(str(job.case.before), device=job.device is not None, read=before)
     if chosen.name != job.target:
         chosen = requested_target(job.target)
     on = Fact(device.name, "asked" if job.device is not None else "directory") if device is not None else None
-    identity = identify(before, chosen, on, flags_of(before.filename))
+    return identify(before, chosen, on, flags_of(before.filename), job.xla)
+
+
+def _head(identity: Identity, verdict: Verdict, job: _Job) -> Head:
     depends = TARGETS[job.target].depends_on_order
     return Head(identity, verdict.order if depends else None, verdict.record is not None)
 
@@ -112,6 +117,7 @@ def _verify(job: _Job) -> Verdict:
             record = read_priority_record(read_text(job.case.record, as_module=False))
         device = _device(job)
         on = device_of(job.target, device)[0]
+        identity = _identity(before, on, job)
         input = replay_input(before, job.target, on, order=job.order, ids_file=job.ids)
         if job.until == "end":
             verdict = verify_final(
@@ -120,16 +126,18 @@ def _verify(job: _Job) -> Verdict:
                 name=job.case.name,
                 target=job.target,
                 device=device,
+                xla=identity.replayed,
                 option=job.option,
                 ids=input.ids,
             )
-            return replace(verdict, head=_head(before, verdict, on, job))
+            return replace(verdict, head=_head(identity, verdict, job))
         verdict = verify_module(
             input.module,
             after,
             name=job.case.name,
             target=job.target,
             device=device,
+            xla=identity.replayed,
             option=job.option,
             ids=input.ids,
             after_passes=passes,
@@ -138,7 +146,7 @@ def _verify(job: _Job) -> Verdict:
             record=record,
             ties_from_record=job.ties_from_record,
         )
-        verdict = replace(verdict, head=_head(before, verdict, on, job))
+        verdict = replace(verdict, head=_head(identity, verdict, job))
         if job.case.doubt is None or (verdict.exact and all(p.exact for p in verdict.passes)):
             return verdict
         return replace(verdict, note=" ".join(filter(None, (job.case.doubt, verdict.note))))
