@@ -168,12 +168,12 @@ def _compare(
 ) -> None:
     from hlofuse.cli.common.output import rendered
     from hlofuse.cli.common.reporting import head_of, report
-    from hlofuse.reports.compare_devices.json import comparison_json
-    from hlofuse.reports.compare_devices.model import compare_devices
-    from hlofuse.reports.compare_devices.text import print_comparison
+    from hlofuse.reports.compare_builds.json import comparison_json
+    from hlofuse.reports.compare_builds.model import compare_builds
+    from hlofuse.reports.compare_builds.text import print_comparison
 
     second = options.on_device(observed, other)
-    found = compare_devices(observed, second, observed.replay.config.release.title)
+    found = compare_builds(observed, second)
 
     def draw(console: Console) -> None:
         print_comparison(found, console, limit=limit)

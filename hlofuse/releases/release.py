@@ -76,5 +76,5 @@ def release_of(name: str) -> Release:
     return Release(name, frozenset(), **values)
 
 
-OUTSIDE_FUSION = release_of(REFERENCE)
+AROUND_FUSION = release_of(REFERENCE)
 """The release whose passes before and after fusion are repeated, whichever a module's own is."""

@@ -17,7 +17,7 @@ from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import parse_module
 from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.compare_devices.model import compare_devices
+from hlofuse.reports.compare_builds.model import compare_builds
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import notes
@@ -236,7 +236,7 @@ def test_two_devices_and_the_number_that_makes_the_difference() -> None:
     module, here = parse_module(TOO_EXPENSIVE), load_device("h100_sxm")
     quick = replace(here, clock_rate_ghz=60.0)
     first, second = (observed_replay(module, replay_config("gpu", d)) for d in (here, quick))
-    found = compare_devices(first, second, "jaxlib 0.11.1")
+    found = compare_builds(first, second)
     assert found.flipped
     for edge in found.flipped:
         assert edge.terms == (("clock_rate_ghz", here.clock_rate_ghz, 60.0),)
