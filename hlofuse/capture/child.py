@@ -10,14 +10,17 @@ tells the versions, what could not be compiled, and what is missing.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import json
 import os
 import re
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +63,8 @@ def _write(request: dict[str, Any], answer: dict[str, Any]) -> None:
 
 
 def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["flags"] = _add_flags(request.get("flags_of_releases", []))
+    _find_nvcc()
     try:
         import jax
     except ImportError as error:
@@ -68,7 +73,7 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
 
     answer["versions"] = {"python": sys.version.split()[0], "jax": jax.__version__}
     answer["versions"]["jaxlib"] = getattr(jaxlib, "__version__", "unknown")
-    device = _device(request)
+    device = _device(request, answer)
     modules = request.get("modules")
     todo: list[tuple[str, Any]] = (
         [(m["name"], m["path"]) for m in modules] if modules else _functions(request)
@@ -127,7 +132,32 @@ class _Watch:
                 _end()
 
 
-def _device(request: dict[str, Any]) -> Any:
+def _release() -> tuple[int, ...]:
+    """The numbers of the jaxlib that is installed; none where there is no jaxlib."""
+    try:
+        return tuple(int(n) for n in re.findall(r"\d+", importlib.metadata.version("jaxlib"))[:3])
+    except importlib.metadata.PackageNotFoundError:
+        return ()
+
+
+def _add_flags(flags: list[dict[str, str]]) -> str:
+    """XLA_FLAGS with those that this release needs ahead of the others, so that the user's are the last."""
+    needed = [f["flag"] for f in flags if _release() < tuple(int(n) for n in f["until"].split("."))]
+    os.environ["XLA_FLAGS"] = " ".join([*needed, os.environ.get("XLA_FLAGS", "")]).strip()
+    return os.environ["XLA_FLAGS"]
+
+
+def _find_nvcc() -> None:
+    """Where the package of nvcc lies, which JAX 0.4.35 takes for a module with a file: newer ones have none."""
+    try:
+        spec = importlib.util.find_spec("nvidia.cuda_nvcc")
+    except ImportError:
+        return
+    if spec is not None and spec.origin is None and spec.submodule_search_locations:
+        os.environ.setdefault("CUDA_ROOT", next(iter(spec.submodule_search_locations)))
+
+
+def _device(request: dict[str, Any], answer: dict[str, Any]) -> Any:
     """The device to compile for, which need not exist; None for the CPU we are on."""
     target = request["target"]
     if target == "cpu":
@@ -137,7 +167,7 @@ def _device(request: dict[str, Any]) -> Any:
     try:
         if target == "gpu":
             config = Path(request["target_config"]).read_text(encoding="utf-8")
-            found = topologies.get_topology_desc(platform="cuda", target_config=config, topology="1x1x1")
+            found, answer["unknown_fields"] = _gpu_topology(config)
         else:
             found = topologies.get_topology_desc(platform="tpu", topology_name=request["topology"])
     except (NotImplementedError, ImportError) as error:
@@ -147,6 +177,53 @@ def _device(request: dict[str, Any]) -> Any:
         kind = MISSING if "not installed" in text or "not implemented" in text else PROGRAM
         raise Problem(kind, f"{target} plugin ({text[:400]})") from None
     return found.devices[0]
+
+
+_UNKNOWN_FIELD = re.compile(r"GpuTargetConfigProto: (\d+):\d+: .*has no field named \"(\w+)\"")
+
+
+def _gpu_topology(config: str) -> tuple[Any, list[str]]:
+    """The topology of one such GPU, and the fields that this XLA does not know, which it was not given."""
+    from jax.experimental import topologies
+
+    lines, unknown = config.splitlines(), []
+    while True:
+        with tempfile.TemporaryFile() as said, _stderr_to(said):
+            try:
+                text = "\n".join(lines)
+                return topologies.get_topology_desc(
+                    platform="cuda", target_config=text, topology="1x1x1"
+                ), unknown
+            except Exception as error:
+                said.seek(0)
+                why = said.read().decode(errors="replace")
+                refused = _UNKNOWN_FIELD.search(why)
+                at = int(refused[1]) - 1 if refused is not None else -1
+                if refused is None or not lines[at].lstrip().startswith(refused[2]):
+                    at = why.find("Error parsing")
+                    said_ = f": {why[at:].splitlines()[0]}" if at >= 0 else ""
+                    raise RuntimeError(f"{error}{said_}") from None
+        end, depth = at, 0
+        while True:
+            depth += lines[end].count("{") - lines[end].count("}")
+            end += 1
+            if depth <= 0:
+                break
+        del lines[at:end]
+        unknown.append(refused[2])
+
+
+@contextmanager
+def _stderr_to(file: Any) -> Iterator[None]:
+    """What XLA writes there by itself, into `file` instead."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 # ---- programs
@@ -283,12 +360,11 @@ def _compile_function(
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here)
 
     arguments = jax.tree.map(placed, arguments)
+    lowered = jitted.trace(*arguments).lower(lowering_platforms=(_PLATFORM[target],))
     if arrays:
-        lowered = jitted.lower(*arguments)
         begin()
         lowered.compile()
     else:  # nothing tells jit where to go
-        lowered = jitted.trace(*arguments).lower(lowering_platforms=(_PLATFORM[target],))
         _compile_module(lowered.compiler_ir("stablehlo"), device, begin)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from hlofuse.capture.model import CaptureError, Destination
 from hlofuse.capture.target_config import target_config_of
+from hlofuse.capture.versions import FLAGS_OF_RELEASES
 from hlofuse.format.escape import printable
 
 CHILD = Path(__file__).with_name("child.py")
@@ -60,6 +61,7 @@ def compile_request(
         answer = Path(scratch, "answer.json")
         request_ = {**request, "target": destination.target, "topology": destination.topology}
         request_["answer"] = str(answer)
+        request_["flags_of_releases"] = FLAGS_OF_RELEASES.get(destination.target, [])
         if destination.device is not None:
             config = Path(scratch, "target_config.txtpb")
             config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
@@ -75,6 +77,8 @@ def compile_request(
             if "problem" in output:
                 raise CaptureError(_failure_text(output["problem"], destination, python))
             found["versions"] = output.get("versions", {})
+            found["flags"] = output.get("flags", "")
+            found["unknown_fields"] = output.get("unknown_fields", [])
             found["names"] = output.get("names", [])
             found["compiled"] += output.get("compiled", [])
             found["errors"].update(output.get("errors", {}))

@@ -8,6 +8,13 @@ SUPPORTED = ("0.11.1", "0.12")
 """Releases that captures are tested with; the replay repeats the first."""
 
 
+FLAGS_OF_RELEASES = {"gpu": [{"flag": "--xla_gpu_autotune_level=0", "until": "0.10"}]}
+"""XLA_FLAGS that releases before `until` need to compile for a device that is not there.
+
+They stop at a gemm that a kernel of Triton is tuned for, ahead of fusion.
+"""
+
+
 def doubt_about(version: str | None) -> str | None:
     """What is not assured of a capture made with this JAX; None for a known one."""
     if version is None:
