@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hlofuse.capture.compiling import compile_request, environment_for, flags_for
+from hlofuse.capture.compiling import compile_request, environment_for, flags_for, flags_of
 from hlofuse.capture.folder import collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import target_config_of
@@ -145,7 +145,8 @@ def _capture(
     until_fusion: bool,
     jobs: int | None = None,
 ) -> Capture:
-    more = f"{only_fusion(destination.target)} {flags}".rstrip() if until_fusion else flags
+    more = f"{flags_of(destination)} {flags}".strip()
+    more = f"{only_fusion(destination.target)} {more}".rstrip() if until_fusion else more
     with _new_folder(out) as (dump, new):
         if until_fusion:
             answer, dumps = compile_until_fusion(
@@ -154,7 +155,9 @@ def _capture(
         else:
             answer = compile_request(request, destination, python=python, flags=flags_for(dump, more))
             dumps = [dump]
-        captured = Capture(new, destination.target, flags=flags_for(dump, more), until_fusion=until_fusion)
+        all_flags = f"{answer.get('flags_of_release', '')} {flags_for(dump, more)}"
+        captured = Capture(new, destination.target, flags=all_flags.strip(), until_fusion=until_fusion)
+        captured.unknown_fields = answer.get("unknown_fields", [])
         captured.versions = dict(answer.get("versions", {}))
         captured.errors = dict(answer.get("errors", {}))
         _collect_all(dumps, captured)
@@ -219,6 +222,7 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
     manifest = captured.manifest()
     if destination is not None:
         manifest["device"], manifest["topology"] = destination.device, destination.topology
+        manifest["mesh"] = destination.mesh
     (captured.folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     if out.exists():
         shutil.rmtree(out)
