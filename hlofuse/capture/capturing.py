@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.capture.compiling import compile_request, environment_for, flags_for, flags_of
-from hlofuse.capture.folder import collect, folder_name
+from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import target_config_of
 from hlofuse.capture.until_fusion import compile_until_fusion, only_fusion
@@ -116,9 +116,6 @@ def capture_command(
             )
         captured.versions = _versions_of(command[0])
         _collect_all([dump], captured)
-        doubt = doubt_about(captured.versions.get("jax"))
-        if doubt is not None:
-            captured.warnings.append(doubt)
         _finish(captured, dump, out)
     if not captured.modules:
         raise CaptureError(f"{printable(command[0])} compiled nothing that JAX jitted{_reasons(captured)}")
@@ -163,9 +160,6 @@ def _capture(
         _collect_all(dumps, captured)
         if destination.device is not None:
             _set_device(captured, destination.device)
-        doubt = doubt_about(captured.versions.get("jax"))
-        if doubt is not None:
-            captured.warnings.append(doubt)
         _finish(captured, dump, out, destination)
     return captured
 
@@ -219,17 +213,26 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
             more = "\n(without --until-fusion all passes are dumped)" if captured.until_fusion else ""
             raise CaptureError(f"nothing was compiled for {destination.text}{_reasons(captured)}{more}")
         return
+    doubt = doubt_about(captured.versions.get("jaxlib"))
+    if doubt is not None:
+        captured.warnings.append(doubt)
     manifest = captured.manifest()
     if destination is not None:
         manifest["device"], manifest["topology"] = destination.device, destination.topology
         manifest["mesh"] = destination.mesh
-    (captured.folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    _write_json(captured.folder / "manifest.json", manifest)
+    for module in captured.modules:
+        _write_json(module.folder / STAMP, captured.stamp(manifest.get("device")))
     if out.exists():
         shutil.rmtree(out)
     os.replace(captured.folder, out)
     os.chmod(out, 0o755)
     captured.folder = out
     captured.modules = [_moved(m, out) for m in captured.modules]
+
+
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 def _moved(module: Any, out: Path) -> Any:

@@ -106,6 +106,17 @@ class Capture:
             raise CaptureError(f"choose one of the {len(self.modules)} captured modules: {names}")
         return found[0]
 
+    def stamp(self, device: str | None) -> dict[str, Any]:
+        """What `hlofuse.json` in each module's folder holds: what compiled it."""
+        flags = [f for f in self.flags.split() if not f.startswith("--xla_dump")]
+        return {
+            "schema": "hlofuse.stamp/1",
+            "jaxlib": self.versions.get("jaxlib"),
+            "backend": self.target,
+            "device": device,
+            "flags": " ".join(flags),
+        }
+
     def manifest(self) -> dict[str, Any]:
         """What `manifest.json` holds."""
         return {

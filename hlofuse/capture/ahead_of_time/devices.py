@@ -117,8 +117,8 @@ def _gpu_topology(config: str, topology: str) -> tuple[Any, list[str]]:
         at = int(refused[1]) - 1 if refused is not None else -1
         if refused is None or not lines[at].lstrip().startswith(refused[2]):
             text = _REFUSED.search(why)
-            said = (text[0] if text is not None else why)[:400]
-            raise Problem(PROGRAM, f"the XLA of jaxlib {_release()[0]} refuses the device: {said}")
+            note = (text[0] if text is not None else why)[:400]
+            raise Problem(PROGRAM, f"the XLA of jaxlib {_release()[0]} refuses the device: {note}")
         del lines[at : _end_of_field(lines, at)]
         unknown.append(refused[2])
 
@@ -136,14 +136,14 @@ def _try_gpu_topology(config: str, topology: str) -> tuple[Any, str]:
     """The topology, or None and what XLA said; NotImplementedError where there is no plugin."""
     from jax.experimental import topologies
 
-    with tempfile.TemporaryFile() as said, _stderr_to(said):
+    with tempfile.TemporaryFile() as note, _stderr_to(note):
         try:
             return topologies.get_topology_desc(platform="cuda", target_config=config, topology=topology), ""
         except NotImplementedError:
             raise
         except Exception as error:
-            said.seek(0)
-            return None, f"{said.read().decode(errors='replace')}\n{error}".strip()
+            note.seek(0)
+            return None, f"{note.read().decode(errors='replace')}\n{error}".strip()
 
 
 @contextmanager
