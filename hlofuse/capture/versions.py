@@ -17,11 +17,15 @@ NAMED = (
 )
 """Releases that captures for CPU and GPU were made with, whose replay is compared with XLA."""
 
-FLAGS_OF_RELEASES = {"gpu": [{"flag": "--xla_gpu_autotune_level=0", "until": "0.10"}]}
-"""XLA_FLAGS that releases before `until` need to compile for a device that is not there.
-
-They stop at a gemm that a kernel of Triton is tuned for, ahead of fusion.
-"""
+FLAGS_OF_RELEASES = {
+    "gpu": [
+        # They stop at a gemm that a kernel of Triton is tuned for, ahead of fusion.
+        {"flag": "--xla_gpu_autotune_level=0", "since": "0", "until": "0.10"},
+        # They ask the device how much memory a sort needs; later ones then sort in a kernel of XLA's, too.
+        {"flag": "--xla_gpu_enable_cub_radix_sort=false", "since": "0.5", "until": "0.6"},
+    ]
+}
+"""XLA_FLAGS that releases from `since` on, before `until`, need to compile for a device that is not there."""
 
 
 def doubt_about(version: str | None) -> str | None:

@@ -126,6 +126,7 @@ def test_without_a_plugin_that_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     ("release", "expected"),
     [
         ((0, 4, 35), "--xla_gpu_autotune_level=0"),
+        ((0, 5, 3), "--xla_gpu_autotune_level=0 --xla_gpu_enable_cub_radix_sort=false"),
         ((0, 9, 2), "--xla_gpu_autotune_level=0"),
         ((0, 10, 0), ""),
         ((0, 12, 0), ""),

@@ -41,13 +41,17 @@ def _release() -> tuple[str, tuple[int, ...]]:
         version = importlib.metadata.version("jaxlib")
     except importlib.metadata.PackageNotFoundError:
         return "", ()
-    return version, tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+    return version, _numbers(version)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
 
 
 def add_flags(flags: list[dict[str, str]]) -> str:
     """Put those that this release needs into XLA_FLAGS, ahead of the others: the last of several counts."""
-    numbers = _release()[1]
-    needed = [f["flag"] for f in flags if numbers < tuple(int(n) for n in f["until"].split("."))]
+    release = _release()[1]
+    needed = [f["flag"] for f in flags if _numbers(f["since"]) <= release < _numbers(f["until"])]
     os.environ["XLA_FLAGS"] = " ".join([*needed, os.environ.get("XLA_FLAGS", "")]).strip()
     return " ".join(needed)
 
