@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +80,23 @@ def capture_modules(
             data = read_bytes(path)
             form = foreign_form(data)
             if form is None:
-                data = decode(data, called(path)).encode()
+                text = decode(data, called(path))
+                _check_partitions(text, destination)
+                data = text.encode()
             elif form == PROTO:
                 data = module_proto(data)
             file = Path(folder, f"{number}.{_ENDINGS[form]}")
             file.write_bytes(data)
             listed.append({"name": name, "path": str(file)})
         return _capture({"modules": listed}, destination, out, python, flags, until_fusion)
+
+
+def _check_partitions(text: str, destination: Destination) -> None:
+    """CaptureError for a module that is divided over more devices: the conversion to StableHLO forgets it."""
+    header = text[: text.find("\n", text.find("HloModule"))]
+    partitions = re.search(r"\bnum_partitions=(\d+)", header)
+    if partitions is not None and int(partitions[1]) > prod(size for _, size in destination.mesh):
+        raise CaptureError(f"the module is divided over {partitions[1]} devices: --mesh {partitions[1]}")
 
 
 def capture_command(

@@ -133,6 +133,13 @@ def _hlo_to_mlir(proto: bytes) -> Any:
     return xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
 
 
+def partitions_of(module: Any) -> int:
+    """How many devices an MLIR module is divided over."""
+    if "mhlo.num_partitions" not in module.attributes:
+        return 1
+    return int(str(module.attributes["mhlo.num_partitions"]).partition(" ")[0])
+
+
 def compile_module(module: Any, devices: Devices, begin: Callable[[], None]) -> None:
     """A module for one device, or in one partition for each device of the mesh."""
     import jax
@@ -141,6 +148,11 @@ def compile_module(module: Any, devices: Devices, begin: Callable[[], None]) -> 
     from jax._src.lib import xla_client
 
     here = devices.all if devices.mesh is not None else (devices.all or jax.devices("cpu"))[:1]
+    partitions = partitions_of(module.operation)
+    if partitions > len(here):
+        raise ValueError(
+            f"the module has {partitions} partitions: --mesh {partitions} divides it over devices"
+        )
     backend = here[0].client
     options = compiler.get_compile_options(
         num_replicas=1,
