@@ -98,9 +98,9 @@ def test_a_fused_module(command: str, samples: Path, hlofuse: Run) -> None:
 
 @pytest.mark.parametrize("command", ["explain", "kernels", "what-if"])
 @pytest.mark.parametrize(
-    ("name", "words"), [("brodcast_divide_fusion", "did you mean"), ("%p", "hlofuse why says")]
+    ("name", "message"), [("brodcast_divide_fusion", "did you mean"), ("%p", "hlofuse why says")]
 )
-def test_names_of_no_kernel(command: str, name: str, words: str, tmp_path: Path, hlofuse: Run) -> None:
+def test_names_of_no_kernel(command: str, name: str, message: str, tmp_path: Path, hlofuse: Run) -> None:
     """A name that is mistyped, and one of an operation that nothing runs for."""
     file = tmp_path / "m.hlo"
     file.write_text(
@@ -110,7 +110,7 @@ def test_names_of_no_kernel(command: str, name: str, words: str, tmp_path: Path,
     )
     done = hlofuse(command, file, name, "--target", "cpu")
     assert done.status == 2
-    assert words in done.err
+    assert message in done.err
 
 
 def test_what_if_tries_the_rules_around_the_kernels(samples: Path, hlofuse: Run) -> None:
