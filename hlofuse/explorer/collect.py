@@ -17,7 +17,7 @@ from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.final_names import FinalNames, final_names
+from hlofuse.reports.common.final_names import FinalNames, LaunchedNames, final_names
 from hlofuse.reports.common.phrases import figures_text, headline
 from hlofuse.reports.common.unoptimized import BRIEF
 from hlofuse.reports.explain.explain import explain, record_check
@@ -62,7 +62,9 @@ class _Collector:
         self.replay = observed.replay
         self.note = observed.note
         self.costs = observed.costs
-        self.facts = Facts(observed.replay, observed.costs, names(observed.replay))
+        found = names(observed.replay)
+        self.names = LaunchedNames(observed.replay, found)
+        self.facts = Facts(observed.replay, observed.costs, found)
         self.explained = explain(
             observed.replay,
             what_if=observed.changes,
@@ -98,7 +100,7 @@ class _Collector:
             boxes.count,
             tuple(boxes.ends_as(b) for b in range(boxes.count)),
             regions_of(boxes, operations),
-            tuple(_final_names(self.facts)),
+            tuple((printable(name), printable(final)) for name, final in self.names.renamed().items()),
             tuple(self._kernels(boxes)),
             tuple(_refused_edges(e, decisions)),
             before,
@@ -175,7 +177,7 @@ class _Collector:
             time = self.costs.kernel(i) if self.costs is not None else None
             _, memory, compute, emitter = self._times(time)
             yield Kernel(
-                printable(self.facts.final_place(i).final or i.name),
+                printable(self.names.of(i.name)[1]),
                 box_of.get(names.get(i.name, i.name), -1),
                 i.fusion_kind or i.opcode,
                 row.cost.bytes_accessed,
@@ -196,13 +198,6 @@ class _Collector:
             return None, None, None, ""
         launched = time.us + self.costs.device.launch_overhead_us
         return launched, time.us_memory, time.us_compute, time.emitter
-
-
-def _final_names(facts: Facts) -> Iterator[tuple[str, str]]:
-    for kernel in facts.kernels():
-        name, final = kernel.place.name, kernel.place.final
-        if final is not None and final != name:
-            yield printable(name), printable(final)
 
 
 def _why(step: FusedStep) -> str:

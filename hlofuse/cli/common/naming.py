@@ -32,6 +32,13 @@ def final_names_of(replay: Replay) -> FinalNames:
         return final_names(replay, final)
 
 
+def renamed_kernels(replay: Replay) -> dict[str, str]:
+    """By their names at the end of fusion the final ones of kernels that have another."""
+    from hlofuse.reports.common.final_names import LaunchedNames
+
+    return LaunchedNames(replay, final_names_of(replay)).renamed()
+
+
 def resolver_of(facts: Facts) -> Names:
     """Looks names up in a replay, in the module before optimizations next to its input as well."""
     from hlofuse.reports.common.names import Names
