@@ -154,7 +154,8 @@ def test_dumps_without_functions() -> None:
             for n, (opcode, line) in enumerate(steps, 1)
         )
         return parse_module(
-            f"HloModule m\n\nENTRY %main (v0: f32[8]) -> f32[8] {{\n  %v0 = f32[8]{{0}} parameter(0)\n{body}\n}}\n"
+            "HloModule m\n\nENTRY %main (v0: f32[8]) -> f32[8] {\n"
+            f"  %v0 = f32[8]{{0}} parameter(0)\n{body}\n}}\n"
         )
 
     expected = {"model.py:35": "model.py:37", "model.py:36": "model.py:38"}
