@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hlofuse.analysis.kernels import is_kernel
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -89,11 +90,16 @@ def finish(
         after_fusion(target, device, flags), out, recorder, {*without, *disabled_passes(flags)}, provenance
     )
     provenance.end()
+    launched = {i.name: is_kernel(i) for i in out.instructions()}
     names: dict[str, str] = {}
     for instruction in module.instructions():
         fate = provenance.fate(instruction.name)
-        if fate is not None and fate.survivor is not None:
-            names.setdefault(fate.survivor, instruction.name)
+        final = fate.survivor if fate is not None else None
+        # A copy in place of a tuple's element was not there, and an element that a kernel yields is not it.
+        if final is None or (launched[final] and not is_kernel(instruction)):
+            continue
+        if final not in names or final == instruction.name:
+            names[final] = instruction.name
     return FinalModule(out, names, tuple(recorder.events), tuple(recorder.left_alone), recorder.not_repeated)
 
 

@@ -98,10 +98,12 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
 
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
+    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.inputs.backend import NO_TARGET
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
+    from hlofuse.reports.common.facts import Facts
 
     root = context.root
     loaded = request.read(
@@ -124,9 +126,10 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     assert loaded.config is not None
     # Nothing is held against XLA's own replay here.
     observed = replace(loaded, config=replace(loaded.config, xla=None)).observe(one_of_many=True)
-    profile = profile_of_replay(name or module.name, observed, root)
+    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
+    profile = profile_of_replay(name or module.name, facts, root)
     return Measured(
-        profile, file, lambda: refused_edges(observed, root), loaded.changes, loaded.note, head_of(loaded)
+        profile, file, lambda: refused_edges(facts, root), loaded.changes, loaded.note, head_of(loaded)
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Costs, Observed
+from hlofuse.account import Costs, KernelTime, Observed
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
@@ -60,7 +60,7 @@ def explain(
         facts.totals_after,
         tuple(stories),
         blocking_rules(stories, facts.rule),
-        _rules(stories, facts),
+        quoted_rules(stories, facts),
         record,
         hot_kernels(facts),
         facts.kernels(),
@@ -69,7 +69,7 @@ def explain(
     )
 
 
-def _rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
+def quoted_rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
     codes: set[str | None] = set()
     for s in stories:
         codes.update(step.rule for g in s.fused for step in g.steps)
@@ -162,12 +162,22 @@ def _group(
     if facts.costs is not None:
         savings = [s.us_saved for s in steps if s.us_saved is not None]
         us_saved = sum(savings) * runs if savings else None
-        kernel = facts.costs.kernel(facts.after[final]) if final in facts.after else None
-        if kernel is not None and row is not None and row.is_floor and row.us is not None:
-            kernel = replace(kernel, us_floor=row.us - facts.costs.device.launch_overhead_us)
+        kernel = kernel_time_of(final, facts)
     return FusedGroup(
         facts.place(final), final_kernel, tuple(steps), saved, tuple(inside), kernel=kernel, us_saved=us_saved
     )
+
+
+def kernel_time_of(name: str, facts: Facts) -> KernelTime | None:
+    """What a kernel of the result takes, its launch not included; None where XLA has no estimate."""
+    row = facts.launched_as(name)
+    instruction = facts.after.get(name) or (row.instruction if row is not None else None)
+    if facts.costs is None or instruction is None:
+        return None
+    kernel = facts.costs.kernel(instruction)
+    if kernel is not None and row is not None and row.is_floor and row.us is not None:
+        kernel = replace(kernel, us_floor=row.us - facts.costs.device.launch_overhead_us)
+    return kernel
 
 
 def blocking_rules(
@@ -198,8 +208,11 @@ def _greatest_first(r: Refusal) -> tuple[float, int, int]:
     return -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]
 
 
-def hot_kernels(facts: Facts) -> tuple[HotKernel, ...]:
-    """What is launched, kernels of the same line and shape together, longest first; none without times."""
+def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
+    """What is launched, kernels of the same line and shape together, longest first; none without times.
+
+    `only` are names at fusion.
+    """
     if facts.costs is None:
         return ()
     count: dict[object, list[HotKernel]] = {}
@@ -207,6 +220,8 @@ def hot_kernels(facts: Facts) -> tuple[HotKernel, ...]:
         if not row.runs or row.total_us is None:
             continue
         place = facts.final_place(row.instruction)
+        if only is not None and place.name not in only:
+            continue
         kernel = None if row.is_floor else facts.costs.kernel(row.instruction)
         one = HotKernel(place, kernel, row.total_us, row.is_floor, iterations=row.runs)
         count.setdefault((place.source or place.name, place.shape, row.runs), []).append(one)

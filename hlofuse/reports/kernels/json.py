@@ -21,6 +21,7 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
         "release": s.release,
         "replayed": s.replayed,
         "what_if": list(s.what_if),
+        "selected": s.selected,
         "runners": [
             {"run_by": r.name, "kernels": r.kernels, "us": r.us, "bytes_accessed": r.bytes_accessed}
             for r in s.runners

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 
 from hlofuse.reports.common.model import both_names
 from hlofuse.rules.catalogue import Rule
@@ -84,6 +85,15 @@ class KernelSelection:
     what_if: tuple[str, ...]
     kernels: tuple[Choice, ...]
     """In the order of the module, the entry computation first."""
+    selected: str | None = None
+    """The name that these are the kernels of; None where all are here."""
+    launched: int = 0
+    """Kernels of the module, also those that are left out."""
+
+    def only(self, name: str, meant: Container[str]) -> KernelSelection:
+        """Of all kernels those that a name means, by their names at the end of fusion."""
+        chosen = tuple(k for k in self.kernels if k.name in meant)
+        return replace(self, kernels=chosen, selected=name.strip(), launched=len(self.kernels))
 
     @property
     def runners(self) -> list[Runner]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
@@ -13,6 +14,9 @@ def result_line(s: KernelSelection) -> str:
     """How many kernels, of which moment, and their estimated time."""
     when = "after fusion, replayed" if s.replayed else "as the dump has them"
     line = f"{plural(len(s.kernels), 'kernel')} {when}"
+    if s.selected is not None:
+        own = f"{len(s.kernels):,} of {plural(s.launched, 'kernel')}"
+        line = f"{printable(s.selected)}: {own} {when}"
     times = [k.us * k.runs for k in s.kernels if k.us is not None]
     if times:
         line += f"    est. {us_text(sum(times))}"
