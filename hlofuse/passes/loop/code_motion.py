@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, drop, replace_parameter, set_called
+from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter, set_called
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.loop.parts import (
@@ -108,7 +108,7 @@ def _remove_unused_computations(module: Module) -> None:
 def _copied(value: Instruction, at: Instruction) -> Instruction:
     if value.opcode == "broadcast":
         return make.broadcast(at, value.shape, _copied(value.operands[0], at), value.dimensions)
-    return make.add(at, "constant", value.shape, payload=value.payload)
+    return copied(value, at, ".sunk")
 
 
 # What a loop computes anew each time and alike moves out of it

@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, drop, inline, replace_parameter
+from hlofuse.passes.common.calls import clone_computation, copied, drop, inline, replace_parameter
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.loop.dead_values import remove_dead, remove_duplicates
@@ -108,9 +108,7 @@ def _with_constants(
     index = 0
     for k, value in enumerate(init.operands):
         if k in constant_indices:
-            parts.append(
-                make.add(copy_at, "constant", value.shape, payload=value.payload) if copy_at else value
-            )
+            parts.append(copied(value, copy_at) if copy_at else value)
         else:
             parts.append(make.get_tuple_element(x, x, index))
             index += 1
@@ -135,8 +133,7 @@ def _propagate_constants(loop: Instruction) -> bool:
     for part in (condition_of(loop), body):
         for reader in list(part.parameters[0].users):
             if reader.opcode == "get-tuple-element" and reader.tuple_index in constants:
-                value = constants[reader.tuple_index]
-                reader.replace_all_uses_with(make.add(reader, "constant", value.shape, payload=value.payload))
+                reader.replace_all_uses_with(copied(constants[reader.tuple_index], reader))
                 changed = True
     return changed
 
