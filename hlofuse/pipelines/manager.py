@@ -90,9 +90,13 @@ def finish(
     )
     provenance.end()
     names: dict[str, str] = {}
+    copies = {i.name for i in out.instructions() if i.opcode == "copy"}
     for instruction in module.instructions():
         fate = provenance.fate(instruction.name)
-        if fate is not None and fate.survivor is not None:
+        if fate is None or fate.survivor is None:
+            continue
+        # A copy of what costs nothing stands for itself, not for that.
+        if instruction.opcode == "copy" or fate.survivor not in copies:
             names.setdefault(fate.survivor, instruction.name)
     return FinalModule(out, names, tuple(recorder.events), tuple(recorder.left_alone), recorder.not_repeated)
 

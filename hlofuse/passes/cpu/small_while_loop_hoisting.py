@@ -8,9 +8,11 @@ from typing import ClassVar
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import SMALL_CALL
+from hlofuse.format.units import bytes_text
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.rules.rewrites.loops import SMALL_LOOP
 from hlofuse.trace import Recorder
 
 _UNAVAILABLE = frozenset(
@@ -42,8 +44,11 @@ class SmallWhileLoopHoisting(Pass):
         for loop in loops:
             if not all(c in compiled_whole for c in loop.called_computations):
                 continue
-            if costs.instruction(loop).bytes_accessed < self.byte_threshold:
-                _outline(loop, module)
+            accessed = costs.instruction(loop).bytes_accessed
+            if accessed < self.byte_threshold:
+                name, call = loop.name, _outline(loop, module)
+                reason = f"an iteration of {name} accesses {bytes_text(accessed)}"
+                recorder.created_instructions(name, [call], rule=SMALL_LOOP.code, reason=reason)
                 changed = True
         return changed
 
@@ -61,7 +66,7 @@ def _is_available(x: Instruction) -> bool:
     return x.opcode not in _UNAVAILABLE and x.fusion_kind != "kCustom"
 
 
-def _outline(loop: Instruction, module: Module) -> None:
+def _outline(loop: Instruction, module: Module) -> Instruction:
     """A call of a new computation that holds a copy of the loop takes its place."""
     operand, computation = loop.operands[0], loop.computation
     assert computation is not None
@@ -89,3 +94,4 @@ def _outline(loop: Instruction, module: Module) -> None:
             predecessor.add_control_dependency_to(successor)
     loop.drop_all_control_dependencies()
     computation.remove_instruction(loop)
+    return call
