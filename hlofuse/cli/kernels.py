@@ -69,7 +69,7 @@ def command(
 def _selection(
     options: ReplayOptions,
 ) -> tuple[KernelSelection, FinalNames | None, Difference | None, ReportedModule]:
-    from hlofuse.cli.common.naming import final_names_of
+    from hlofuse.cli.common.naming import final_names_of, with_events
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.difference.model import difference_of
@@ -84,6 +84,7 @@ def _selection(
         return kernel_selection(module, target, device=device), None, None, loaded
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
+    with_events(replay)
     names = final_names_of(replay)
     found = kernel_selection(
         replay.final.module,

@@ -10,6 +10,10 @@ from hlofuse.trace.events import Event
 from hlofuse.trace.recorder import OnlySkipped
 
 
+_MOVING = ("copy", "transpose")
+"""A copy into another layout ends as a transpose, or joins one."""
+
+
 class BeforeFusion(OnlySkipped):
     """A recorder that is the module's watcher as well; passes that tell nothing cost next to nothing."""
 
@@ -59,7 +63,11 @@ class BeforeFusion(OnlySkipped):
         """An instruction like it, or a fusion that holds it, stands for what an event speaks of."""
         if self._other is not None:
             self._other.replaced(old, new)
-        if old in self._now and old is not new and (new.opcode in (old.opcode, "fusion") or _moves(old, new)):
+        if old not in self._now or old is new:
+            return
+        if old.opcode in _MOVING:
+            new = _moving(new)
+        if new.opcode in (old.opcode, "fusion") or (old.opcode in _MOVING and new.opcode in _MOVING):
             self._now[old] = new
             self._now.setdefault(new, None)
 
@@ -74,9 +82,11 @@ class BeforeFusion(OnlySkipped):
         """The events that speak of something in `module`, which fusion begins with, under its names there."""
         found = []
         for event, about in self._events:
-            names = [i.name if _is_in(i, module) else None for i in (self._successor(i, module) for i in about)]
+            stand_for = [self._successor(i, module) for i in about]
+            names = [i.name if _is_in(i, module) else None for i in stand_for]
             if event.event == "rewrite":
-                added = tuple(dict.fromkeys(n for n in names if n is not None))
+                works = {i.name for i in stand_for if i.opcode != "constant"}
+                added = tuple(dict.fromkeys(n for n in names if n in works))
                 if added:
                     found.append(event._replace(added=added))
             elif all(names):
@@ -100,6 +110,8 @@ def _is_in(instruction: Instruction, module: Module) -> bool:
     return instruction.computation is not None and instruction.computation.module is module
 
 
-def _moves(old: Instruction, new: Instruction) -> bool:
-    """A copy into another layout ends as a transpose, or joins one."""
-    return old.opcode in ("copy", "transpose") and new.opcode in ("copy", "transpose")
+def _moving(x: Instruction) -> Instruction:
+    """What moves the data that a bitcast views."""
+    while x.opcode == "bitcast":
+        x = x.operands[0]
+    return x

@@ -16,7 +16,6 @@ from hlofuse.reports.explain.phrases import (
     at_stake_text,
     blocking_line,
     bound_text,
-    has_content,
     hot_kernel_name,
     hot_kernel_origin,
     hot_kernel_time,
@@ -28,6 +27,7 @@ from hlofuse.reports.explain.phrases import (
     rewrites_by_rule,
     share_of,
     sources,
+    stories,
 )
 
 _NAMES = 12
@@ -40,7 +40,7 @@ def explanation_markdown(
     out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
     out += [f"{markdown(line)}\n" for line in (*notes(e), blocking_line(e)) if line]
     out += _hot_kernels(e) if not only_refused else []
-    for story in (p for p in e.passes if has_content(p)):
+    for story in stories(e, only_refused):
         out += _pass(story, e, limit, only_refused)
     out += _blocking_rules(e, input_arguments, limit)
     return "\n".join(out)

@@ -181,3 +181,7 @@ class Explanation:
     """Outermost loops that launch kernels."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""
+    earlier: tuple[PassStory, ...] = ()
+    """Rewrites of passes before fusion that have a rule."""
+    later: tuple[PassStory, ...] = ()
+    """The same of passes after fusion."""

@@ -44,6 +44,7 @@ from hlofuse.reports.explain.phrases import (
     share_of,
     sources,
     step_text,
+    stories,
     tie_text,
 )
 
@@ -79,10 +80,9 @@ def print_explanation(
         console.print(Text(refused))
     if not only_refused:
         print_hot_kernels(e, console)
-    for story in e.passes:
-        if has_content(story):
-            console.print()
-            _print_pass(story, e.rules, console, limit, only_refused)
+    for story in stories(e, only_refused):
+        console.print()
+        _print_pass(story, e.rules, console, limit, only_refused)
     idle = [printable(s.name) for s in e.passes if not has_content(s)]
     if idle:
         console.print()
