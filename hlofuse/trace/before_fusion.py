@@ -9,7 +9,6 @@ from hlofuse.ir.graph import GraphWatcher, Instruction, Module
 from hlofuse.trace.events import Event
 from hlofuse.trace.recorder import OnlySkipped
 
-
 _MOVING = ("copy", "transpose")
 """A copy into another layout ends as a transpose, or joins one."""
 

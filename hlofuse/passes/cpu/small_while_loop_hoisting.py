@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import SMALL_CALL
-from hlofuse.format.units import bytes_text
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
@@ -47,7 +46,7 @@ class SmallWhileLoopHoisting(Pass):
             accessed = costs.instruction(loop).bytes_accessed
             if accessed < self.byte_threshold:
                 name, call = loop.name, _outline(loop, module)
-                reason = f"an iteration of {name} accesses {bytes_text(accessed)}"
+                reason = f"an iteration of {name} accesses {int(accessed):,} bytes"
                 recorder.created_instructions(name, [call], rule=SMALL_LOOP.code, reason=reason)
                 changed = True
         return changed

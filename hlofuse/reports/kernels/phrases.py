@@ -8,7 +8,6 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
 
-
 _PASSES = 2  # other than those of fusion, of one kernel
 
 
