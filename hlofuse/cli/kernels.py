@@ -73,7 +73,7 @@ def _selection(
     options: ReplayOptions,
     name: str | None,
 ) -> tuple[KernelSelection, FinalNames | None, Difference | None, ReportedModule]:
-    from hlofuse.cli.common.naming import final_names_of, resolver_of
+    from hlofuse.cli.common.naming import final_names_of, resolver_of, with_events
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import LaunchedNames
@@ -93,6 +93,7 @@ def _selection(
         return found, None, None, loaded
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
+    with_events(replay)
     names = final_names_of(replay)
     found = kernel_selection(
         replay.final.module,

@@ -266,7 +266,8 @@ def test_what_only_a_constant_joined_keeps_its_story(hlofuse: Run, tmp_path: Pat
     file.write_text(SUM)
     out = hlofuse("why", file, *H100, "sum").out
     assert "is gone" not in out
-    assert "\nsum ended in " in out
+    assert "\nsum.1 ended in " in out
+    assert "sum is named sum.1 where fusion begins" in out
 
 
 def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples: Path) -> None:
