@@ -8,11 +8,13 @@ from hlofuse.ir.fusing import create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies
 
-_ENTERED = frozenset({"conditional", "while", "call", "async-start"})
+_LOOPS_AND_BRANCHES = frozenset({"conditional", "while"})
+_ENTERED = _LOOPS_AND_BRANCHES | {"call", "async-start"}
 
 
-def reached(entry: Computation) -> Iterator[Instruction]:
+def reached(entry: Computation, *, inside_calls: bool = True) -> Iterator[Instruction]:
     """Instructions in post-order, those of called control flow in place of its first caller."""
+    entering = _ENTERED if inside_calls else _LOOPS_AND_BRANCHES
     entered: set[Computation] = set()
     stack: list[Iterator[Computation | Instruction]] = [iter((entry,))]
     while stack:
@@ -22,7 +24,7 @@ def reached(entry: Computation) -> Iterator[Instruction]:
                     entered.add(x)
                     stack.append(iter(x.post_order()))
                     break
-            elif x.opcode in _ENTERED:
+            elif x.opcode in entering:
                 stack.append(iter(x.called_computations))
                 break
             else:
