@@ -241,8 +241,9 @@ def compilation(
     """XLA's passes from the front end to the kernels that run."""
     from hlofuse.passes.base import Pipeline
     from hlofuse.passes.registry import make_pass
-    from hlofuse.releases import OUTSIDE_FUSION
+    from hlofuse.releases import REFERENCE, release_of
 
-    passes = passes_of(target, OUTSIDE_FUSION.name, option)
-    fusion = Pipeline("fusion", [make_pass(p, target, OUTSIDE_FUSION, device=device) for p in passes])
+    release = release_of(TARGETS[target].release or REFERENCE)
+    passes = passes_of(target, release.name, option)
+    fusion = Pipeline("fusion", [make_pass(p, target, release, device=device) for p in passes])
     return (*before_fusion(target, device), fusion, *after_fusion(target, device))

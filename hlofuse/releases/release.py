@@ -30,6 +30,9 @@ class Release:
 
     name: str
     """As jaxlib counts, such as `0.8.3`."""
+    flipped: frozenset[str]
+    """Codes of rules, texts of passes and names of knobs that it is taken to have though it has not, or the
+    other way round; empty for XLA's own."""
     in_place_through_bitcasts: bool = _holds(
         "0.10", source="hlo/analysis/alias_info.cc: GetFusionInstructionInPlaceInputOutputPairs"
     )
@@ -78,6 +81,10 @@ class Release:
     knows_blackwell: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
     """There are tables of clock cycles for compute capability 10; before, the newest are those of 9.0."""
 
+    def has(self, span: Span, name: str) -> bool:
+        """True if what has that span and name (a rule's code, a pass's text) is part of this release."""
+        return span.includes(self.name) is not (name in self.flipped)
+
     @property
     def title(self) -> str:
         """As reports name it: `jaxlib 0.8.3`."""
@@ -92,7 +99,8 @@ def behaviours() -> dict[str, Behaviour]:
 @lru_cache(maxsize=len(NAMES))
 def release_of(name: str) -> Release:
     """The release of that name (`NAMES`)."""
-    return Release(name, **{field: b.span.includes(name) for field, b in behaviours().items()})
+    values: dict[str, Any] = {field: b.span.includes(name) for field, b in behaviours().items()}
+    return Release(name, frozenset(), **values)
 
 
 OUTSIDE_FUSION = release_of(REFERENCE)

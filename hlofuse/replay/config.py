@@ -69,7 +69,6 @@ def replay_config(
     that cannot be used.
     """
     overrides, disable, enable = tuple(overrides), tuple(disable), tuple(enable)
-    passes_of(target, REFERENCE)
     release = release_of(release_for(target, xla))
     if option is None:
         option = _option(target, release, xla_flags)
@@ -114,6 +113,7 @@ def release_for(target: str, xla: str | None) -> str:
 
     HlofuseError for text that is no version, and for a target that is for another release.
     """
+    passes_of(target, REFERENCE)  # refuses an unknown target
     only = TARGETS[target].release
     if xla is None:
         return only or REFERENCE
