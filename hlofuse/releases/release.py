@@ -62,10 +62,6 @@ class Release:
     )
     """On CPU the fusion emitters generate loops by default, and a computation that they inline holds no
     fusions; before, only those of scatters and custom calls held none."""
-    cpu_custom_fusions_stay: bool = _holds(
-        "0.6", source="service/cpu/cpu_instruction_fusion.cc: ComputeInstructionsToSkip"
-    )
-    """On CPU nothing is fused into a custom fusion."""
     cpu_own_expensive: bool = _holds(
         "0.9",
         source="service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::IsExpensive",
@@ -74,6 +70,10 @@ class Release:
     """CPU has its own list of expensive operations; before, the one that all backends share."""
     wraps_inside_calls: bool = _holds("0.6", source="codegen/emitters/fusion_wrapper_base.cc: Run")
     """FusionWrapper follows calls and async-starts; before, only whiles and conditionals."""
+    wraps_all_loops: bool = _holds(
+        "0.11", source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction", seen="2 of 56"
+    )
+    """FusionWrapper wraps transposes, dynamic-update-slices and the inverse and hyperbolic functions."""
     tiles_unsigned_and_complex: bool = _holds(
         "0.11", source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType"
     )

@@ -28,7 +28,7 @@ class Knob:
 
     def value_in(self, release: Release) -> float | int | bool:
         """XLA's value in that release."""
-        return next((v for span, v in self.by_release if span.includes(release.name)), self.default)
+        return next((v for span, v in self.by_release if release.has(span, self.name)), self.default)
 
 
 _VARYING: dict[str, Knob] = {}

@@ -8,7 +8,7 @@ from typing import Any
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_tiled_emitter import is_tiling_type
 from hlofuse.ir.graph import Instruction
-from hlofuse.releases import NAMES, Release, Span
+from hlofuse.releases import Release, Span
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import condition
 
@@ -19,31 +19,21 @@ _WHY = (
 )
 _NOTHING = "Nothing: wrapping changes the form of the program, not the number of kernels."
 
-_WRAPPED = {
-    Span(since="0.8"): """
+_LATER_WRAPPED = frozenset(
+    """
+    acos acosh asin asinh atanh cosh dynamic-update-slice mulhi sinh transpose
+    """.split()
+)
+"""Wrapped where `Release.wraps_all_loops`."""
+WRAPPED_OPCODES = _LATER_WRAPPED | frozenset(
+    """
     abs add and atan2 bitcast-convert broadcast cbrt ceil clamp compare complex convert cosine
     count-leading-zeros divide dynamic-slice erf exponential exponential-minus-one floor gather imag iota
     is-finite log log-plus-one map maximum minimum multiply negate not or pad popcnt power real reduce
     reduce-precision reduce-window remainder reshape reverse round-nearest-afz round-nearest-even rsqrt
     select shift-left shift-right-arithmetic shift-right-logical sign sine slice sqrt subtract tan tanh xor
-    """,
-    Span(since="0.11"): """
-    acos acosh asin asinh atanh cosh dynamic-update-slice mulhi sinh transpose
-    """,
-}
-_BETTER_ALONE = {
-    Span(since="0.8"): "concatenate dot",
-    Span("0.8", "0.10"): "dynamic-update-slice transpose",
-}
-
-
-def _opcodes(table: dict[Span, str], release: str) -> frozenset[str]:
-    return frozenset(o for span, text in table.items() if span.includes(release) for o in text.split())
-
-
-WRAPPED_OPCODES = {name: _opcodes(_WRAPPED, name) for name in NAMES}
-"""The opcodes of FW002, by release."""
-_ALONE_OPCODES = {name: _opcodes(_BETTER_ALONE, name) for name in NAMES}
+    """.split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +77,14 @@ def scatter(candidate: WrapCandidate) -> dict[str, Any] | None:
 )
 def elemental(candidate: WrapCandidate) -> dict[str, Any] | None:
     opcode = candidate.instruction.opcode
-    return {"opcode": opcode} if opcode in WRAPPED_OPCODES[candidate.release.name] else None
+    if opcode not in WRAPPED_OPCODES or _is_too_early(candidate):
+        return None
+    return {"opcode": opcode}
+
+
+def _is_too_early(candidate: WrapCandidate) -> bool:
+    """True for an operation that only later releases wrap."""
+    return candidate.instruction.opcode in _LATER_WRAPPED and not candidate.release.wraps_all_loops
 
 
 @condition(
@@ -202,12 +199,12 @@ def eigen_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
         advice="Nothing to do.",
         mirrors=_MIRRORS,
         span=Span(since="0.8"),
-        history="Until 0.10 also a transpose and a dynamic-update-slice.",
+        history="Until 0.10 also what FW002 covers since 0.11.",
     )
 )
 def better_alone(candidate: WrapCandidate) -> dict[str, Any] | None:
     opcode = candidate.instruction.opcode
-    return {"opcode": opcode} if opcode in _ALONE_OPCODES[candidate.release.name] else None
+    return {"opcode": opcode} if opcode in ("concatenate", "dot") or _is_too_early(candidate) else None
 
 
 RULES = (

@@ -23,8 +23,7 @@ class _Driver(FusionDriver):
         for computation in self.module.computations:
             for instruction in computation:
                 if instruction.fusion_kind == "kCustom":
-                    if self.release.cpu_custom_fusions_stay:
-                        skipped.add(instruction)
+                    skipped.add(instruction)
                 elif instruction.opcode == "custom-call":
                     skipped.update(x for callee in instruction.called_computations[:1] for x in callee)
                 elif instruction.called and self._is_emitted_whole(instruction.opcode):
@@ -44,7 +43,7 @@ class _Driver(FusionDriver):
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         found = super().unfusible(computation)
-        in_force = SOFTMAX_SHIFT.span.includes(self.release.name)
+        in_force = self.release.has(SOFTMAX_SHIFT.span, SOFTMAX_SHIFT.code)
         if in_force and SOFTMAX_SHIFT.code not in self.state.settings.disabled:
             for instruction in computation.post_order():
                 if instruction not in found and is_softmax_shift(instruction):

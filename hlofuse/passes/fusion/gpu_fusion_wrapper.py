@@ -11,14 +11,12 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.wrapping import reached, wrap
-from hlofuse.releases import OUTSIDE_FUSION, Release
+from hlofuse.releases import Release
 from hlofuse.rules.fusion_wrapper import WRAPPED_OPCODES
 from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.trace import Recorder
 
-_WRAPPED = WRAPPED_OPCODES[OUTSIDE_FUSION.name] | frozenset(
-    "concatenate convolution dot scatter stochastic-convert".split()
-)
+_WRAPPED = WRAPPED_OPCODES | frozenset("concatenate convolution dot scatter stochastic-convert".split())
 _REASON = "XLA:GPU has code for the operation inside a fusion only"
 
 

@@ -29,7 +29,7 @@ _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion:
         mirrors=_SHOULD_FUSE + ", ComputeInstructionsToSkip, BlockSubcomputationFusion",
         message="Don't fuse instructions from custom fusions/calls",
         span=Span(since="0.5"),
-        history="The bodies of reduce, map, sort… count since 0.7, library fusions since 0.6.",
+        history="The computations of reduce, map, sort… count since 0.7.",
     )
 )
 def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
@@ -60,7 +60,7 @@ def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 MAX_CONSTANT_BYTES = Knob(
-    "cpu-max-fused-constant", 10_000, "bytes", "A larger constant is not fused, where any array is (CPU018)."
+    "cpu-max-fused-constant", 10_000, "bytes", "A larger constant is not fused by XLA 0.5 and 0.6."
 )
 
 
