@@ -68,8 +68,6 @@ class Release:
         seen="2 of 56",
     )
     """CPU has its own list of expensive operations; before, the one that all backends share."""
-    wraps_inside_calls: bool = _holds("0.6", source="codegen/emitters/fusion_wrapper_base.cc: Run")
-    """FusionWrapper follows calls and async-starts; before, only whiles and conditionals."""
     wraps_all_loops: bool = _holds(
         "0.11", source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction", seen="2 of 56"
     )

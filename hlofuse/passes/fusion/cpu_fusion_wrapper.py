@@ -24,7 +24,7 @@ class CpuFusionWrapper(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         rules = in_force(RULES, self.release)
-        for instruction in reached(module.entry, inside_calls=self.release.wraps_inside_calls):
+        for instruction in reached(module.entry):
             verdict = first_verdict(rules, WrapCandidate(instruction, self.release), self.settings)
             if verdict is None:
                 continue

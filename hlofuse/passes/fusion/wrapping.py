@@ -8,13 +8,11 @@ from hlofuse.ir.fusing import create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies
 
-_LOOPS_AND_BRANCHES = frozenset({"conditional", "while"})
-_ENTERED = _LOOPS_AND_BRANCHES | {"call", "async-start"}
+_ENTERED = frozenset({"conditional", "while", "call", "async-start"})
 
 
-def reached(entry: Computation, *, inside_calls: bool = True) -> Iterator[Instruction]:
+def reached(entry: Computation) -> Iterator[Instruction]:
     """Instructions in post-order, those of called control flow in place of its first caller."""
-    entering = _ENTERED if inside_calls else _LOOPS_AND_BRANCHES
     entered: set[Computation] = set()
     stack: list[Iterator[Computation | Instruction]] = [iter((entry,))]
     while stack:
@@ -24,7 +22,7 @@ def reached(entry: Computation, *, inside_calls: bool = True) -> Iterator[Instru
                     entered.add(x)
                     stack.append(iter(x.post_order()))
                     break
-            elif x.opcode in entering:
+            elif x.opcode in _ENTERED:
                 stack.append(iter(x.called_computations))
                 break
             else:
