@@ -1,6 +1,6 @@
 """What differs between releases on CPU: small modules with XLA's answers of the release before and after.
 
-Keys of a case: `differs`, the behaviour, rule or knob it isolates, and `xla`, the release whose answer needs it.
+Keys of a case: `differs`, the behaviour, rule or knob it isolates; `xla`, the release whose answer needs it.
 EXPECT is labelled with the release that answered.
 """
 
