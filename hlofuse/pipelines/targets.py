@@ -122,10 +122,13 @@ TARGETS: dict[str, Target] = {
         "with multi-output the kernels of 1,620 of 1,621 modules (docs/fidelity.md)",
         {
             "multi-output": _steps(
-                "fusion(may_duplicate=false)",
-                "fusion-wrapper",
-                "cpu_multi_output_fusion",
-                "tuple-simplifier",
+                Step("fusion", Span(until="0.6")),
+                Step("fusion(may_duplicate=false)", Span(since="0.7")),
+                Step("fusion-wrapper", Span("0.5", "0.6")),
+                Step("fusion-wrapper", Span(since="0.8")),
+                Step("cpu_multi_output_fusion", Span(since="0.7")),
+                Step("tuple-simplifier", Span(since="0.7")),
+                Step("fusion-wrapper", Span("0.7", "0.7")),
             )
         },
         backend="cpu",
