@@ -56,6 +56,8 @@ class Identity:
     """The file it was read from; None for standard input."""
     excerpt: str = ""
     """Where in a longer text the module was found; empty for a text of its own."""
+    releases: tuple[str, ...] = ()
+    """The named releases that `release` leaves open, oldest first."""
 
     @property
     def weakest(self) -> tuple[str, Fact]:
