@@ -114,10 +114,21 @@ def recorded_device(filename: str | None) -> RecordedDevice | None:
     record = priority_record_of(filename)
     device = device_in_record(record) if record is not None else None
     if device is None:
-        return None
+        return _stamped_device(filename)
     return RecordedDevice(
         device, f"for {device.name}, whose numbers are in XLA's own record beside the module"
     )
+
+
+def _stamped_device(filename: str | None) -> RecordedDevice | None:
+    """The device that a capture names, if it is one of ours."""
+    from hlofuse.cost.gpu.device import device_names, load_device
+
+    stamp = stamp_of(filename)
+    if stamp is None or stamp.device not in device_names():
+        return None
+    device = replace(load_device(stamp.device), name=stamp.device)
+    return RecordedDevice(device, f"for {device.name}, as {stamp.file} says")
 
 
 def _case_input(filename: str | None) -> str | None:

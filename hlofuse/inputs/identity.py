@@ -103,7 +103,8 @@ def identify(
     files = sibling_names(path, None) if path is not None else ()
     stage = stage_of(module, chosen.name).fact
     target = TARGETS[chosen.name]
-    written = written_by(module, files, stamp_of(module.filename), target.backend)
+    folder = path.parent if path is not None else None
+    written = written_by(module, files, stamp_of(path), target.backend, folder)
     release, replayed, note = replayed_release(target.release, xla, written)
     unfollowed = tuple(f for f in not_honoured(flags) if f not in target.flags)
     return Identity(

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.release_marks import Shown, file_marks, missing_marks, releases_in, text_marks
+from hlofuse.inputs.release_marks import (
+    Shown,
+    file_marks,
+    finished_marks,
+    missing_marks,
+    releases_in,
+    text_marks,
+)
 from hlofuse.inputs.stamp import Stamp
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import NAMED, NAMES, NEWEST, OLDEST, REFERENCE, Span, nearest
+
+_FINISHED = "_after_optimizations.txt"
+_ENOUGH = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +39,13 @@ class Written:
 
 
 def written_by(
-    module: Module, files: Iterable[str] = (), stamp: Stamp | None = None, backend: str = ""
+    module: Module,
+    files: Iterable[str] = (),
+    stamp: Stamp | None = None,
+    backend: str = "",
+    folder: Path | None = None,
 ) -> Written:
-    """Who wrote a module; `files` are the names of the dumps of the same module.
+    """Who wrote a module; `files` are the names of the dumps of the same module, in a folder.
 
     Evidence that contradicts stronger evidence is passed over. Without any, every release may have.
     """
@@ -39,7 +54,7 @@ def written_by(
     left = frozenset(NAMES)
     lower = upper = ""
     source: Source = "default"
-    for kind, (releases, shown) in _marks(module, "\n".join(files), backend):
+    for kind, (releases, shown) in _marks(module, tuple(files), backend, folder):
         narrowed = left & releases
         if not narrowed or narrowed == left:
             continue
@@ -56,14 +71,30 @@ def written_by(
     return Written(Fact(span, source, f"{span} ({evidence})", len(found) > 1), found, replayed)
 
 
-def _marks(module: Module, names: str, backend: str) -> Iterator[tuple[Source, Shown]]:
+def _marks(
+    module: Module, files: tuple[str, ...], backend: str, folder: Path | None
+) -> Iterator[tuple[Source, Shown]]:
     """All evidence, the strongest first."""
+    names = "\n".join(files)
     for shown in file_marks(names):
         yield "directory", shown
     for shown in text_marks(module, backend):
         yield "text", shown
+    if folder is not None:
+        finished = next((n for n in files if n.endswith(_FINISHED)), None)
+        if finished is not None:
+            for shown in finished_marks(_beginning(folder / finished), backend):
+                yield "directory", shown
     for shown in missing_marks(names):
         yield "directory", shown
+
+
+def _beginning(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_ENOUGH)
+    except OSError:
+        return ""
 
 
 def _stamped(stamp: Stamp) -> Written | None:

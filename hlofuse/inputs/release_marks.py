@@ -180,6 +180,7 @@ TEXTS: tuple[Mark, ...] = (
 _JAX_MAIN = Mark(r'op_name="[^"]*/jit\(main\)/', (Span(until="0.6"),), shown="jit(main) in op_name")
 
 _WRAPPED_SINCE = {"copy": "0.9", "transpose": "0.11", "scatter": "0.5"}
+_WRAPPED = re.compile(r"^  (?:ROOT )?%?wrapped_([\w-]+)(?:\.\d+)? = .* fusion\(", re.MULTILINE)
 _UNWRAPPED_UNTIL = dict.fromkeys(
     ("convert", "exponential", "iota", "log", "reduce-window", "select", "tanh"), "0.7"
 ) | {"transpose": "0.10"}
@@ -194,9 +195,7 @@ def text_marks(module: Module, backend: str) -> Iterator[Shown]:
         yield releases_in(Span("0.8")), "it has source tables"
     texts = {id(a): a.text for i in module.instructions() if len(a := i.attributes)}
     text = "\n".join(texts.values())
-    for mark in TEXTS:
-        if _shows(mark, text):
-            yield mark.releases, mark.name
+    yield from attribute_marks(text)
     if "metadata={" in text:
         if not module.print_options.percent:
             yield releases_in(Span(until="0.4.38")), "names without %"
@@ -206,12 +205,30 @@ def text_marks(module: Module, backend: str) -> Iterator[Shown]:
         yield from _wrapped_marks(module)
 
 
+def attribute_marks(text: str) -> Iterator[Shown]:
+    """What attributes of instructions show, in whatever text they stand."""
+    for mark in TEXTS:
+        if _shows(mark, text):
+            yield mark.releases, mark.name
+
+
+def finished_marks(text: str, backend: str) -> Iterator[Shown]:
+    """What the text of the module after all passes shows."""
+    yield from attribute_marks(text)
+    if backend == "cpu":
+        for stem in sorted(set(_WRAPPED.findall(text))):
+            yield _wrapped(stem)
+
+
+def _wrapped(stem: str) -> Shown:
+    return releases_in(Span(_WRAPPED_SINCE.get(stem, "0.8"))), f"{stem} is wrapped"
+
+
 def _wrapped_marks(module: Module) -> Iterator[Shown]:
     """What XLA:CPU wraps in a fusion of its own, and what it leaves unwrapped once all passes are done."""
     for i in module.entry:
         if i.opcode == "fusion" and i.name.startswith("wrapped_"):
-            stem = i.name.removeprefix("wrapped_").partition(".")[0]
-            yield releases_in(Span(_WRAPPED_SINCE.get(stem, "0.8"))), f"{stem} is wrapped"
+            yield _wrapped(i.name.removeprefix("wrapped_").partition(".")[0])
         elif module.is_scheduled and i.opcode in _UNWRAPPED_UNTIL and i.shape.element_type == "f32":
             yield releases_in(Span(until=_UNWRAPPED_UNTIL[i.opcode])), f"{i.opcode} is not wrapped"
 

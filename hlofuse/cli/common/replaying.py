@@ -182,6 +182,8 @@ class ReplayOptions:
         if by_flags != chosen.name:
             chosen = replace(chosen, name=by_flags)
             identity = identify(module, chosen, evidence, flags, self.xla)
+        if span_note := identity.span_note:
+            identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
         if device is None and TARGETS[target].needs_device:
