@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
-from hlofuse.releases import OUTSIDE_FUSION, Release
+from hlofuse.releases import AROUND_FUSION, Release
 
 _FREE = frozenset({"iota", "reshape", "transpose", "parameter"})
 _REFUSED = frozenset(
@@ -35,7 +35,7 @@ def why_not_tiled(fusion: Instruction) -> str | None:
         return "an input is no array"
     for inner in fusion.fused_computation:
         shape = inner.shape
-        if not is_tiling_type(shape.element_type, shape.bit_width, OUTSIDE_FUSION):
+        if not is_tiling_type(shape.element_type, shape.bit_width, AROUND_FUSION):
             return f"{inner.name} is {shape.element_type}"
         if not _is_supported(inner):
             return f"it does not take {inner.opcode}"

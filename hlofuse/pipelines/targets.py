@@ -203,6 +203,15 @@ def passes_of(target: str, release: Release, option: str | None = None) -> tuple
     return tuple(s.text for s in TARGETS[target].listed(option) if release.has(s.span, s.text))
 
 
+def target_by_flags(target: str, release: str, flags: tuple[str, ...]) -> str:
+    """The target whose passes flags choose within a backend and a release; else the target itself."""
+    for name, other in TARGETS.items():
+        chosen = (other.backend, other.release) == (TARGETS[target].backend, release)
+        if chosen and set(other.flags) <= set(flags):
+            return name
+    return target
+
+
 def pass_names_of(target: str) -> tuple[str, ...]:
     """The names of all passes that some release or variant of a target runs, in order and without options."""
     target_data = TARGETS[target]

@@ -44,7 +44,7 @@ def flipped(release: Release, name: str) -> Release:
 def outcome(case: Case, release: Release) -> tuple[str, list[str | None]]:
     """The module after the fusion passes of a release, and the rules that decided."""
     module, recorder = case.module(), Recorder()
-    for text in passes_of("cpu", release.name):
+    for text in passes_of("cpu", release):
         recorder.begin_pass(text)
         make_pass(text, "cpu", release).run(module, recorder)
     return print_module(module), [event.rule for event in recorder.events]

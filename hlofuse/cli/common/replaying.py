@@ -152,9 +152,12 @@ class ReplayOptions:
         from hlofuse.cli.common.progress import spinner
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
+        from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import identify
         from hlofuse.inputs.stage import INPUT
         from hlofuse.pipelines import TARGETS, passes_of
+        from hlofuse.pipelines.flags import parse_flags
+        from hlofuse.pipelines.targets import target_by_flags
         from hlofuse.releases import AROUND_FUSION
         from hlofuse.replay import ReplayInput
 
@@ -165,6 +168,7 @@ class ReplayOptions:
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
         module.requested_stage, module.requested_target = self.requested_stage, self.target
+        module.requested_flags = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
         defaults = otherwise(module) if otherwise is not None else None
         if defaults is not None and self.device is None and not chosen.evidence:
@@ -172,8 +176,14 @@ class ReplayOptions:
         if self.target is not None:
             chosen = requested_target(self.target)
         device, evidence, note = self._device(module, chosen, defaults, any_stage)
-        flags = self._flags(module)
+        flags = compiled_with(module)
         identity = identify(module, chosen, evidence, flags, self.xla)
+        by_flags = target_by_flags(chosen.name, identity.replayed, flags)
+        if by_flags != chosen.name:
+            chosen = replace(chosen, name=by_flags)
+            identity = identify(module, chosen, evidence, flags, self.xla)
+        if span_note := identity.span_note:
+            identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
         if device is None and TARGETS[target].needs_device:
@@ -327,14 +337,6 @@ class ReplayOptions:
             return Loaded(replace(input, record=None, record_file=""), target, config).observe()
         program = Loaded(ReplayInput(unoptimized, identity=input.identity), target, config)
         return replace(self, order=None, ids=None, xla_trace=None)._lowered(program).observe()
-
-    def _flags(self, module: Module) -> tuple[str, ...]:
-        """XLA flags that change what fuses: those in the dump, and those of the call before them."""
-        from hlofuse.inputs.companions import flags_of
-        from hlofuse.pipelines.flags import merged, parse_flags
-
-        requested = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
-        return merged(flags_of(module.filename), requested)
 
     def config(
         self,
