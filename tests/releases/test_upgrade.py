@@ -47,7 +47,7 @@ def test_the_same_program_as_the_other_release_compiled_it(hlofuse: Run, tmp_pat
     new.write_text(CONCATENATE.replace("negate(%c)", 'custom-call(%c), custom_call_target="k"'))
     call = (old, new, "--target", "cpu", "--from", "0.10.2", "--to", "0.11.1", "--assume-input")
     result = hlofuse("upgrade", *call, columns=120)
-    assert "The fusion passes alone: 1 kernels; then the passes before fusion: 1 → 2." in result.out
+    assert "The fusion passes alone: 1 kernel; then the passes before fusion: 1 → 2." in result.out
 
 
 def test_nothing_differs_between_a_release_and_itself(hlofuse: Run, samples: Path) -> None:
