@@ -6,7 +6,6 @@ from hlofuse.account.account import Account
 from hlofuse.account.figures import KernelTime, kernel_time, us
 from hlofuse.account.models import model_of
 from hlofuse.account.tiles import tiling_of
-from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, nanoseconds
@@ -14,9 +13,9 @@ from hlofuse.cost.gpu.timing import Timing
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines import TARGETS
 from hlofuse.plugins.entries import CustomFusion, Kernel, KernelCost
 from hlofuse.plugins.rewrite import call_plugin
+from hlofuse.releases import Release
 from hlofuse.replay import Replay
 from hlofuse.rules.gpu_fusible import may_be_fused
 
@@ -27,16 +26,16 @@ class KernelTimes:
     def __init__(
         self,
         device: DeviceDescription,
-        target: str = "gpu",
+        release: Release,
         replay: Replay | None = None,
         model: KernelModel | None = None,
     ) -> None:
-        """Without a `model`, by that of the release that `target` repeats.
+        """By the model of a release, unless `model` is at hand.
 
         `replay` made the module, and knows which kernels others brought.
         """
         self.device = device
-        self.model = model or model_of(device, RELEASES[TARGETS[target].release])
+        self.model = model or model_of(device, release)
         self._replay = replay
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:

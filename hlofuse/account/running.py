@@ -9,6 +9,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.manager import finish, lower_to_fusion_input
+from hlofuse.releases import Release, release_of
 from hlofuse.replay.config import replay_config
 from hlofuse.replay.replay import replay
 
@@ -19,13 +20,14 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     A module whose passes are not repeated (another backend, or a GPU without a device) counts as it is.
     """
     target = identity.backend.value
+    release = release_of(identity.replayed)
     if target != "gpu":
         device = None
-    as_it_is = _account(module, device, target)
+    as_it_is = _account(module, device, target, release)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
     if identity.stage.value == "scheduled":
-        final = _account(module, device, target, is_final=True)
+        final = _account(module, device, target, release, is_final=True)
         return final, final
     if device is None and TARGETS[target].needs_device:
         return as_it_is, as_it_is
@@ -34,13 +36,20 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     if identity.stage.value == "after-fusion":
         module = finish(module, target, device, flags=identity.flags).module
     else:
-        module = replay(module, replay_config(target, device, xla_flags=identity.flags)).final.module
-    return _account(module, device, target, is_final=True), as_it_is
+        module = replay(
+            module, replay_config(target, device, xla=identity.replayed, xla_flags=identity.flags)
+        ).final.module
+    return _account(module, device, target, release, is_final=True), as_it_is
 
 
 def _account(
-    module: Module, device: DeviceDescription | None, backend: str, *, is_final: bool = False
+    module: Module,
+    device: DeviceDescription | None,
+    backend: str,
+    release: Release,
+    *,
+    is_final: bool = False,
 ) -> Account:
     if device is not None:
-        return KernelTimes(device).account(module, is_final=is_final)
+        return KernelTimes(device, release).account(module, is_final=is_final)
     return Account(module, backend=backend, is_final=is_final)

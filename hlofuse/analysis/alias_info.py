@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from hlofuse.analysis.elementwise import is_elementwise_on_operand
 from hlofuse.analysis.in_place import InPlacePair, in_place_pairs
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.shape_tree import Index, subshape_at
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 
 if TYPE_CHECKING:
     from hlofuse.analysis.hlo_dataflow import HloDataflow
@@ -24,7 +24,7 @@ _MAY_BE_IN_PLACE = frozenset(
 class AliasInfo:
     """What holds for every backend; XLA:CPU adds nothing."""
 
-    def __init__(self, release: Release = JAXLIB_0_11_1) -> None:
+    def __init__(self, release: Release) -> None:
         self._release = release
         self._of_fusions: dict[Instruction, list[InPlacePair]] = {}
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.operand_use import Index, follow_tuples, follow_tuples_and_bitcasts
-from hlofuse.analysis.release import Release
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 
 _NEVER = ELEMENTWISE_OPCODES | {"broadcast", "concatenate", "constant", "reduce", "slice", "transpose"}
 _ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}")

@@ -181,13 +181,12 @@ def _compare(
 ) -> None:
     from hlofuse.cli.common.output import rendered
     from hlofuse.cli.common.reporting import head_of, report
-    from hlofuse.pipelines import TARGETS
-    from hlofuse.reports.compare_devices.json import comparison_json
-    from hlofuse.reports.compare_devices.model import compare_devices
-    from hlofuse.reports.compare_devices.text import print_comparison
+    from hlofuse.reports.compare_builds.json import comparison_json
+    from hlofuse.reports.compare_builds.model import compare_builds
+    from hlofuse.reports.compare_builds.text import print_comparison
 
     second = options.on_device(observed, other)
-    found = compare_devices(observed, second, TARGETS[observed.replay.target].release)
+    found = compare_builds(observed, second)
 
     def draw(console: Console) -> None:
         print_comparison(found, console, limit=limit)

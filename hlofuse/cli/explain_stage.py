@@ -44,7 +44,7 @@ def explain_stage(
         return False
     device = loaded.config.device if loaded.config is not None else None
     with spinner("asking the rules"):
-        found = explain_fused(loaded.module, loaded.target, error.stage, device)
+        found = explain_fused(loaded.module, loaded.target, loaded.release, error.stage, device)
     if name is not None:
         found = found.only(name, launched_in(loaded.module, name))
     better: tuple[str, ...] = ()

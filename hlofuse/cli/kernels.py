@@ -73,7 +73,7 @@ def _selection(
     options: ReplayOptions,
     name: str | None,
 ) -> tuple[KernelSelection, FinalNames | None, Difference | None, ReportedModule]:
-    from hlofuse.cli.common.naming import final_names_of, resolver_of
+    from hlofuse.cli.common.naming import final_names_of, resolver_of, with_events
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import LaunchedNames
@@ -87,16 +87,18 @@ def _selection(
     stage = stage_of(module, target)
     as_it_is = stage.is_fused and not stage.foreign_to(target)
     if as_it_is and not options.takes_any_stage:
-        found = kernel_selection(module, target, device=device)
+        found = kernel_selection(module, target, loaded.release, device=device)
         if name is not None:
             found = found.only(name, launched_in(module, name))
         return found, None, None, loaded
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
+    with_events(replay)
     names = final_names_of(replay)
     found = kernel_selection(
         replay.final.module,
         target,
+        replay.config.release,
         device=device,
         replay=replay,
         what_if=observed.changes,

@@ -10,11 +10,12 @@ import click
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.reporting import report
 from hlofuse.pipelines.targets import TARGETS
+from hlofuse.releases import ANY, EARLIEST, NEWEST
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.pipelines.targets import Target
+    from hlofuse.pipelines.targets import Step, Target
 
 
 @click.command("targets")
@@ -47,13 +48,23 @@ def _compilation(target: Target) -> list[str]:
     return [f"[{p.name}]" if isinstance(p, UnimplementedPass) else p.name for p in single]
 
 
+def _releases(target: Target) -> str:
+    return f"as in jaxlib {target.release}" if target.release else f"of jaxlib {EARLIEST} to {NEWEST}"
+
+
+def _passes(steps: tuple[Step, ...]) -> list[str]:
+    """Each pass, with its releases where not all run it."""
+    return [step.text if step.span == ANY else f"{step.text} ({step.span})" for step in steps]
+
+
 def _json(target: Target, verbose: bool) -> dict[str, Any]:
     return {
         "name": target.name,
         "title": target.title,
-        "release": target.release,
-        "passes": list(target.passes),
-        "options": {name: list(passes) for name, passes in target.options.items()},
+        "release": target.release or None,
+        "passes": [s.text for s in target.steps],
+        "spans": {s.text: str(s.span) for s in target.steps if s.span != ANY},
+        "options": {name: [s.text for s in steps] for name, steps in target.options.items()},
         "additions": {a.name: list(a.passes) for a in target.optional_passes},
         "fidelity": target.fidelity,
         **({"compilation": _compilation(target)} if verbose else {}),
@@ -62,11 +73,11 @@ def _json(target: Target, verbose: bool) -> dict[str, Any]:
 
 def _markdown(target: Target, verbose: bool) -> str:
     lines = [
-        f"## {target.name}: {target.title} as in {target.release}\n",
-        f"- passes: {', '.join(f'`{p}`' for p in target.passes)}",
+        f"## {target.name}: {target.title} {_releases(target)}\n",
+        f"- passes: {', '.join(f'`{p}`' for p in _passes(target.steps))}",
         *(
-            f"- with `--option {n}`: {', '.join(f'`{p}`' for p in passes)}"
-            for n, passes in target.options.items()
+            f"- with `--option {n}`: {', '.join(f'`{p}`' for p in _passes(steps))}"
+            for n, steps in target.options.items()
         ),
         *(
             f"- with `--enable {a.name}` also: {', '.join(f'`{p}`' for p in a.passes)}"
@@ -83,13 +94,13 @@ def _print(targets: list[Target], verbose: bool, console: Console) -> None:
     from rich.text import Text
 
     for target in targets:
-        console.print(f"{target.name}  {target.title} as in {target.release}", style="bold")
+        console.print(f"{target.name}  {target.title} {_releases(target)}", style="bold")
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
         table.add_column(no_wrap=True, style="cyan")
         table.add_column()
-        table.add_row("passes", ", ".join(target.passes))
-        for name, passes in target.options.items():
-            table.add_row(f"--option {name}", ", ".join(passes))
+        table.add_row("passes", ", ".join(_passes(target.steps)))
+        for name, steps in target.options.items():
+            table.add_row(f"--option {name}", ", ".join(_passes(steps)))
         for a in target.optional_passes:
             table.add_row(f"--enable {a.name}", f"also {', '.join(a.passes)}: {a.title}")
         table.add_row("fidelity", target.fidelity)

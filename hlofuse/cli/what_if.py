@@ -191,7 +191,7 @@ def _vary(options: ReplayOptions, loaded: Loaded, device: str | None) -> Vary:
         xla = loaded.config.xla or loaded.config if loaded.config is not None else None
         own = xla.device if xla is not None else None
         more = [f"{name}={value}" for name, value in values.items()]
-        return options.config(loaded.target, device or own, more)
+        return options.config(loaded.target, device or own, loaded.release.name, more)
 
     return vary
 

@@ -16,6 +16,7 @@ from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 
 if TYPE_CHECKING:
     from hlofuse.cost.tiling.model import TilingModel
@@ -27,10 +28,11 @@ class CombinedModel(KernelModel):
     def __init__(
         self,
         device: DeviceDescription,
+        release: Release,
         tiling: TilingModel | None = None,
         tables: SharedTables | None = None,
     ) -> None:
-        super().__init__(device, self._tiled_run, shared=tables)
+        super().__init__(device, release, self._tiled_run, shared=tables)
         if tiling is not None:
             self.tables.tiling = tiling
 
@@ -41,7 +43,7 @@ class CombinedModel(KernelModel):
         if tiling is None:
             from hlofuse.cost.tiling.model import TilingModel
 
-            tiling = self.tables.tiling = TilingModel(self.device)
+            tiling = self.tables.tiling = TilingModel(self.device, self.release)
         return tiling
 
     def tile(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal:

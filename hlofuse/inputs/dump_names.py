@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.pipelines.targets import TARGETS
+from hlofuse.pipelines.targets import pass_names_of
 
 _FILE = re.compile(
     r"(?:(?P<prefix>.+?)\.)?module_(?P<id>\d+)\.(?P<middle>.+)\.(?:txt|hlo)(?:\.gz)?", re.DOTALL
@@ -115,10 +115,7 @@ class FusionStage:
 
 def _passes(target: str, elsewhere: Sequence[str] = ()) -> tuple[str, ...]:
     """The names of a target's passes, each once and without options; those of other pipelines left out."""
-    options = TARGETS[target].options
-    runs = [*TARGETS[target].passes, *(p for passes in options.values() for p in passes)]
-    names = dict.fromkeys(run.partition("(")[0] for run in runs)
-    return tuple(name for name in names if name not in elsewhere)
+    return tuple(name for name in pass_names_of(target) if name not in elsewhere)
 
 
 FUSION_STAGES: dict[str, FusionStage] = {

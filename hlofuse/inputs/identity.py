@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.backend import FRONT_ENDS, NO_TARGET, backend_of
 from hlofuse.inputs.choose_target import ChosenTarget, choose_target, sibling_names
-from hlofuse.inputs.release import includes_replayed, release_of
+from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import BEFORE, stage_of
+from hlofuse.inputs.stamp import stamp_of
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import merged, not_honoured
 from hlofuse.pipelines.identity import Fact, Identity
 from hlofuse.pipelines.targets import TARGETS
 
-if TYPE_CHECKING:
-    pass
-
-TARGET_FLAGS = frozenset(flag for target in TARGETS.values() for flag in target.flags)
 # ------------------------------------------------------------ front ends
 
 _OP_NAMES = (("jit(", "JAX"), ("pmap(", "JAX"), ("pjit", "JAX"))
@@ -65,17 +61,18 @@ def _contradicted_by(module: Module, backend: Fact) -> str | None:
 
 
 def _notes(
-    module: Module, stage: Fact, backend: Fact, release: Fact, replayed: str, flags: tuple[str, ...]
+    module: Module,
+    stage: Fact,
+    backend: Fact,
+    note: str,
+    unfollowed: tuple[str, ...],
 ) -> tuple[str, ...]:
-    found = []
-    if backend.value not in NO_TARGET and release.source != "default" and not includes_replayed(release):
-        found.append(f"XLA {release.evidence} wrote this; the passes repeated are those of {replayed}")
+    found = [note] if note and backend.value not in NO_TARGET else []
     contradiction = _contradicted_by(module, backend)
     if contradiction is not None:
         found.append(f"{contradiction}, and is replayed as a module for {backend.value.upper()}")
-    unknown = [f for f in not_honoured(flags) if f not in TARGET_FLAGS]
-    if unknown:
-        found.append(f"the replay does not follow {', '.join(map(printable, unknown))}")
+    if unfollowed:
+        found.append(f"the replay does not follow {', '.join(map(printable, unfollowed))}")
     partitions = partitions_of(module)
     if partitions > 1:
         whole = "all of them together, as the module is not partitioned yet"
@@ -90,16 +87,26 @@ def identify_file(module: Module) -> Identity:
 
 
 def identify(
-    module: Module, chosen: ChosenTarget, device: Fact | None = None, flags: tuple[str, ...] = ()
+    module: Module,
+    chosen: ChosenTarget,
+    device: Fact | None = None,
+    flags: tuple[str, ...] = (),
+    xla: str | None = None,
 ) -> Identity:
-    """What a module is taken for on the target that was chosen for it, with these XLA flags."""
+    """What a module is taken for on the target that was chosen for it, with these XLA flags.
+
+    `xla` is the release that is asked for, None where it is to be found out. HlofuseError for text that is
+    none.
+    """
     backend = chosen.backend(module)
     path = Path(module.filename) if module.filename and module.filename != "<stdin>" else None
     files = sibling_names(path, None) if path is not None else ()
     stage = stage_of(module, chosen.name).fact
-    release = release_of(module, files)
-    replayed = TARGETS[chosen.name].release.removeprefix("jaxlib ")
-    all_flags = merged(TARGETS[chosen.name].flags, flags)
+    target = TARGETS[chosen.name]
+    folder = path.parent if path is not None else None
+    written = written_by(module, files, stamp_of(path), target.backend, folder)
+    release, replayed, note = replayed_release(target.release, xla, written)
+    unfollowed = tuple(f for f in not_honoured(flags) if f not in target.flags)
     return Identity(
         module.name,
         stage,
@@ -109,9 +116,10 @@ def identify(
         device,
         front_end_of(module, backend_of(module)),
         partitions_of(module),
-        all_flags,
+        merged(target.flags, flags),
         backend.value not in NO_TARGET,
-        _notes(module, stage, backend, release, replayed, all_flags),
+        _notes(module, stage, backend, note, unfollowed),
         str(path) if path is not None else None,
         module.text_note or "",
+        (replayed,) if release.source == "asked" else written.releases,
     )

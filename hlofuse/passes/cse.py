@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.clean_up import EQUAL_CONSTANTS, EQUAL_INSTRUCTIONS, EQUAL_IOTAS, EQUAL_OUTPUTS
 from hlofuse.trace import Recorder
@@ -27,7 +27,7 @@ class HloCSE(Pass):
     name: ClassVar[str] = "cse"
     layout_sensitive: bool = True
     only_fusion_computations: bool = True
-    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

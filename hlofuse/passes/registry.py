@@ -13,6 +13,7 @@ from typing import Any
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline
+from hlofuse.releases import Release
 from hlofuse.rules.settings import AS_XLA, Settings
 
 # Several targets have a pass of the same name; the empty target holds those all share.
@@ -92,14 +93,14 @@ def pass_names(target: str) -> frozenset[str]:
     return frozenset({**_PASSES[""], **_PASSES.get(target, {})})
 
 
-def make_pass(text: str, target: str, settings: Settings = AS_XLA, **context: Any) -> Pass:
-    """The pass described by `text`, such as `fusion(may_duplicate=false)`, as `target` runs it.
+def make_pass(text: str, target: str, release: Release, settings: Settings = AS_XLA, **context: Any) -> Pass:
+    """The pass described by `text`, such as `fusion(may_duplicate=false)`, as XLA of that release runs it.
 
     `context` is what a run is about besides its options (the device); a pass gets what it has a field for.
     """
     inner = repeated(text)
     if inner is not None:
-        steps = [make_pass(step, target, settings, **context) for step in inner]
+        steps = [make_pass(step, target, release, settings, **context) for step in inner]
         return FixedPoint(Pipeline(text, steps), must_end=True)
     m = _TEXT.fullmatch(text)
     where = m and (_PASSES.get(target, {}).get(m[1]) or _PASSES[""].get(m[1]))
@@ -120,7 +121,8 @@ def make_pass(text: str, target: str, settings: Settings = AS_XLA, **context: An
         convert: Any = type(default)
         options[key.strip()] = value == "true" if isinstance(default, bool) else convert(value)
     present = {f.name for f in fields(kind)}
+    context = {**context, "release": release}
     options |= {key: value for key, value in context.items() if key in present}
-    created = kind(settings=settings.in_pass(m[1], target), **options)
+    created = kind(settings=settings.in_release(release).in_pass(m[1], target), **options)
     assert isinstance(created, Pass)
     return created

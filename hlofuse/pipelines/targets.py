@@ -7,10 +7,11 @@ each what the run is about; the passes before and after them are imported when a
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.releases import ANY, Release, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,20 +32,38 @@ class OptionalPass:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A backend of one XLA release and its fusion passes in order.
+class Step:
+    """A pass of a list, with the releases that run it."""
 
-    `passes` are names that `hlofuse.passes` can make (XLA's names as in its dump files).
-    """
+    text: str
+    """As `hlofuse.passes` makes it: XLA's name as in its dump files, with options."""
+    span: Span = ANY
+
+    @property
+    def name(self) -> str:
+        """Without options."""
+        return self.text.partition("(")[0]
+
+
+def _steps(*steps: str | Step) -> tuple[Step, ...]:
+    return tuple(step if isinstance(step, Step) else Step(step) for step in steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A backend and its fusion passes in order."""
 
     name: str
     title: str
-    release: str
-    passes: tuple[str, ...]
+    steps: tuple[Step, ...]
     fidelity: str
     """How faithfully the replay repeats XLA, as measured."""
-    options: dict[str, tuple[str, ...]]
+    options: dict[str, tuple[Step, ...]]
     """Named variants: XLA option to the pass list it gives."""
+    default_options: dict[str, Span] = field(default_factory=dict)
+    """The releases that have an option on by default."""
+    release: str = ""
+    """The only release it is for; empty for a backend, which every release has."""
     backend: str = "gpu"
     """XLA's backend, `cpu` or `gpu`."""
     flags: tuple[str, ...] = ()
@@ -62,31 +81,54 @@ class Target:
     back: str | None = None
     """The same for the passes after fusion, up to what is launched."""
 
+    def has_by_default(self, option: str, release: Release) -> bool:
+        """True if that release has the option on unless a flag says otherwise."""
+        return option in self.default_options and release.has(self.default_options[option], option)
+
+    def listed(self, option: str | None = None) -> tuple[Step, ...]:
+        """The passes of all releases, or those of a variant; HlofuseError for a name that is none."""
+        if option is None:
+            return self.steps
+        if option not in self.options:
+            names = ", ".join(self.options) or "none"
+            raise HlofuseError(f"target {self.name} has no option {option!r}; known: {names}")
+        return self.options[option]
+
     @property
     def depends_on_order(self) -> bool:
         """True if decisions rest on ids or use-lists, which no text carries."""
         return self.has_history or self.restores_use_lists
 
 
-def _gpu_passes(priority_fusion: str = "priority-fusion") -> tuple[str, ...]:
-    first = ("variadic-op-splitter", "sort-iota-fusion", priority_fusion)
-    return (*first, "cse", "dce", "multi_output_fusion", "cse", "dce")
+def _gpu_steps(priority_fusion: str = "priority-fusion") -> tuple[Step, ...]:
+    return _steps(
+        "variadic-op-splitter",
+        Step("sort-iota-fusion", Span(since="0.9")),
+        priority_fusion,
+        "cse",
+        "dce",
+        "multi_output_fusion",
+        "cse",
+        "dce",
+    )
 
 
 TARGETS: dict[str, Target] = {
     "cpu": Target(
         "cpu",
         "XLA:CPU",
-        "jaxlib 0.11.1",
-        ("fusion", "fusion-wrapper"),
+        _steps("fusion", Step("fusion-wrapper", Span(since="0.5"))),
         "exact after every pass in 63 of 63 corpus modules and 2,953 of 2,953 random ones; "
         "with multi-output the kernels of 1,620 of 1,621 modules (docs/fidelity.md)",
         {
-            "multi-output": (
-                "fusion(may_duplicate=false)",
-                "fusion-wrapper",
-                "cpu_multi_output_fusion",
-                "tuple-simplifier",
+            "multi-output": _steps(
+                Step("fusion", Span(until="0.6")),
+                Step("fusion(may_duplicate=false)", Span(since="0.7")),
+                Step("fusion-wrapper", Span("0.5", "0.6")),
+                Step("fusion-wrapper", Span(since="0.8")),
+                Step("cpu_multi_output_fusion", Span(since="0.7")),
+                Step("tuple-simplifier", Span(since="0.7")),
+                Step("fusion-wrapper", Span("0.7", "0.7")),
             )
         },
         backend="cpu",
@@ -104,11 +146,11 @@ TARGETS: dict[str, Target] = {
     "gpu": Target(
         "gpu",
         "XLA:GPU, priority fusion",
-        "jaxlib 0.11.1",
-        _gpu_passes(),
+        _gpu_steps(),
         "the final kernels of 252 of 252 corpus modules on four devices; with ids every step of 250 of them, "
         "of all where ties are settled by XLA's record (docs/fidelity.md)",
-        {"triton-multi-output": _gpu_passes("priority-fusion(triton_multi_output=true)")},
+        {"triton-multi-output": _gpu_steps("priority-fusion(triton_multi_output=true)")},
+        {"triton-multi-output": Span("0.6", "0.9")},
         needs_device=True,
         has_history=True,
         optional_passes=(
@@ -125,8 +167,7 @@ TARGETS: dict[str, Target] = {
     "gpu-legacy": Target(
         "gpu-legacy",
         "XLA:GPU, the four strategies before priority fusion",
-        "jaxlib 0.4.35",
-        (
+        _steps(
             "variadic-op-splitter",
             "fusion(may_duplicate=false)",
             "fusion",
@@ -144,6 +185,7 @@ TARGETS: dict[str, Target] = {
         "every pass of 124 of 124 corpus modules on two devices, the kernels of 1,157 of 1,157 random ones "
         "and the order of their results in 1,153 (docs/fidelity.md)",
         {},
+        release="0.4.35",
         flags=("--xla_gpu_enable_priority_fusion=false",),
         needs_device=True,
         restores_use_lists=True,
@@ -154,18 +196,27 @@ OPTION_FLAGS = {"triton-multi-output": "--xla_gpu_unsupported_enable_triton_mult
 """The XLA flag of an option (`Target.options`), where XLA has one."""
 
 
-def passes_of(target: str, option: str | None = None) -> tuple[str, ...]:
-    """The pass list of a target or of one of its variants."""
+def passes_of(target: str, release: Release, option: str | None = None) -> tuple[str, ...]:
+    """The pass list of a target or of one of its variants in a release."""
     if target not in TARGETS:
         raise HlofuseError(f"there is no target {target!r}; known: {', '.join(TARGETS)}")
+    return tuple(s.text for s in TARGETS[target].listed(option) if release.has(s.span, s.text))
+
+
+def target_by_flags(target: str, release: str, flags: tuple[str, ...]) -> str:
+    """The target whose passes flags choose within a backend and a release; else the target itself."""
+    for name, other in TARGETS.items():
+        chosen = (other.backend, other.release) == (TARGETS[target].backend, release)
+        if chosen and set(other.flags) <= set(flags):
+            return name
+    return target
+
+
+def pass_names_of(target: str) -> tuple[str, ...]:
+    """The names of all passes that some release or variant of a target runs, in order and without options."""
     target_data = TARGETS[target]
-    if option is None:
-        return target_data.passes
-    if option not in target_data.options:
-        raise HlofuseError(
-            f"target {target} has no option {option!r}; known: {', '.join(target_data.options) or 'none'}"
-        )
-    return target_data.options[option]
+    runs = [target_data.steps, *target_data.options.values()]
+    return tuple(dict.fromkeys(step.name for steps in runs for step in steps))
 
 
 def before_fusion(
@@ -199,6 +250,9 @@ def compilation(
     """XLA's passes from the front end to the kernels that run."""
     from hlofuse.passes.base import Pipeline
     from hlofuse.passes.registry import make_pass
+    from hlofuse.releases import REFERENCE, release_of
 
-    fusion = Pipeline("fusion", [make_pass(p, target, device=device) for p in passes_of(target, option)])
+    release = release_of(TARGETS[target].release or REFERENCE)
+    passes = passes_of(target, release, option)
+    fusion = Pipeline("fusion", [make_pass(p, target, release, device=device) for p in passes])
     return (*before_fusion(target, device), fusion, *after_fusion(target, device))

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hlofuse.analysis.release import RELEASES, Release
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
 from hlofuse.passes.registry import single_passes, split_passes
 from hlofuse.pipelines.build import XlaBuild
 from hlofuse.pipelines.device import device_of
-from hlofuse.pipelines.flags import TRITON_MULTI_OUTPUT, disabled_passes, merged, value_of
+from hlofuse.pipelines.flags import disabled_passes, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
+from hlofuse.releases import AROUND_FUSION, REFERENCE, Release, nearest, release_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.parse_settings import parse_settings
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -35,6 +35,8 @@ class ReplayConfig:
     """What differs from XLA, in words; empty when XLA itself is repeated."""
     xla: ReplayConfig | None = None
     """The same without the changes; None when there are none."""
+    mixed: Release | None = None
+    """What is repeated where that is no release as it is, but one with something of another."""
 
     @property
     def device(self) -> DeviceDescription | None:
@@ -44,13 +46,15 @@ class ReplayConfig:
     @property
     def release(self) -> Release:
         """What differs between releases, as this one has it."""
-        return RELEASES[TARGETS[self.target].release]
+        return self.mixed or release_of(self.build.release)
 
 
 def replay_config(
     target: str,
     device: str | DeviceDescription | None = None,
     *,
+    xla: str | None = None,
+    mixed: Release | None = None,
     option: str | None = None,
     overrides: Iterable[str] = (),
     disable: Iterable[str] = (),
@@ -61,25 +65,24 @@ def replay_config(
 ) -> ReplayConfig:
     """The configuration for a target, a device and the options of a what-if run, such as `--set NAME=VALUE`.
 
-    `xla_flags` are those that the module was compiled with; what they switch off is not replayed.
+    `xla` is a release; unless it is given, XLA as in the reference release is repeated (`REFERENCE`).
+    `mixed` is one with something of another (`hlofuse.replay.differences`). `xla_flags` are those that the
+    module was compiled with; what they switch off is not replayed.
 
     HlofuseError for whatever name is not known, with what may have been meant, and for a package of rules
     that cannot be used.
     """
     overrides, disable, enable = tuple(overrides), tuple(disable), tuple(enable)
-    if (
-        option is None
-        and value_of(xla_flags, TRITON_MULTI_OUTPUT) == "true"
-        and "triton-multi-output" in TARGETS[target].options
-    ):
-        option = "triton-multi-output"
+    release = mixed or release_of(release_for(target, xla))
+    if option is None:
+        option = _option(target, release, xla_flags)
     off = disabled_passes(xla_flags)
-    standard = tuple(p for p in passes_of(target, option) if p.partition("(")[0] not in off)
+    standard = tuple(p for p in passes_of(target, release, option) if p.partition("(")[0] not in off)
     listed = with_enabled(target, standard, enable) if passes is None else split_passes(passes)
     if passes is not None:
         listed = with_enabled(target, listed, enable)
         for text in single_passes(listed):
-            make_pass(text, target)
+            make_pass(text, target, release)
     stated, _ = device_of(target, device)
     described, knobs = device_of(target, device, overrides)
     plugins = _packages(rules)
@@ -94,16 +97,44 @@ def replay_config(
         *(f"with the rules of {package}" for package in (plugins.names if plugins is not None else ())),
         *((f"passes {', '.join(listed)}",) if passes is not None else ()),
     )
-    tables, flag = TARGETS[target], OPTION_FLAGS.get(option or "")
+    tables = TARGETS[target]
+    flag = OPTION_FLAGS.get(option or "")
+    if option is not None and tables.has_by_default(option, release):
+        flag = None
     flags = merged((*tables.flags, *((flag,) if flag is not None else ())), xla_flags)
 
     def build(on: DeviceDescription | None) -> XlaBuild:
-        return XlaBuild(tables.release.removeprefix("jaxlib "), tables.backend, on, flags)
+        return XlaBuild(release.name, tables.backend, on, flags)
 
-    xla = ReplayConfig(target, build(stated), standard)
+    as_xla = ReplayConfig(target, build(stated), standard, mixed=mixed)
     if not changes:
-        return xla
-    return ReplayConfig(target, build(described), listed, settings, changes, xla)
+        return as_xla
+    return ReplayConfig(target, build(described), listed, settings, changes, as_xla, mixed)
+
+
+def release_for(target: str, xla: str | None) -> str:
+    """The named release that is repeated for a version that is asked for, or for none.
+
+    HlofuseError for text that is no version, and for a target that is for another release.
+    """
+    passes_of(target, AROUND_FUSION)  # refuses an unknown target
+    only = TARGETS[target].release
+    if xla is None:
+        return only or REFERENCE
+    name = nearest(xla)[0]
+    if only and name != only:
+        raise HlofuseError(f"target {target} is for XLA {only} only, not for {name}: give --target gpu")
+    return name
+
+
+def _option(target: str, release: Release, xla_flags: tuple[str, ...]) -> str | None:
+    """The variant of the passes that a release and flags choose; None for the plain list."""
+    for option in TARGETS[target].options:
+        flag = OPTION_FLAGS.get(option, "").removeprefix("--").partition("=")[0]
+        value = value_of(xla_flags, flag) if flag else None
+        if value == "true" or (value is None and TARGETS[target].has_by_default(option, release)):
+            return option
+    return None
 
 
 def _packages(rules: Iterable[str]) -> ActiveRules | None:

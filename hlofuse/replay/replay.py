@@ -31,6 +31,7 @@ def replay(
     observers: Sequence[ReplayObserver] = (),
     *,
     device: str | DeviceDescription | None = None,
+    xla: str | None = None,
     option: str | None = None,
     passes: Sequence[str] | None = None,
     settings: Settings | None = None,
@@ -40,16 +41,17 @@ def replay(
     """The result of XLA's fusion passes on a copy of a module, with every decision.
 
     `config` is a `ReplayConfig` or the name of a target. With a name, `device` is a device's name, file or
-    description, `option` names a variant of the target's passes (`Target.options`), `passes` are others
-    (`fixpoint(a, b)` repeats some until nothing changes), and `settings` change knobs and rules. `observers`
-    see every decision while it is made. `cache` spares several replays of one module the work of computing
-    the same costs, and `checkpoint` the passes that they have in common. HlofuseError for unknown names.
+    description, `xla` a release of jaxlib (the reference release unless given), `option` names a variant of
+    the target's passes (`Target.options`), `passes` are others (`fixpoint(a, b)` repeats some until nothing
+    changes), and `settings` change knobs and rules. `observers` see every decision while it is made. `cache`
+    spares several replays of one module the work of computing the same costs, and `checkpoint` the passes
+    that they have in common. HlofuseError for unknown names.
     """
     if isinstance(input, Module):
         input = ReplayInput(input)
     if isinstance(config, str):
         listed = ", ".join(passes) if passes is not None else None
-        config = replay_config(config, device, option=option, passes=listed)
+        config = replay_config(config, device, xla=xla, option=option, passes=listed)
         config = config if settings is None else replace(config, settings=settings)
     run = _Run(input, config, observers, cache, checkpoint)
     collecting = gc.isenabled()
@@ -92,14 +94,15 @@ class _Run:
             "tie_breaker": self.result.recorded_order,
             "observers": observers,
             "tables": cache,
-            "release": config.release,
         }
 
     def all_passes(self) -> Replay:
         for text in self.passes:
             if self.checkpoint is not None:
                 self.checkpoint.note(self.result, text)
-            created = make_pass(text, self.config.target, self.config.settings, **self.context)
+            created = make_pass(
+                text, self.config.target, self.config.release, self.config.settings, **self.context
+            )
             created.run_with(self._run)
         return self.result
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeVar
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
 
 Q = TypeVar("Q")
 """The question a pass puts to its rules."""
+
+
+@lru_cache(maxsize=256)
+def in_force(
+    rules: tuple[Callable[[Q], Verdict | None], ...], release: Release
+) -> tuple[Callable[[Q], Verdict | None], ...]:
+    """Those of the rules that XLA of that release has, in their order."""
+    spans = ((evaluate, getattr(evaluate, "rule", None)) for evaluate in rules)
+    return tuple(evaluate for evaluate, rule in spans if rule is None or release.has(rule.span, rule.code))
 
 
 def first_verdict(

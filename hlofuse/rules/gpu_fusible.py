@@ -9,10 +9,10 @@ from __future__ import annotations
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.analysis.expensive import is_fusible
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.releases import Release
 
 _ELEMENTAL = frozenset(
     """
@@ -108,7 +108,7 @@ def is_universally_loop_fusible(instruction: Instruction, release: Release) -> b
     return opcode in _LOOPS
 
 
-def is_loop_fusible_producer(instruction: Instruction, release: Release = JAXLIB_0_11_1) -> bool:
+def is_loop_fusible_producer(instruction: Instruction, release: Release) -> bool:
     """It has code for a single element (`IsLoopFusibleAsProducer`)."""
     opcode = instruction.opcode
     if not is_fusible(instruction):

@@ -11,9 +11,9 @@ from typing import Any
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.expensive import is_constant_effective_scalar
 from hlofuse.analysis.in_place import in_place_pairs
-from hlofuse.analysis.release import Release
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Knob, Rule, register
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import condition

@@ -46,6 +46,7 @@ def condition(rule: Rule) -> Callable[[Callable[[Q], dict[str, Any] | None]], Ca
             figures = predicate(candidate)
             return None if figures is None else Verdict(rule, figures)
 
+        evaluate.rule = rule  # type: ignore[attr-defined]
         return evaluate
 
     return tie

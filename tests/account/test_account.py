@@ -13,6 +13,7 @@ from hlofuse.account.live_memory import alias_info_of, peak_temporary_bytes
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 from ..conftest import ROOT
 from ..running import Run
@@ -165,10 +166,10 @@ ENTRY main {
 }
 """)
     device = load_device("h100_sxm")
-    (row,) = KernelTimes(device).account(module).rows
+    (row,) = KernelTimes(device, RELEASE).account(module).rows
     assert row.is_floor
     assert row.us == pytest.approx(2 * 4096**3 / (132 * 4 * 512 * 2 * 1.8295201e9) * 1e6 + 1, rel=0.01)
-    totals = KernelTimes(device).account(module).totals
+    totals = KernelTimes(device, RELEASE).account(module).totals
     assert (totals.floors, totals.modelled_us) == (1, 0.0)
     assert totals.us == totals.floor_us == row.us
 

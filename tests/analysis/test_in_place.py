@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
-from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.ir import parse_module
 from hlofuse.ir.fusing import append_producer
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 TEXT = """HloModule m
 
@@ -35,8 +35,8 @@ ENTRY %main (x: f32[8,4], row: f32[1,4], k: s32[]) -> f32[32] {
 def test_an_update_makes_a_kernel_work_in_place_that_ends_in_a_bitcast() -> None:
     module = parse_module(TEXT)
     found = {i.name: i for i in module.entry}
-    pairs = {name: len(in_place_pairs(i, JAXLIB_0_11_1)) for name, i in found.items()}
+    pairs = {name: len(in_place_pairs(i, RELEASE)) for name, i in found.items()}
     assert pairs == dict.fromkeys(found, 0) | {"update": 1, "aliased": 1}
     assert {name for name, i in found.items() if never_in_place(i)} == {"sum", "last"}
     append_producer(found["loop"], found["update"])
-    assert len(in_place_pairs(found["loop"], JAXLIB_0_11_1)) == 1
+    assert len(in_place_pairs(found["loop"], RELEASE)) == 1

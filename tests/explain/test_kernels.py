@@ -10,6 +10,8 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
+from hlofuse.releases import release_of
 from hlofuse.replay import replay
 from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.catalogue import catalogue
@@ -104,7 +106,7 @@ ENTRY %main (v: f32[512], m: f32[512,1024]) -> f32[1024] {
 
 def fused_on_gpu(text: str, device: str = "h100_sxm") -> tuple[Choice, ...]:
     after = replay(parse_module(text), "gpu", device=device).after
-    return kernel_selection(after, "gpu", device=load_device(device)).kernels
+    return kernel_selection(after, "gpu", RELEASE, device=load_device(device)).kernels
 
 
 def test_a_product_with_a_vector_is_no_library_call() -> None:
@@ -148,7 +150,7 @@ ENTRY %main (a: s32[128,256], b: s32[256,64]) -> s32[128,64] {
     # XLA made it `wrapped_dot`, 64 blocks of 128 threads.
     assert (kernel.run_by, kernel.blocks, kernel.threads) == ("loop emitter", 64, 128)
     assert [n.rule.code for n in kernel.notes] == ["EM061"]
-    (on_cpu,) = kernel_selection(parse_module(text), "cpu").kernels
+    (on_cpu,) = kernel_selection(parse_module(text), "cpu", RELEASE).kernels
     assert (on_cpu.run_by, on_cpu.rule.code) == ("Eigen", "EC003")
 
 
@@ -170,7 +172,7 @@ def test_products_on_cpu(shapes: tuple[str, str, str], batch: str, run_by: str) 
         f"  ROOT %dot = {c} dot(%a, %b), lhs_batch_dims={{{batch}}}, rhs_batch_dims={{{batch}}},"
         f" lhs_contracting_dims={{{left}}}, rhs_contracting_dims={{{left - 1}}}\n}}\n"
     )
-    (kernel,) = kernel_selection(parse_module(text), "cpu").kernels
+    (kernel,) = kernel_selection(parse_module(text), "cpu", RELEASE).kernels
     assert kernel.run_by == run_by
 
 
@@ -178,7 +180,7 @@ def test_older_releases_have_emitters_of_their_own(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax" / "before.hlo")
     device = load_device("v100")
     fused = replay(module, "gpu-legacy", device=device).after
-    found = kernel_selection(fused, "gpu-legacy", device=device)
+    found = kernel_selection(fused, "gpu-legacy", release_of("0.4.35"), device=device)
     assert found.release == "jaxlib 0.4.35"
     assert all(k.blocks for k in found.kernels)
 

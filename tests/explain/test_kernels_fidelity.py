@@ -14,6 +14,7 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.kernels import Choice, kernel_selection
 
 DATA = Path(__file__).parent.parent / "data" / "kernels.tar.xz"
@@ -48,8 +49,8 @@ def kernels_of(name: str) -> tuple[Choice, ...]:
     device, _, _ = name.partition("/")
     module = parse_module(answered()[name][0])
     if device == "cpu":
-        return kernel_selection(module, "cpu").kernels
-    return kernel_selection(module, "gpu", device=load_device(device)).kernels
+        return kernel_selection(module, "cpu", RELEASE).kernels
+    return kernel_selection(module, "gpu", RELEASE, device=load_device(device)).kernels
 
 
 def named_after(kernel: Choice) -> str:

@@ -11,6 +11,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render.palette import category
 from hlofuse.replay import replay
 from hlofuse.reports.common.unoptimized import simplified
@@ -119,7 +120,7 @@ SPELLINGS = {
 
 def fused(text: str) -> Fused:
     module = parse_module(text)
-    return explain_fused(module, "gpu", stage_of(module, "gpu"), load_device("h100_sxm"))
+    return explain_fused(module, "gpu", RELEASE, stage_of(module, "gpu"), load_device("h100_sxm"))
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -131,7 +132,7 @@ def test_a_collective_is_one_kernel_that_the_next_one_reads(spelling: str) -> No
     (boundary,) = found.boundaries
     assert (boundary.producer, boundary.consumer, boundary.bytes_between) == (name, "out", 4096)
     assert (boundary.rule, boundary.reason) == ("PF002", "the producer is not fusible")
-    chosen = kernel_selection(parse_module(text), "gpu", device=load_device("h100_sxm")).kernels
+    chosen = kernel_selection(parse_module(text), "gpu", RELEASE, device=load_device("h100_sxm")).kernels
     assert {c.name: c.rule.runs for c in chosen}[name] == "NCCL"
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.analysis.release import RELEASES
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
@@ -18,6 +17,7 @@ from hlofuse.passes.registry import make_pass, single_passes
 from hlofuse.passes.scatter.gather import GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterSimplifier
 from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion
+from hlofuse.releases import REFERENCE, release_of
 from hlofuse.replay import replay
 from hlofuse.trace import Recorder
 
@@ -38,10 +38,13 @@ def every_pass() -> list[Pass]:
         found += [p for top in tops for p in top.flattened()]
     single = [p for p in found if not isinstance(p, Pipeline | FixedPoint | UnimplementedPass)]
     for name, cached in TARGETS.items():
-        lists = [cached.passes, *cached.options.values(), *(a.passes for a in cached.optional_passes)]
+        steps = [cached.steps, *cached.options.values()]
+        lists = [tuple(s.text for s in listed) for listed in steps]
+        lists += [a.passes for a in cached.optional_passes]
+        release = release_of(cached.release or REFERENCE)
         device = load_device("h100_sxm") if cached.needs_device else None
         for text in dict.fromkeys(text for passes in lists for text in single_passes(passes)):
-            single.append(make_pass(text, name, device=device, release=RELEASES[cached.release]))
+            single.append(make_pass(text, name, release, device=device))
     return single
 
 

@@ -6,6 +6,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.verify import verify_module
 from hlofuse.passes import make_pass
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Event, Recorder
 
 
@@ -13,7 +14,7 @@ def run(which: str, text: str) -> tuple[Module, list[Event], bool]:
     module = parse_module(text)
     recorder = Recorder()
     recorder.begin_pass(which)
-    changed = make_pass(which, "cpu").run(module, recorder)
+    changed = make_pass(which, "cpu", RELEASE).run(module, recorder)
     assert verify_module(module) == []
     assert changed == bool(recorder.events)
     return module, recorder.events, changed
@@ -131,11 +132,11 @@ ENTRY e {
 def test_equal_outputs_then_unused_ones() -> None:
     module = parse_module(MULTI_OUTPUT)
     recorder = Recorder()
-    make_pass("cse", "cpu").run(module, recorder)
+    make_pass("cse", "cpu", RELEASE).run(module, recorder)
     assert codes(recorder.events) == {"CS002", "CS004"}
     assert [module.find(n).tuple_index for n in ("g", "h")] == [0, 0]  # type: ignore[union-attr]
     recorder = Recorder()
-    make_pass("dce", "cpu").run(module, recorder)
+    make_pass("dce", "cpu", RELEASE).run(module, recorder)
     assert codes(recorder.events) >= {"DC002"}
     assert verify_module(module) == []
     # One result is left: no tuple, and the producer that only fed the other is gone with its operand.

@@ -23,6 +23,7 @@ from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
 from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
 from hlofuse.passes.copy_insertion.post_scheduling import PostSchedulingCopyInsertion
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
@@ -32,8 +33,8 @@ HERE = Path(__file__).parent
 CASES = read_cases(HERE / "copy_cases")
 ARCHIVE = HERE.parent / "data" / "copy-insertion.tar.xz"
 ALIAS_INFO: dict[str, Callable[[], AliasInfo]] = {
-    "cpu": AliasInfo,
-    "gpu": partial(GpuAliasInfo, load_device("h100_sxm")),
+    "cpu": partial(AliasInfo, RELEASE),
+    "gpu": partial(GpuAliasInfo, load_device("h100_sxm"), RELEASE),
 }
 PARTS = 6
 DIFFERENT: set[str] = set()

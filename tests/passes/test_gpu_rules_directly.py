@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import replay
 from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
@@ -35,8 +35,8 @@ ENTRY %main (x: f32[64]) -> (f32[8,8], f32[64]) {
 
 def test_nothing_is_fused_into_a_single_bitcast() -> None:
     module = parse_module(BITCAST)
-    model, settings = CombinedModel(load_device(DEVICE)), Settings()
-    in_place = FusionState(True, JAXLIB_0_11_1, settings, lambda _: False)
+    model, settings = CombinedModel(load_device(DEVICE), RELEASE), Settings()
+    in_place = FusionState(True, RELEASE, settings, lambda _: False)
     state = PriorityState(model, settings, TritonSupport(model.device), model.tile, in_place)
     into_bitcast = PriorityPair(find(module, "neg"), find(module, "view"), state)
     into_abs = PriorityPair(find(module, "neg"), find(module, "abs"), state)
@@ -67,7 +67,7 @@ ENTRY %main (x: f32[64]) -> f32[64] {
 
 def test_a_multi_output_fusion_is_no_producer() -> None:
     module = parse_module(SIBLINGS)
-    state = MultiOutputState(KernelModel(load_device(DEVICE)), Settings(), lambda a, b: False)
+    state = MultiOutputState(KernelModel(load_device(DEVICE), RELEASE), Settings(), lambda a, b: False)
     assert producer_is_multi_output(LoneProducer(find(module, "f"), state)) is not None
     assert producer_is_multi_output(LoneProducer(find(module, "sum"), state)) is None
     assert "GM020" in {e.rule for e in replay(module, "gpu", device=DEVICE).events}
@@ -75,7 +75,7 @@ def test_a_multi_output_fusion_is_no_producer() -> None:
 
 def test_too_much_code_for_several_results() -> None:
     module = parse_module(BITCAST)
-    model = KernelModel(load_device(DEVICE))
+    model = KernelModel(load_device(DEVICE), RELEASE)
     for limit, refused in ((1, True), (2, False)):
         state = MultiOutputState(model, Settings({"gpu-max-ir-size": limit}), lambda a, b: False)
         verdict = too_much_code(ProducerPair(find(module, "neg"), find(module, "abs"), state))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hlofuse.analysis.expensive import is_expensive
-from hlofuse.analysis.release import JAXLIB_0_4_35
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
+from hlofuse.releases import release_of
 from hlofuse.rules.gpu_instruction_fusion import GpuFusionState, GpuPair
 from hlofuse.rules.gpu_instruction_fusion.fusible import producer_has_several_results, producer_is_scatter
 from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict
@@ -15,10 +15,12 @@ from hlofuse.rules.settings import AS_XLA, Settings
 
 from ..running import find
 
+RELEASE = release_of("0.4.35")
+
 
 def pair(module: Module, producer: str, consumer: str) -> GpuPair:
-    model = MergingModel(load_device("v100"))
-    state = GpuFusionState(True, JAXLIB_0_4_35, AS_XLA, is_expensive, model=model)
+    model = MergingModel(load_device("v100"), RELEASE)
+    state = GpuFusionState(True, RELEASE, AS_XLA, is_expensive, model=model)
     p, c = find(module, producer), find(module, consumer)
     return GpuPair(p, c, c.operands.index(p), state)
 
@@ -106,7 +108,7 @@ ENTRY %main (x: f32[64,64]) -> (f32[64,64], f32[64,64]) {
 
 def test_a_tiled_transpose_stays_at_the_end() -> None:
     module = parse_module(UNTILED)
-    model = MergingModel(load_device("v100"))
+    model = MergingModel(load_device("v100"), RELEASE)
     f, c, d = (find(module, name) for name in "fcd")
     assert heroes_verdict(f, c, model, Settings()) is None
     for first, second in ((f, d), (d, f)):

@@ -11,6 +11,7 @@ from hlofuse.ir.verify import verify_module
 from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder
@@ -20,7 +21,7 @@ def run(which: Pass | str, text: str) -> tuple[Module, list[Event]]:
     module = parse_module(text)
     recorder = Recorder()
     recorder.begin_pass("test")
-    created = make_pass(which, "cpu") if isinstance(which, str) else which
+    created = make_pass(which, "cpu", RELEASE) if isinstance(which, str) else which
     created.run(module, recorder)
     assert verify_module(module) == []
     return module, recorder.events
@@ -77,7 +78,7 @@ ENTRY e {
 
 
 def test_if030_the_base_class_fuses_what_nothing_speaks_against() -> None:
-    module, events = run(Plain(may_duplicate=False), CHAIN)
+    module, events = run(Plain(release=RELEASE, may_duplicate=False), CHAIN)
     assert codes([e for e in events if e.event == "fuse"]) == ["IF030"] * 3
     assert [i.opcode for i in module.entry] == ["parameter", "fusion"]
 
@@ -86,7 +87,7 @@ SHARED = CHAIN.replace("c = f32[8] sine(b)", SIDE).replace("add(b, c)", "ceil(c)
 
 
 def test_if021_a_target_without_multi_output_fusion_says_so() -> None:
-    _, events = run(RefusesMultiOutput(may_duplicate=False), SHARED)
+    _, events = run(RefusesMultiOutput(release=RELEASE, may_duplicate=False), SHARED)
     assert [(e.producer, e.reason) for e in events if e.rule == "IF005"] == [
         ("b", "fusion pass cannot duplicate")
     ]
@@ -94,7 +95,7 @@ def test_if021_a_target_without_multi_output_fusion_says_so() -> None:
 
 
 def test_multi_output_fusion_in_the_driver_keeps_the_other_users() -> None:
-    module, events = run(MultiOutput(may_duplicate=False), SHARED)
+    module, events = run(MultiOutput(release=RELEASE, may_duplicate=False), SHARED)
     (created,) = [e for e in events if e.event == "fuse" and e.kind == "multi-output"]
     assert (created.producer, created.created, created.rule) == ("b", False, "IF030")
     fusion = next(i for i in module.entry if i.opcode == "fusion")
@@ -115,7 +116,7 @@ ENTRY e {
   ROOT b = f32[8,8] add(a, k)
 }
 """
-    _, events = run(MultiOutput(may_duplicate=False), text)
+    _, events = run(MultiOutput(release=RELEASE, may_duplicate=False), text)
     assert "IF022" in codes(events)
 
 
@@ -160,9 +161,23 @@ ENTRY e {
   ROOT d = f32[8,8] dynamic-update-slice(p, c, i, i)
 }
 """
-    assert "IF011" in codes(run(Plain(), text)[1])
+    assert "IF011" in codes(
+        run(
+            Plain(
+                release=RELEASE,
+            ),
+            text,
+        )[1]
+    )
     one = text.replace("  r = f32[8,8] reverse(p), dimensions={0}\n", "").replace("slice(r)", "slice(p)")
-    assert "IF011" not in codes(run(Plain(), one)[1])
+    assert "IF011" not in codes(
+        run(
+            Plain(
+                release=RELEASE,
+            ),
+            one,
+        )[1]
+    )
 
 
 def test_cpu011_a_fusion_in_the_input_stays_a_producer() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.instruction_fusion.candidate import FusionState
 from hlofuse.rules.priority_fusion import (
@@ -65,8 +65,8 @@ ENTRY %main (x: f32[512,512], y: f32[512,512], z: f32[512,512]) -> (f32[512], f3
 )
 def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting: set[str]) -> None:
     module = parse_module(TEXT)
-    model, settings = CombinedModel(load_device("v100")), Settings(knobs=knobs)
-    in_place = FusionState(True, JAXLIB_0_11_1, settings, lambda _: False)
+    model, settings = CombinedModel(load_device("v100"), RELEASE), Settings(knobs=knobs)
+    in_place = FusionState(True, RELEASE, settings, lambda _: False)
     state = PriorityState(model, settings, TritonSupport(model.device), model.tile, in_place)
     limits = Limits(model.device, settings)
     seen, small = set(), 0

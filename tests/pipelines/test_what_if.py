@@ -8,6 +8,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
 from hlofuse.pipelines import TARGETS, passes_of
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import replay
 from hlofuse.rules.parse_settings import parse_settings
 
@@ -67,8 +68,9 @@ ENTRY e {
 
 def test_a_pass_prints_as_it_is_written() -> None:
     for target in TARGETS.values():
-        for passes in (target.passes, *target.options.values()):
-            assert [str(make_pass(p, target.name)) for p in passes] == list(passes)
+        for steps in (target.steps, *target.options.values()):
+            texts = [step.text for step in steps]
+            assert [str(make_pass(p, target.name, RELEASE)) for p in texts] == texts
 
 
 @pytest.mark.parametrize(
@@ -80,11 +82,11 @@ def test_a_pass_prints_as_it_is_written() -> None:
 )
 def test_a_wrong_pass_is_said_to_be_one(text: str, message: str) -> None:
     with pytest.raises(HlofuseError, match=message.replace("(", r"\(")):
-        make_pass(text, "cpu")
+        make_pass(text, "cpu", RELEASE)
 
 
 def test_a_wrong_target_or_option_is_said_to_be_one() -> None:
     with pytest.raises(HlofuseError, match="there is no target 'tpu'; known: cpu, gpu"):
-        passes_of("tpu")
+        passes_of("tpu", RELEASE)
     with pytest.raises(HlofuseError, match="target cpu has no option 'mof'; known: multi-output"):
-        passes_of("cpu", "mof")
+        passes_of("cpu", RELEASE, "mof")

@@ -13,6 +13,7 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines import device_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render.pair import ModulePair, pair_of
 from hlofuse.replay import ModuleTexts, replay
 
@@ -78,7 +79,7 @@ def test_the_roofline_shows_what_computes(samples: Path) -> None:
     device, _ = device_of("gpu", "h100_sxm")
     assert device is not None
     done = replay(load(samples / "gpu/gpt2_block/before.hlo"), "gpu", device=device)
-    plot = plot_roofline(done.before, done.after, KernelTimes(device), "title")
+    plot = plot_roofline(done.before, done.after, KernelTimes(device, RELEASE), "title")
     found = labels(plot.dot)
     assert "3.35 TB/s" in found
     assert any("a second, float32" in text for text in found)
@@ -91,7 +92,7 @@ def test_names_that_would_stand_one_over_another_share_a_line() -> None:
     module = parse_module(DUPLICATES)
     device, _ = device_of("gpu", "h100_sxm")
     assert device is not None
-    found = labels(plot_roofline(module, module, KernelTimes(device), "title").dot)
+    found = labels(plot_roofline(module, module, KernelTimes(device, RELEASE), "title").dot)
     assert "left, right" in found
     assert "apart" in found
 

@@ -17,6 +17,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.ir.verify import check_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import Replay, ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.refusals import refusals
@@ -92,7 +93,7 @@ def test_gpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
     assert config.device is not None
     before = load(case(corpus, "h100_sxm", name))
     observed = observed_replay(ReplayInput(before, unique_ids_for(before, None)), config)
-    found, _ = gpu_boundaries(reread(observed.replay.after), config.device)
+    found, _ = gpu_boundaries(reread(observed.replay.after), config.device, RELEASE)
     facts = Facts(observed.replay, observed.costs)
     _, other = agreement(found, replay_reasons(observed.replay, facts, {"priority-fusion"}))
     assert other == []
@@ -226,5 +227,5 @@ ENTRY main (x: f32[1024], y: f32[1024]) -> (f32[1024], f32[1024]) {
 def test_gpu_kernels_that_read_one_of_several_results_are_asked_about() -> None:
     device = replay_config("gpu", "h100_sxm").device
     assert device is not None
-    found, _ = gpu_boundaries(parse_module(RESULTS), device)
+    found, _ = gpu_boundaries(parse_module(RESULTS), device, RELEASE)
     assert [(b.producer, b.consumer, b.rule is not None) for b in found] == [("f", "g", True)]

@@ -36,6 +36,13 @@ def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     return _starting(incomplete, {name: target.title for name, target in TARGETS.items()})
 
 
+def releases(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Releases of XLA, the newest first."""
+    from hlofuse.releases import NAMES
+
+    return _starting(incomplete, ["auto", *reversed(NAMES)])
+
+
 def option_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Variants of a target's passes."""
     from hlofuse.pipelines.targets import TARGETS

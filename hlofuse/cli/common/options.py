@@ -59,7 +59,7 @@ def module_option(command: F) -> F:
 
 
 def target_options(command: F) -> F:
-    """`--target`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
+    """`--target`, `--xla`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
     command = click.option(
         "--ids",
         metavar="FILE",
@@ -83,12 +83,27 @@ def target_options(command: F) -> F:
         shell_complete=completion.devices,
         help="The device, a name or a file (hlofuse devices); taken from the dump unless said.",
     )(command)
+    command = click.option(
+        "--xla",
+        metavar="V|auto",
+        shell_complete=completion.releases,
+        help="The XLA to repeat, as a release of jaxlib.  [default: auto, what the dump says]",
+    )(command)
     return click.option(
         "--target",
         metavar="T",
         shell_complete=completion.targets,
         help="What XLA compiles for (hlofuse targets).  [default: gpu with --device, else what the dump says,"
         " else cpu]",
+    )(command)
+
+
+def xla_flags_option(command: F) -> F:
+    """`--xla-flags`."""
+    return click.option(
+        "--xla-flags",
+        metavar="FLAGS",
+        help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
     )(command)
 
 
@@ -99,11 +114,7 @@ def stage_options(command: F) -> F:
         is_flag=True,
         help="The same as --stage fusion-input: replay the fusion passes whatever the module looks like.",
     )(command)
-    command = click.option(
-        "--xla-flags",
-        metavar="FLAGS",
-        help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
-    )(command)
+    command = xla_flags_option(command)
     return click.option(
         "--stage",
         type=click.Choice(["before-optimizations", "fusion-input", "after-fusion", "scheduled"]),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hlofuse.inputs.choose_target import ChosenTarget
     from hlofuse.ir.graph import Module, OrderSource
     from hlofuse.pipelines.identity import Identity
+    from hlofuse.releases import Release
     from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
     from hlofuse.trace.priority_record import PriorityRecord
 
@@ -69,6 +70,7 @@ class ReplayOptions:
     module: str | None = None
     target: str | None = None
     device: str | None = None
+    xla: str | None = None
     option: str | None = None
     order: OrderSource | None = None
     ids: str | None = None
@@ -90,6 +92,7 @@ class ReplayOptions:
             ("--module", self.module),
             ("--target", self.target),
             ("--device", self.device),
+            ("--xla", self.xla),
             ("--option", self.option),
             ("--order", self.order),
             ("--ids", self.ids),
@@ -116,6 +119,10 @@ class ReplayOptions:
         from hlofuse.inputs.stage import INPUT
 
         return INPUT if self.assume_input else self.stage
+
+    @property
+    def _requested_release(self) -> str | None:
+        return None if self.xla == "auto" else self.xla
 
     @property
     def takes_any_stage(self) -> bool:
@@ -145,18 +152,23 @@ class ReplayOptions:
         from hlofuse.cli.common.progress import spinner
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
+        from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import identify
         from hlofuse.inputs.stage import INPUT
         from hlofuse.pipelines import TARGETS, passes_of
+        from hlofuse.pipelines.flags import parse_flags
+        from hlofuse.pipelines.targets import target_by_flags
+        from hlofuse.releases import AROUND_FUSION
         from hlofuse.replay import ReplayInput
 
         if self.target is not None:  # what is wrong with the call is reported before anything is read
-            passes_of(self.target, self.option)
+            passes_of(self.target, AROUND_FUSION, self.option)
             if self.device is not None or not TARGETS[self.target].needs_device:
-                self.config(self.target, self.device)
+                self.config(self.target, self.device, self._requested_release)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
         module.requested_stage, module.requested_target = self.requested_stage, self.target
+        module.requested_flags = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
         defaults = otherwise(module) if otherwise is not None else None
         if defaults is not None and self.device is None and not chosen.evidence:
@@ -164,17 +176,26 @@ class ReplayOptions:
         if self.target is not None:
             chosen = requested_target(self.target)
         device, evidence, note = self._device(module, chosen, defaults, any_stage)
-        flags = self._flags(module)
-        identity = identify(module, chosen, evidence, flags)
+        flags = compiled_with(module)
+        identity = identify(module, chosen, evidence, flags, self.xla)
+        by_flags = target_by_flags(chosen.name, identity.replayed, flags)
+        if by_flags != chosen.name:
+            chosen = replace(chosen, name=by_flags)
+            identity = identify(module, chosen, evidence, flags, self.xla)
+        if span_note := identity.span_note:
+            identity = replace(identity, notes=(*identity.notes, span_note))
+        release = identity.replayed
         target = chosen.name
         if device is None and TARGETS[target].needs_device:
             return Loaded(ReplayInput(module, identity=identity), target)
         if self.device is not None:
-            self.config(target, device)  # a mistyped device is reported before what it would not go with
+            self.config(
+                target, device, release
+            )  # a mistyped device is reported before what it would not go with
         with spinner("determining the stage"):
             exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
         on_note(note)
-        config = self.config(target, device, flags=flags)
+        config = self.config(target, device, release, flags=flags)
         log_file, log = self._fusion_log(module, target)
         input = ReplayInput(
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
@@ -231,7 +252,7 @@ class ReplayOptions:
         """
         from hlofuse.inputs.stage import INPUT
 
-        config = loaded.config or self.config(loaded.target, None)
+        config = loaded.config or self.config(loaded.target, None, loaded.release.name)
         loaded = replace(loaded, config=config)
         if self.requested_stage != INPUT and is_before_optimizations(loaded.module, loaded.target):
             return self._lowered(loaded)
@@ -307,7 +328,7 @@ class ReplayOptions:
         target = first.replay.target
         if first.costs is None:
             raise HlofuseError(f"target {target} fuses alike on every device: --compare-device says nothing")
-        config = replace(self.config(target, other), xla=None)
+        config = replace(self.config(target, other, first.replay.config.release.name), xla=None)
         input = first.replay.input
         unoptimized = input.unoptimized
         if unoptimized is None and (path := before_optimizations_of(input.module.filename)) is not None:
@@ -317,27 +338,23 @@ class ReplayOptions:
         program = Loaded(ReplayInput(unoptimized, identity=input.identity), target, config)
         return replace(self, order=None, ids=None, xla_trace=None)._lowered(program).observe()
 
-    def _flags(self, module: Module) -> tuple[str, ...]:
-        """XLA flags that change what fuses: those in the dump, and those of the call before them."""
-        from hlofuse.inputs.companions import flags_of
-        from hlofuse.pipelines.flags import merged, parse_flags
-
-        requested = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
-        return merged(flags_of(module.filename), requested)
-
     def config(
         self,
         target: str,
         device: str | DeviceDescription | None,
+        release: str | None,
         more: Sequence[str] = (),
         flags: tuple[str, ...] = (),
+        mixed: Release | None = None,
     ) -> ReplayConfig:
-        """What is asked for on a device, with `more` overrides (`NAME=VALUE`) and XLA flags."""
+        """What is asked for on a device and of a release, with `more` overrides and XLA flags."""
         from hlofuse.replay import replay_config
 
         return replay_config(
             target,
             device,
+            xla=release,
+            mixed=mixed,
             option=self.option,
             overrides=(*self.overrides, *more),
             disable=self.disable,
@@ -405,6 +422,13 @@ class Loaded:
         """What the module is taken for."""
         assert self.input.identity is not None
         return self.input.identity
+
+    @property
+    def release(self) -> Release:
+        """The release whose passes are repeated."""
+        from hlofuse.releases import release_of
+
+        return release_of(self.identity.replayed)
 
     @property
     def order_source(self) -> OrderSource:

@@ -13,7 +13,6 @@ from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
-from hlofuse.analysis.release import Release
 from hlofuse.cost.gpu import llvm_emitters
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import op_cost
@@ -30,6 +29,7 @@ from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.cost.gpu.transposes import TiledTranspose, tiled_transpose
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.releases import Release
 
 # The attributes that costs, heroes or launches depend on.
 _ATTRIBUTES: dict[str, tuple[str, ...]] = {

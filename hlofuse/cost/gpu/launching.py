@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.analysis.release import Release
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu import llvm_launch
 from hlofuse.cost.gpu.atoms import KEEPS_ROLLED
@@ -16,6 +15,7 @@ from hlofuse.cost.gpu.reduction_groups import reduction_groups
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 
 
 class _Alone(FusionAnalysis):

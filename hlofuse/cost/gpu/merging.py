@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE, fp32, nanoseconds, seconds, single_half_away
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 
 
 class ConsumerTimes(NamedTuple):
@@ -62,8 +62,10 @@ class _Timing(Timing):
 class MergingModel(KernelModel):
     """The kernel model of jaxlib 0.4.35."""
 
-    def __init__(self, device: DeviceDescription, tables: SharedTables | None = None) -> None:
-        super().__init__(device, release=JAXLIB_0_4_35, shared=tables)
+    def __init__(
+        self, device: DeviceDescription, release: Release, shared: SharedTables | None = None
+    ) -> None:
+        super().__init__(device, release, shared=shared)
         self.timing = self._clock = _Timing(device)
 
     def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
@@ -135,4 +137,5 @@ def kernel_model(
     device: DeviceDescription, release: Release, tables: SharedTables | None = None
 ) -> KernelModel:
     """The model of that release."""
-    return KernelModel(device, shared=tables) if release.mlir_emitters else MergingModel(device, tables)
+    kind = KernelModel if release.mlir_emitters else MergingModel
+    return kind(device, release, shared=tables)

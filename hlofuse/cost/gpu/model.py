@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.cache import EstimateCache, Timed
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -24,6 +23,7 @@ from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 
 
 class KernelModel:
@@ -37,8 +37,8 @@ class KernelModel:
     def __init__(
         self,
         device: DeviceDescription,
+        release: Release,
         tiled: Callable[[Instruction], Estimate] | None = None,
-        release: Release = JAXLIB_0_11_1,
         shared: SharedTables | None = None,
     ) -> None:
         """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise.

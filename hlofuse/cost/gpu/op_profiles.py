@@ -6,8 +6,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.releases import Release
 
 DEFAULT_FLOPS = 3
 """What an operation missing in the table takes (`GetFlopsPerElementwiseOpElement`)."""
@@ -22,10 +22,10 @@ def _table(name: str) -> dict[str, dict[str, int]] | None:
     return tomllib.loads(rest.partition("\n[")[0]) if found else None
 
 
-def op_profile(device: DeviceDescription, release: Release = JAXLIB_0_11_1) -> dict[str, dict[str, int]]:
+def op_profile(device: DeviceDescription, release: Release) -> dict[str, dict[str, int]]:
     """Cycles by opcode and element type; a device without a table of its own has that of sm_86."""
     table = None
-    if device.compute_capability <= release.newest_op_profile:
+    if release.knows_blackwell or device.compute_capability <= (9, 0):
         table = _table(device.op_profile)
     if table is None:
         table = _table(_DEFAULT_PROFILE)

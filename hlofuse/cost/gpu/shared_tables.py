@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.analysis.release import Release
 from hlofuse.cost.gpu.atoms import AtomTable
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.launching import Launcher
 from hlofuse.cost.gpu.pair import PairTable
 from hlofuse.cost.gpu.shapes import ShapeTable
 from hlofuse.cost.gpu.summary_table import SummaryTable
+from hlofuse.releases import Release
 
 if TYPE_CHECKING:
     from hlofuse.cost.tiling.model import TilingModel

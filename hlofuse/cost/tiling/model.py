@@ -28,6 +28,7 @@ from hlofuse.cost.tiling.valid_tilings import valid_tilings
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
+from hlofuse.releases import Release
 
 _Outcome: TypeAlias = "Tiling | tuple[object, ...]"
 """A tiling, or the parts of a refusal with operations by number."""
@@ -36,9 +37,9 @@ _Outcome: TypeAlias = "Tiling | tuple[object, ...]"
 class TilingModel:
     """Answers for one device. Fusions of equal structure are worked out once."""
 
-    def __init__(self, device: DeviceDescription) -> None:
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
         self.device = device
-        self._kinds = OpKinds(device)
+        self._kinds = OpKinds(device, release)
         self._times = KernelTimes(device)
         self._best: dict[object, _Outcome] = {}
         self._fixed: dict[object, _Outcome] = {}

@@ -12,6 +12,7 @@ from hlofuse.cost.tiling.op_indexing import indexing_key, operand_maps
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.text import values
+from hlofuse.releases import Release
 
 _FREE = values(
     """
@@ -60,8 +61,8 @@ class OpKind:
 class OpKinds:
     """All kinds met so far, by instruction."""
 
-    def __init__(self, device: DeviceDescription) -> None:
-        self._profile = op_profile(device)
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
+        self._profile = op_profile(device, release)
         self._inside: dict[Instruction, OpKind] = {}
         self._of_operand: dict[tuple[Shape, str], OpKind] = {}
         self._by_content: dict[object, OpKind] = {}

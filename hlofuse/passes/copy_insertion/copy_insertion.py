@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from hlofuse.analysis.alias_info import AliasInfo
@@ -15,6 +16,7 @@ from hlofuse.passes.copy_insertion.removing import remove_copies
 from hlofuse.passes.copy_insertion.special_cases import add_special_copies
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites.others import COPY
 from hlofuse.trace import OnlySkipped, Recorder
 
@@ -24,7 +26,7 @@ class CopyInsertion(Pass):
     """`copy-insertion`: copies wherever they might be needed, but for those that turn out not to be."""
 
     name: ClassVar[str] = "copy-insertion"
-    alias_info: Callable[[], AliasInfo] = field(default=AliasInfo, compare=False)
+    alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)
     """Makes what the backend knows of buffers, for one run."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:

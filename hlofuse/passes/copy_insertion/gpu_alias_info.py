@@ -8,12 +8,12 @@ from functools import cached_property
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import is_elementwise, is_elementwise_on_operand
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.analysis.shape_tree import Index, subshape_at
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.releases import Release
 
 _MATMUL = "__cublas$lt$matmul"
 
@@ -21,13 +21,13 @@ _MATMUL = "__cublas$lt$matmul"
 class GpuAliasInfo(AliasInfo):
     """NVIDIA's."""
 
-    def __init__(self, device: DeviceDescription, release: Release = JAXLIB_0_11_1) -> None:
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
         super().__init__(release)
         self._device = device
 
     @cached_property
     def _model(self) -> KernelModel:
-        return KernelModel(self._device, release=self._release)
+        return KernelModel(self._device, self._release)
 
     def may_alias(
         self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from hlofuse.analysis.alias_info import AliasInfo
@@ -19,6 +20,7 @@ from hlofuse.passes.copy_insertion.copy_insertion import record_copies
 from hlofuse.passes.copy_insertion.removing import remove_copies
 from hlofuse.passes.copy_insertion.special_cases import add_special_copies
 from hlofuse.passes.dce import HloDCE
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace import OnlySkipped, Recorder
 
 
@@ -30,7 +32,7 @@ class PostSchedulingCopyInsertion(Pass):
     """
 
     name: ClassVar[str] = "post-scheduling-copy-insertion"
-    alias_info: Callable[[], AliasInfo] = field(default=AliasInfo, compare=False)
+    alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)
     """Makes what the backend knows of buffers, for one run."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -8,7 +8,6 @@ from typing import ClassVar
 from hlofuse.analysis.call_order import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.expensive import is_expensive
-from hlofuse.analysis.release import JAXLIB_0_4_35
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.errors import HlofuseError
@@ -16,6 +15,7 @@ from hlofuse.ir.fusing import fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
 from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.fusion_merger import (
     MERGE_RULES,
@@ -38,6 +38,7 @@ class FusionMerger(Pass):
 
     name: ClassVar[str] = "fusion_merger"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
@@ -54,8 +55,8 @@ class _Driver:
     def __init__(self, options: FusionMerger, device: DeviceDescription, recorder: Recorder) -> None:
         self._settings = options.settings
         self._recorder = recorder
-        self._model = MergingModel(device)
-        self._state = GpuFusionState(True, JAXLIB_0_4_35, self._settings, is_expensive, model=self._model)
+        self._model = MergingModel(device, options.release)
+        self._state = GpuFusionState(True, options.release, self._settings, is_expensive, model=self._model)
 
     def run(self, computation: Computation) -> bool:
         changed = False

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.wrapping import reached, wrap
+from hlofuse.releases import Release
 from hlofuse.rules.fusion_wrapper import WRAPPED_OPCODES
 from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.trace import Recorder
@@ -26,7 +26,7 @@ class GpuFusionWrapper(Pass):
 
     name: ClassVar[str] = "fusion-wrapper"
     device: DeviceDescription = field(compare=False, repr=False)
-    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [i for i in reached(module.entry) if i.opcode in _WRAPPED]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.expensive import is_expensive
-from hlofuse.analysis.release import JAXLIB_0_4_35
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.errors import HlofuseError
@@ -24,14 +23,12 @@ _CHEAP_IN_HARDWARE = frozenset({"divide", "sqrt", "rsqrt", "exponential"})
 
 
 class _Driver(FusionDriver):
-    release = JAXLIB_0_4_35
-
     def __init__(self, options: InstructionFusion, module: Module, recorder: Recorder) -> None:
         super().__init__(options, module, recorder)
         assert isinstance(options, GpuInstructionFusion)
         if options.device is None:
             raise HlofuseError("fusion asks for a device")
-        self.model = MergingModel(options.device)
+        self.model = MergingModel(options.device, options.release)
         self.state: GpuFusionState = GpuFusionState(
             options.may_duplicate, self.release, options.settings, self.is_expensive, model=self.model
         )

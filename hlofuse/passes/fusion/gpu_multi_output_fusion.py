@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.merged_order import MergedOrder
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
@@ -17,6 +16,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
 from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
@@ -40,7 +40,7 @@ class GpuMultiOutputFusion(Pass):
 
     name: ClassVar[str] = "multi_output_fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
     tables: SharedTables | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:

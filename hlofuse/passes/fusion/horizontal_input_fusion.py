@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from hlofuse.analysis.call_order import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
@@ -17,6 +16,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.std_sort import std_sorted
+from hlofuse.releases import Release
 from hlofuse.rules.gpu_multi_output_fusion.shapes import hero_input_shape, shapes_differ
 from hlofuse.rules.horizontal_fusion import (
     JOINED_REDUCTIONS,
@@ -35,7 +35,7 @@ class HorizontalInputFusion(Pass):
 
     name: ClassVar[str] = "horizontal_input_fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(default=JAXLIB_0_4_35, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:

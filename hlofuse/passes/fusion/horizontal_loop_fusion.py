@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.analysis.release import JAXLIB_0_4_35, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
@@ -16,6 +15,7 @@ from hlofuse.ir.fusing import fuse_in_place_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
 from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.gpu_fusible import outputs_of
@@ -34,7 +34,7 @@ class HorizontalLoopFusion(Pass):
 
     name: ClassVar[str] = "horizontal_loop_fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(default=JAXLIB_0_4_35, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from hlofuse.analysis.call_order import non_fusion_computations
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
 from hlofuse.analysis.expensive import is_expensive, is_fusible
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue
 from hlofuse.passes.fusion.globally_unfusible import globally_unfusible
+from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.evaluate import pair_verdict
+from hlofuse.rules.evaluate import in_force, pair_verdict
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair, FusionState
 from hlofuse.rules.instruction_fusion.driver import (
     CANNOT_BE_DUPLICATED,
@@ -52,6 +52,7 @@ class InstructionFusion(Pass):
     name: ClassVar[str] = "fusion"
     driver: ClassVar[type[FusionDriver]]
     may_duplicate: bool = True
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return self.driver(self, module, recorder).run()
@@ -62,12 +63,13 @@ class FusionDriver:
 
     rules: tuple[Callable[[CandidatePair], Verdict | None], ...] = BASE_RULES
     """Asked in order; the first that settles the pair decides, and if none does it is allowed."""
-    release: Release = JAXLIB_0_11_1
 
     def __init__(self, options: InstructionFusion, module: Module, recorder: Recorder) -> None:
         self.module = module
         self.recorder = recorder
-        self.state = FusionState(options.may_duplicate, self.release, options.settings, self.is_expensive)
+        self.release = options.release
+        self.rules = in_force(self.rules, options.release)
+        self.state = FusionState(options.may_duplicate, options.release, options.settings, self.is_expensive)
         # Rules from outside promise nothing about fusions that grow, nor does multi-output fusion.
         self._settles = options.settings.plugins is None and not self._offers_multi_output()
         self._settled = False
@@ -77,7 +79,8 @@ class FusionDriver:
 
     def computations(self) -> list[Computation]:
         """Those to go through, in order (`GetFusionComputations`)."""
-        return [c for c in non_fusion_computations(self.module) if not is_embedded(c)]
+        found = non_fusion_computations(self.module)
+        return [c for c in found if not is_embedded(c)] if self.release.embedded_computations_stay else found
 
     def prepare(self) -> None:
         """Called once before the first computation."""

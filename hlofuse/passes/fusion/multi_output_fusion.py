@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.call_order import non_fusion_computations
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.dce import HloDCE
+from hlofuse.releases import Release
 from hlofuse.rules import multi_output_fusion as rules
 from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
@@ -27,12 +27,15 @@ class MultiOutputFusion(Pass):
     """Joins kernels that read the same array; a target sets `driver`."""
 
     driver: ClassVar[type[SiblingDriver]]
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in non_fusion_computations(module):
             first = computation.first_caller
-            if is_embedded(computation) or (first is not None and first.opcode.startswith("async-")):
+            if first is not None and first.opcode.startswith("async-"):
+                continue
+            if self.release.embedded_computations_stay and is_embedded(computation):
                 continue
             changed |= self.driver(self, computation, recorder).run()
         if changed:
@@ -45,10 +48,10 @@ class SiblingDriver:
 
     candidate_rules: tuple[Callable[[Instruction], Verdict | None], ...] = ()
     legal_rules: tuple[Callable[[Siblings], Verdict | None], ...] = rules.LEGAL
-    release: Release = JAXLIB_0_11_1
 
     def __init__(self, options: MultiOutputFusion, computation: Computation, recorder: Recorder) -> None:
         self.settings = options.settings
+        self.release = options.release
         self.computation = computation
         self.recorder = recorder
         order = computation.post_order()

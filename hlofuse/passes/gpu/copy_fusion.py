@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise_on_operand
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
@@ -16,8 +15,10 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.priority_fusion.budget import MAX_PARAMETERS, over_budget
+from hlofuse.rules.rewrites.others import COPY_IN_FUSION
 from hlofuse.trace import Recorder
 
 _REASON = "The fusion writes the copy as a further output"
@@ -29,7 +30,7 @@ class CopyFusion(Pass):
 
     name: ClassVar[str] = "copy_fusion"
     device: DeviceDescription = field(compare=False, repr=False)
-    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         entry = module.entry
@@ -48,7 +49,7 @@ class CopyFusion(Pass):
             names = [c.name for c in copies]
             _fuse(fusion, copies, others)
             model.changed(fusion)
-            recorder.rewrite(entry.name, names, [fusion.name], rule="", reason=_REASON)
+            recorder.rewrite(entry.name, names, [fusion.name], rule=COPY_IN_FUSION.code, reason=_REASON)
             changed = True
         return changed
 

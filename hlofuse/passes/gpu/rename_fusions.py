@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 _KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output"}
@@ -23,7 +23,7 @@ class RenameFusions(Pass):
 
     name: ClassVar[str] = "rename_fusions"
     device: DeviceDescription = field(compare=False, repr=False)
-    release: Release = field(default=JAXLIB_0_11_1, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         model = kernel_model(self.device, self.release)

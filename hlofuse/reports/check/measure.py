@@ -13,7 +13,6 @@ from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import portable
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
@@ -27,7 +26,7 @@ _SILENT = frozenset({"bitcast", "constant", "get-tuple-element", "tuple"})
 def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:
     """What the fusion passes leave of a module."""
     replay = facts.replay
-    release = TARGETS[replay.target].release
+    release = replay.config.release.title
     found = _profile(name, facts.account_after, replay.target, replay.device, release, root)
     names = LaunchedNames(replay, facts.names)
     kernels = (replace(k, input_name=names.of(k.name)[0], name=names.of(k.name)[1]) for k in found.kernels)

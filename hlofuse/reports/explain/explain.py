@@ -47,6 +47,10 @@ def explain(
     facts = facts or Facts(replay, costs, names)
     stories = [_story(p, facts, computation) for p in replay.passes]
     stories = [p for p in _counted_once(stories) if only_pass is None or p.name == only_pass]
+    earlier, later = (
+        [p for p in _others(events, facts, computation) if only_pass in (None, p.name)]
+        for events in (replay.input.events, replay.final.events)
+    )
     target = TARGETS[replay.target]
     return Explanation(
         replay.before.name,
@@ -54,19 +58,31 @@ def explain(
         replay.target,
         replay.device,
         target.title,
-        target.release,
+        replay.config.release.title,
         tuple(what_if),
         facts.totals_before,
         facts.totals_after,
         tuple(stories),
         blocking_rules(stories, facts.rule),
-        quoted_rules(stories, facts),
+        quoted_rules((*earlier, *stories, *later), facts),
         record,
         hot_kernels(facts),
         facts.kernels(),
         outermost_loops(facts.replay.final.module),
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
+        earlier=tuple(earlier),
+        later=tuple(later),
     )
+
+
+def _others(events: Iterable[Event], facts: Facts, computation: str | None) -> Iterable[PassStory]:
+    """What other passes than those of fusion tell of their rewrites."""
+    by_pass: dict[str, list[Event]] = {}
+    for e in events:
+        if e.event == "rewrite" and e.rule and computation in (None, e.computation):
+            by_pass.setdefault(e.pass_name, []).append(e)
+    for name, own in by_pass.items():
+        yield PassStory(name, True, (), (), _rewrites(own, facts), len(own))
 
 
 def quoted_rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
@@ -80,19 +96,23 @@ def quoted_rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleTe
 
 def _story(result: PassResult, facts: Facts, computation: str | None) -> PassStory:
     events = [e for e in result.events if computation is None or e.computation == computation]
-    rewrites = []
-    for e in events:
-        if e.event == "rewrite":
-            source = facts.place(e.removed[0]).source if e.removed else None
-            rewrites.append(Rewrite(e.step, e.removed, e.added, e.rule, e.reason, source))
     return PassStory(
         result.name,
         result.changed,
         _fused_groups(events, facts),
         refusals(events, facts),
-        tuple(rewrites),
+        _rewrites(events, facts),
         len(events),
     )
+
+
+def _rewrites(events: Iterable[Event], facts: Facts) -> tuple[Rewrite, ...]:
+    found = []
+    for e in events:
+        if e.event == "rewrite":
+            source = facts.place(e.removed[0]).source if e.removed else None
+            found.append(Rewrite(e.step, e.removed, e.added, e.rule, e.reason, source))
+    return tuple(found)
 
 
 # ------------------------------------------------------------ fused

@@ -24,7 +24,6 @@ from hlofuse.reports.explain.phrases import (
     blocking_line,
     blocking_title,
     bound_text,
-    has_content,
     hot_kernel_name,
     hot_kernel_origin,
     hot_kernel_time,
@@ -39,6 +38,7 @@ from hlofuse.reports.explain.phrases import (
     selection_line,
     share_of,
     sources,
+    stories,
 )
 
 _NAMES = 12
@@ -54,7 +54,7 @@ def explanation_markdown(
     else:
         out += [f"{markdown(line)}\n" for line in (*notes(e), blocking_line(e)) if line]
         out += _hot_kernels(e) if not only_refused else []
-    for story in (p for p in e.passes if has_content(p)):
+    for story in stories(e, only_refused):
         out += _pass(story, e, limit, only_refused)
     out += _blocking_rules(e, input_arguments, limit)
     return "\n".join(out)

@@ -205,3 +205,7 @@ class Explanation:
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""
     selected: Selection | None = None
     """What passes, rules and kernels are narrowed to; None where nothing is left out."""
+    earlier: tuple[PassStory, ...] = ()
+    """Rewrites of passes before fusion that have a rule."""
+    later: tuple[PassStory, ...] = ()
+    """The same of passes after fusion."""

@@ -206,6 +206,12 @@ def has_content(story: PassStory) -> bool:
     return bool(story.fused or story.rewrites or any(r.between_kernels for r in story.refused))
 
 
+def stories(e: Explanation, only_refused: bool) -> list[PassStory]:
+    """Every pass that has something to tell, in order; those around fusion refuse nothing."""
+    around = ((), ()) if only_refused else (e.earlier, e.later)
+    return [*around[0], *filter(has_content, e.passes), *around[1]]
+
+
 def pass_summary(story: PassStory) -> str:
     """`80 fused into 16 kernels, 35 edges refused`."""
     parts = []

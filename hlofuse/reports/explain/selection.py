@@ -21,13 +21,19 @@ def selected(e: Explanation, name: str, names: Names) -> Explanation:
         if (operations := meant.get(k.place.name)) is not None
     )
     stories = tuple(_about(p, set(meant), names) for p in e.passes)
+    earlier, later = (
+        tuple(p for p in (_about(p, set(meant), names) for p in around) if p.rewrites)
+        for around in (e.earlier, e.later)
+    )
     return replace(
         e,
         kernels=tuple(k.kernel for k in kernels),
         passes=stories,
         blocking_rules=blocking_rules(stories, facts.rule),
         hot_kernels=hot_kernels(facts, meant),
-        rules=quoted_rules(stories, facts),
+        rules=quoted_rules((*earlier, *stories, *later), facts),
+        earlier=earlier,
+        later=later,
         selected=Selection(name.strip(), kernels),
     )
 

@@ -39,6 +39,7 @@ from hlofuse.reports.explain.phrases import (
     rewrite_text,
     rewrites_by_rule,
     sources,
+    stories,
 )
 
 _WIDE = 120  # columns from which the source line has a column of its own
@@ -72,10 +73,9 @@ def print_explanation(
             console.print(Text(refused))
         if not only_refused:
             print_hot_kernels(e, console)
-    for story in e.passes:
-        if has_content(story):
-            console.print()
-            _print_pass(story, e.rules, console, limit, only_refused)
+    for story in stories(e, only_refused):
+        console.print()
+        _print_pass(story, e.rules, console, limit, only_refused)
     idle = [printable(s.name) for s in e.passes if not has_content(s)]
     if idle and e.selected is None:
         console.print()

@@ -35,6 +35,7 @@ from hlofuse.passes.fusion.fusion_merger import FusionMerger
 from hlofuse.passes.fusion.gpu_instruction_fusion import GpuInstructionFusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.replay import replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import RuleText
@@ -50,7 +51,11 @@ from hlofuse.trace import Event, Recorder
 
 
 def explain_fused(
-    module: Module, target: str, stage: Stage, device: DeviceDescription | None = None
+    module: Module,
+    target: str,
+    release: Release,
+    stage: Stage,
+    device: DeviceDescription | None = None,
 ) -> Fused:
     """What stands between the kernels of a module that fusion has gone over.
 
@@ -67,12 +72,12 @@ def explain_fused(
     elif target == "gpu-legacy":
         found, how = legacy_boundaries(module, device)
     else:
-        found, how = gpu_boundaries(module, device)
+        found, how = gpu_boundaries(module, device, release)
     return Fused(
         module.name,
         target,
         device.name if device is not None else None,
-        TARGETS[target].release,
+        release.title,
         stage.evidence,
         how,
         kernels_of(module),
@@ -134,10 +139,10 @@ _CONSIDERED_PASSES = (FusionMerger.name, GpuInstructionFusion.name)
 _TARGET = "gpu-legacy"
 
 
-def gpu_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary], str]:
+def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) -> tuple[list[Boundary], str]:
     """Every pair of kernels with the rule that keeps it apart."""
     considered_count = copy_module(module)  # asking may not leave a trace in the caller's module
-    queries = _Queries(considered_count, device)
+    queries = _Queries(considered_count, device, release)
     considered = {i for c in fusible_computations(considered_count) for i in c}
     found = []
     for producer, value, consumer, size in edges(considered_count):
@@ -162,8 +167,8 @@ def gpu_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boun
 class _Queries:
     """Asks as priority fusion does when it works out a producer's priority."""
 
-    def __init__(self, module: Module, device: DeviceDescription) -> None:
-        self._model = CombinedModel(device)
+    def __init__(self, module: Module, device: DeviceDescription, release: Release) -> None:
+        self._model = CombinedModel(device, release)
         self._launch = device.launch_ticks
         self._legality = Legality(module, self._model, AS_XLA)
         self._of_all: dict[Instruction, Verdict | None] = {}
@@ -270,7 +275,7 @@ def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
                     pending = True
             check_growth(unfused, most)
     recorder = Recorder()
-    HloCSE(only_fusion_computations=False).run(unfused, recorder)
+    HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(unfused, recorder)
     HloDCE().run(unfused, recorder)
     merged = {
         old: e.added[0]

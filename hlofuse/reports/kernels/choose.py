@@ -11,12 +11,13 @@ from hlofuse.account.models import model_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.kernels import kernel_source
-from hlofuse.analysis.release import RELEASES
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
+from hlofuse.releases import Release
 from hlofuse.replay import Replay
+from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
@@ -35,6 +36,7 @@ Q = TypeVar("Q")
 def kernel_selection(
     module: Module,
     target: str,
+    release: Release,
     *,
     device: DeviceDescription | None = None,
     replay: Replay | None = None,
@@ -47,12 +49,11 @@ def kernel_selection(
     `names` both names of what it launches.
     """
     costs = KernelCosts()
-    release = TARGETS[target].release
     choose = _on_cpu if device is None else _on_gpu(device, release)
     if device is None:
         account = Account(module, backend=TARGETS[target].backend)
     else:
-        account = KernelTimes(device, target, replay).account(module)
+        account = KernelTimes(device, release, replay).account(module)
     found = []
     for row in account.rows:
         kernel = row.instruction
@@ -64,12 +65,18 @@ def kernel_selection(
     if names is not None:
         both = [names.of(k.name) for k in found]
         found = [replace(k, name=old, final=new) for k, (old, new) in zip(found, both, strict=True)]
+    if replay is not None and (replay.input.events or replay.final.events):
+        facts = Facts(replay)
+        found = [
+            replace(k, created_by=facts.created_by(k.name) or facts.created_after_fusion(row.instruction))
+            for k, row in zip(found, account.rows, strict=True)
+        ]
     return KernelSelection(
         module.name,
         replay.before.filename if replay is not None else module.filename,
         target,
         device.name if device is not None else None,
-        release,
+        release.title,
         replay is not None,
         what_if,
         tuple(found),
@@ -96,9 +103,11 @@ def _on_cpu(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
     return _choice(kernel, module, costs, verdict, notes)
 
 
-def _on_gpu(device: DeviceDescription, release: str) -> Callable[[Instruction, Module, KernelCosts], Choice]:
+def _on_gpu(
+    device: DeviceDescription, release: Release
+) -> Callable[[Instruction, Module, KernelCosts], Choice]:
 
-    model = model_of(device, RELEASES[release])
+    model = model_of(device, release)
 
     def choose(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
         candidate = GpuKernel(wrapped_operation(kernel) or kernel, model)

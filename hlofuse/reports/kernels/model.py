@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
-from hlofuse.reports.common.model import both_names
+from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
@@ -49,6 +49,8 @@ class Choice:
     """Launches in one run of the program."""
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known."""
+    created_by: tuple[CreatedBy, ...] = ()
+    """What passes before and after fusion tell of it and of what it holds."""
 
     @property
     def shown(self) -> str:

@@ -9,6 +9,8 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
 
+_PASSES = 2  # other than those of fusion, of one kernel
+
 
 def result_line(s: KernelSelection) -> str:
     """How many kernels, of which moment, and their estimated time."""
@@ -62,7 +64,7 @@ def note_lines(k: Choice) -> list[str]:
     for note in k.notes:
         figures = figures_text(note.figures)
         found.append(f"{note.rule.code} {note.rule.title}" + (f": {figures}" if figures else ""))
-    return found
+    return found + [f"{m.rule.code} {m.pass_name}: {m.reason}" for m in k.created_by[:_PASSES]]
 
 
 def omitted(s: KernelSelection, shown: int) -> str:

@@ -21,7 +21,7 @@ from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.pipelines import passes_of
+from hlofuse.pipelines import TARGETS
 
 Until = Literal["fusion", "end"]
 """Where a replay ends: after the fusion passes, or with the kernels that are launched."""
@@ -118,14 +118,14 @@ def name_of_run(name: str, target: str) -> str:
     m = _OF_PIPELINE.fullmatch(name)
     if m is None or target not in FUSION_STAGES:
         return name
-    passes = [p.split("(")[0] for p in passes_of(target)]
+    passes = [step.name for step in TARGETS[target].steps]
     return FUSION_STAGES[target].name_of_run(passes, m[1], m[2], int(m[3] or 1))
 
 
 def _dumped(
     path: Path, target: str, option: str | None, module: str | None, until: Until
 ) -> tuple[list[Case], list[str]]:
-    wanted = [name.split("(")[0] for name in passes_of(target, option)]
+    wanted = [step.name for step in TARGETS[target].listed(option)]
     directory = DumpDirectory(path)
     chosen = [directory.pick(module)] if module is not None else directory.modules
     cases: list[Case] = []

@@ -9,7 +9,6 @@ from dataclasses import replace
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.passes.registry import single_passes
-from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.model import compare_results, result_of
@@ -80,7 +79,7 @@ def rank(
         input.module.filename,
         config.target,
         observed.replay.device,
-        TARGETS[config.target].release,
+        config.release.title,
         config.changes,
         xla_run.facts.totals_before,
         xla_run.totals,

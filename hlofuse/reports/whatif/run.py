@@ -56,6 +56,7 @@ def what_if(
     *,
     device: Device | Sequence[Device] = None,
     sweep: Mapping[str, Sequence[float | str]] | None = None,
+    xla: str | None = None,
     option: str | None = None,
     overrides: Iterable[str] = (),
     disable: Iterable[str] = (),
@@ -67,6 +68,7 @@ def what_if(
     """Which single rule costs `module` most; with `sweep`, what becomes of it as knobs take other values.
 
     `sweep` maps names of knobs or of a device's numbers to values; several make a grid, on each `device`.
+    `xla` is a release of jaxlib, the reference release unless given.
     `overrides` (`NAME=VALUE`), `disable`, `enable`, `rules` and `passes` are as in
     `hlofuse.pipelines.replay_config` and hold for every replay. HlofuseError for names that are not known.
     """
@@ -77,6 +79,7 @@ def what_if(
         return replay_config(
             target,
             which,
+            xla=xla,
             option=option,
             overrides=(*overrides, *more),
             disable=disable,

@@ -9,7 +9,6 @@ from itertools import product
 from hlofuse.account import observed_replay
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.pipelines import TARGETS
 from hlofuse.replay import ReplayConfig, ReplayInput
 from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.whatif.model import Point, Sweep, SweepAxis
@@ -65,7 +64,7 @@ def sweep(
         input.module.name,
         input.module.filename,
         first.target,
-        TARGETS[first.target].release,
+        first.release.title,
         _fixed_changes(first, axes),
         tuple(_axis(name, values) for name, values in axes.items()),
         tuple(row[0].device.name if row[0].device is not None else None for row in configs),
@@ -90,7 +89,8 @@ def _default(name: str, xla: ReplayConfig) -> str:
     """XLA's value of a knob or of a number of the device."""
     knob = all_knobs().get(name)
     if knob is not None:
-        return f"{knob.default:g}" if isinstance(knob.default, float) else str(knob.default)
+        standard = knob.value_in(xla.release)
+        return f"{standard:g}" if isinstance(standard, float) else str(standard)
     if xla.device is not None and name in {f.name for f in fields(xla.device)}:
         value = getattr(xla.device, name)
         return f"{value:g}" if isinstance(value, float) else str(value)

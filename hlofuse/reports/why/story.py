@@ -107,7 +107,9 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     line = source_in_function(source) if source is not None else None
     place = Place(name, found.opcode, str(found.shape), line, found.op_name)
     copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
-    return Story(place, "added", (), (), (), (), (), copies=copies)
+    return Story(
+        place, "added", (), (), (), (), (), copies=copies, created_by=facts.created_after_fusion(found)
+    )
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:

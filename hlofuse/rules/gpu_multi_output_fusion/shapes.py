@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hlofuse.analysis.release import JAXLIB_0_11_1, Release
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import is_reshape_or_transpose_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
@@ -137,9 +137,7 @@ def _loop_shape(hero: _Hero) -> Shape:
     return hero.shape
 
 
-def heroes_differ(
-    a: Atom | None, b: Atom | None, release: Release = JAXLIB_0_11_1
-) -> tuple[Rule, dict[str, Any]] | None:
+def heroes_differ(a: Atom | None, b: Atom | None, release: Release) -> tuple[Rule, dict[str, Any]] | None:
     """`FusionHeroesAreCompatible`."""
     if a is None or b is None:
         return None

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
 from hlofuse.analysis.operand_use import ReusedOperands
-from hlofuse.analysis.release import Release
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 from hlofuse.rules.settings import Settings
 
 

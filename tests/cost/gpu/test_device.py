@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.device import DeviceDescription, device_from_text_proto, d
 from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.cost.gpu.op_profiles import op_profile
 from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 PROTO = """
 # a comment
@@ -38,7 +39,7 @@ def test_packaged_devices_are_whole(name: str) -> None:
     assert device.memory_bandwidth > 10**11
     assert device.l2_cache_size > 0
     assert (device.compute_capability != (0, 0)) == (device.platform == "CUDA")
-    assert op_profile(device)
+    assert op_profile(device, RELEASE)
 
 
 def test_xla_target_config_text(tmp_path: Path) -> None:
@@ -106,8 +107,8 @@ def test_unknown_devices_and_broken_files(tmp_path: Path) -> None:
 
 def test_devices_without_a_table_use_that_of_sm_86() -> None:
     rtx, a6000 = load_device("rtx6000pro"), load_device("a6000")
-    assert op_profile(rtx) is op_profile(a6000)
-    assert op_profile(load_device("b200")) != op_profile(rtx)
+    assert op_profile(rtx, RELEASE) is op_profile(a6000, RELEASE)
+    assert op_profile(load_device("b200"), RELEASE) != op_profile(rtx, RELEASE)
 
 
 def test_amd_devices_differ_by_generation() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace.priority_record import PriorityStep
 
 from ...fixtures import Case
@@ -28,7 +29,7 @@ def _reported(cases: list[Comparison]) -> list[str]:
 @pytest.mark.parametrize("case", COMPACT, ids=str)
 def test_compact_modules_agree_to_the_tick(case: Case) -> None:
     module, priorities = load_compact(case)
-    cases = list(compare(module, KernelModel(device_of(case)), priorities))
+    cases = list(compare(module, KernelModel(device_of(case), RELEASE), priorities))
     assert cases, "the module has records that concern no Triton fusion"
     assert _reported(cases) == []
 
@@ -48,4 +49,4 @@ def test_the_whole_corpus_agrees_to_the_tick(device: str) -> None:
 
 def _with_model(folder: Path, device: str) -> tuple[Module, KernelModel, dict[str, PriorityStep]]:
     module, steps = load_corpus_case(folder)
-    return module, KernelModel(load_device(device)), first_priorities(steps)
+    return module, KernelModel(load_device(device), RELEASE), first_priorities(steps)

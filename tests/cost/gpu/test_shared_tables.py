@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.ir import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import replay
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "gpu"
@@ -32,7 +32,7 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
     evaluated = []
     for _ in range(2):
         replay(module, "gpu", device=device, cache=cached)
-        tiling = cached.of("CombinedModel", device, JAXLIB_0_11_1).tiling
+        tiling = cached.of("CombinedModel", device, RELEASE).tiling
         assert tiling is not None
         evaluated.append(tiling.evaluations)
     assert evaluated[0] == evaluated[1] > 0
@@ -42,9 +42,9 @@ def test_a_tiling_that_was_found_best_costs_what_it_would_cost_anew() -> None:
     module = parse_module((SAMPLES / "gpt2_block" / "before.hlo").read_text())
     device, cached = load_device("h100_sxm"), SharedTables()
     after = replay(module, "gpu", device=device, cache=cached).after
-    tiling = cached.of("CombinedModel", device, JAXLIB_0_11_1).tiling
+    tiling = cached.of("CombinedModel", device, RELEASE).tiling
     assert tiling is not None
     fusions = [x for x in after.entry if is_generic_triton_fusion(x)]
     assert fusions
     for fusion in fusions:
-        assert tiling.run_time(fusion) == TilingModel(device).run_time(fusion)
+        assert tiling.run_time(fusion) == TilingModel(device, RELEASE).run_time(fusion)

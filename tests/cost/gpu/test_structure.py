@@ -17,6 +17,7 @@ from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused
 
 from ...fixtures import Case
@@ -96,7 +97,7 @@ def _figures(summary: Summary) -> dict[str, object]:
 
 
 def test_equal_layers_share_their_figures_and_their_estimates() -> None:
-    module, model = parse_module(LAYERS), KernelModel(V100)
+    module, model = parse_module(LAYERS), KernelModel(V100, RELEASE)
     first = _fuse(model, module, "wide.0", "m.0")
     second = _fuse(model, module, "wide.1", "m.1")
     assert model.summary(first) is model.summary(second)
@@ -108,24 +109,24 @@ def test_equal_layers_share_their_figures_and_their_estimates() -> None:
 
 
 def test_a_fusion_made_in_steps_has_the_figures_of_its_graph() -> None:
-    module, model = parse_module(LAYERS), KernelModel(V100)
+    module, model = parse_module(LAYERS), KernelModel(V100, RELEASE)
     fusion = _fuse(model, module, "wide.0", "m.0")
     fusion = _fuse(model, module, fusion.name, "e.0")
     fusion = _fuse(model, module, fusion.name, "s.0")
-    fresh = KernelModel(V100)
+    fresh = KernelModel(V100, RELEASE)
     assert _figures(model.summary(fusion)) == _figures(fresh.summary(fusion))
     assert model.run_time(fusion) == fresh.run_time(fusion)
     assert [o.name for o in fusion.operands] == ["x", "w"]
 
 
 def test_ticks_of_reading_go_over_from_a_pair_that_was_timed() -> None:
-    module, model = parse_module(LAYERS), KernelModel(V100)
+    module, model = parse_module(LAYERS), KernelModel(V100, RELEASE)
     m, e = module.find("m.0"), module.find("e.0")
     assert m is not None
     assert e is not None
     model.pair_time(m, e)
     fusion = _fuse(model, module, "m.0", "e.0")
-    fresh = KernelModel(V100)
+    fresh = KernelModel(V100, RELEASE)
     assert model.summary(fusion).reads
     assert model.run_time(fusion) == fresh.run_time(fusion)
     for how, ticks in fresh.summary(fusion).reads.items():
@@ -136,7 +137,7 @@ def test_ticks_of_reading_go_over_from_a_pair_that_was_timed() -> None:
 def test_composed_figures_are_walked_figures(case: Case) -> None:
     """Fuse whatever XLA rated, as long as it is there, and look at every fusion both ways."""
     module, priorities = load_compact(case)
-    model = KernelModel(device_of(case))
+    model = KernelModel(device_of(case), RELEASE)
     fused = 0
     for record in priorities.values():
         producer = module.find(record.producer)
@@ -157,7 +158,7 @@ def test_what_a_consumer_keeps_of_its_launch_is_what_the_roots_of_both_say() -> 
     for case in COMPACT:
         module, priorities = load_compact(case)
         device = device_of(case)
-        model = KernelModel(device)
+        model = KernelModel(device, RELEASE)
         for record in priorities.values():
             producer = module.find(record.producer)
             if producer is None or producer.is_root or is_generic_triton_fusion(producer):
@@ -165,7 +166,7 @@ def test_what_a_consumer_keeps_of_its_launch_is_what_the_roots_of_both_say() -> 
             for consumer in filter(_may_hold, list(producer.users)):
                 alone = model.launch(consumer)
                 together = model.pair_launch(producer, consumer)
-                assert together == KernelModel(device).pair_launch(producer, consumer)
+                assert together == KernelModel(device, RELEASE).pair_launch(producer, consumer)
                 if together is alone:
                     remaining.add(alone.kind)
                 _fuse(model, module, producer.name, consumer.name)
@@ -179,7 +180,7 @@ def _may_hold(consumer: Instruction) -> bool:
 
 
 def test_a_pair_costs_what_the_fusion_will() -> None:
-    module, model = parse_module(LAYERS), KernelModel(V100)
+    module, model = parse_module(LAYERS), KernelModel(V100, RELEASE)
     b, m = module.find("wide.0"), module.find("m.0")
     assert b is not None
     assert m is not None
@@ -192,7 +193,7 @@ def test_a_pair_costs_what_the_fusion_will() -> None:
 
 
 def test_the_reduce_decides_the_emitter() -> None:
-    module, model = parse_module(LAYERS), KernelModel(V100)
+    module, model = parse_module(LAYERS), KernelModel(V100, RELEASE)
     s, out = module.find("s.1"), module.find("out")
     assert s is not None
     assert out is not None
@@ -206,7 +207,7 @@ def test_a_small_constant_leaves_every_emitter_as_it_is() -> None:
     kinds: dict[tuple[str, str], int] = {}
     for case in COMPACT:
         module, _ = load_compact(case)
-        model = KernelModel(device_of(case))
+        model = KernelModel(device_of(case), RELEASE)
         for constant in filter(is_small_constant, list(module.instructions())):
             for user in filter(may_be_fused, constant.users):
                 found = model.launch(user).kind, model.pair_launch(constant, user).kind
@@ -216,7 +217,7 @@ def test_a_small_constant_leaves_every_emitter_as_it_is() -> None:
 
 
 def test_invalidate_forgets_pairs_on_both_sides() -> None:
-    module, model = parse_module(LAYERS), KernelModel(V100)
+    module, model = parse_module(LAYERS), KernelModel(V100, RELEASE)
     m, e, s = (module.find(n) for n in ("m.0", "e.0", "s.0"))
     assert m is not None
     assert e is not None
@@ -229,7 +230,7 @@ def test_invalidate_forgets_pairs_on_both_sides() -> None:
 
 
 def test_terms_of_an_estimate_add_up() -> None:
-    module, model = parse_module(LAYERS), KernelModel(V100)
+    module, model = parse_module(LAYERS), KernelModel(V100, RELEASE)
     e = module.find("e.0")
     assert e is not None
     estimate = model.run_time(e)
@@ -242,7 +243,7 @@ def test_terms_of_an_estimate_add_up() -> None:
 
 @pytest.mark.parametrize("side", ["read", "write"])
 def test_side_outputs_are_written_too(side: str) -> None:
-    module, model = parse_module(LAYERS), KernelModel(V100)
+    module, model = parse_module(LAYERS), KernelModel(V100, RELEASE)
     m, e = module.find("m.0"), module.find("e.0")
     assert m is not None
     assert e is not None
@@ -278,7 +279,7 @@ ENTRY %main (x: f32[64,100], y: f32[64,SIZE]) -> f32[64,SIZE] {
 @pytest.mark.parametrize(("size", "composes"), [("128", True), ("100", False)])
 def test_a_fusion_evaluated_a_power_of_two_times_is_not_walked(size: str, composes: bool) -> None:
     """Single precision is exact then: nothing is rounded that was not before."""
-    module, model = parse_module(ROWS.replace("SIZE", size)), KernelModel(V100)
+    module, model = parse_module(ROWS.replace("SIZE", size)), KernelModel(V100, RELEASE)
     fusion, composed = "e", []
     for consumer in ("squares", "s", "wide"):
         wide = _fuse(model, module, fusion, consumer)
@@ -288,5 +289,5 @@ def test_a_fusion_evaluated_a_power_of_two_times_is_not_walked(size: str, compos
         composed.append(compose(pair, origins) is not None)
     summary = model.summary(wide)
     assert all(composed) is composes
-    assert _figures(summary) == _figures(KernelModel(V100).summary(wide))
+    assert _figures(summary) == _figures(KernelModel(V100, RELEASE).summary(wide))
     assert summary.utilization[0] > 1

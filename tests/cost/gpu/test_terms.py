@@ -9,6 +9,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.terms import operand_reads, pair_operand_reads
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 from ...fixtures import Case
 from ..records import device_of
@@ -18,7 +19,7 @@ from .first_priorities import COMPACT, load_compact
 @pytest.mark.parametrize("case", COMPACT, ids=str)
 def test_reads_add_up(case: Case) -> None:
     module, priorities = load_compact(case)
-    model = KernelModel(device_of(case))
+    model = KernelModel(device_of(case), RELEASE)
     pairs = 0
     for record in priorities.values():
         producer = module.find(record.producer)
@@ -48,5 +49,5 @@ ENTRY %main (w: f32[1000]) -> f32[64,1000] {
 }
 """
     )
-    (read,) = operand_reads(KernelModel(load_device("v100")), module.entry.root)
+    (read,) = operand_reads(KernelModel(load_device("v100"), RELEASE), module.entry.root)
     assert (read.size, read.read, read.times) == (4000, 256_000, 64.0)

@@ -8,6 +8,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 SUM = """%sum (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
@@ -40,7 +41,7 @@ def _summary(parameters: str, body: str, root: str, kind: str = "kLoop") -> Summ
         ]
     )
     module = parse_module(text)
-    return KernelModel(load_device("v100")).summary(module.entry.root)
+    return KernelModel(load_device("v100"), RELEASE).summary(module.entry.root)
 
 
 def test_an_elementwise_parameter_is_read_once_however_often_it_is_named() -> None:

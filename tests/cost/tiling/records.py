@@ -24,6 +24,7 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace.priority_record import IneligibleStep, PriorityStep
 
 from ..records import FirstStep, load_corpus_case
@@ -54,7 +55,7 @@ class Checker:
     wrong: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.tiling = TilingModel(self.device)
+        self.tiling = TilingModel(self.device, RELEASE)
         self.support = TritonSupport(self.device)
 
     def note(self, what: str, good: bool, text: str) -> None:
@@ -72,7 +73,7 @@ class Checker:
 
     def check(self, name: str, module: Module, steps: dict[str, FirstStep]) -> None:
         """The first records that involve Triton fusions."""
-        kernels = KernelModel(self.device, self._estimate)
+        kernels = KernelModel(self.device, RELEASE, self._estimate)
         copies: dict[object, list[Tiling]] = {}
         triton: list[tuple[Instruction, FirstStep]] = []
         for computation in module.computations:
@@ -188,6 +189,6 @@ class Checker:
             constant.opcode, constant.payload = "parameter", str(len(fusion.operands))
             body.parameters.append(constant)
             fusion.append_operand(Instruction("outside", constant.shape, "constant", payload="0"))
-            best = TilingModel(self.device).best_tiling(fusion)
+            best = TilingModel(self.device, RELEASE).best_tiling(fusion)
             if isinstance(best, Tiling):
                 yield best.block_level

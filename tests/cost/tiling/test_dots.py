@@ -12,6 +12,7 @@ from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 SIZES = 'backend_config={"sizes":["32"]}'
 PLAIN = ((), (), (1,), (0,))
@@ -35,7 +36,7 @@ ENTRY e {
 
 
 def test_a_dot_has_a_tiling_parameter_of_its_own() -> None:
-    best = TilingModel(load_device("h100_sxm")).best_tiling(fusion())
+    best = TilingModel(load_device("h100_sxm"), RELEASE).best_tiling(fusion())
     assert isinstance(best, Tiling)
     assert len(best.tile_sizes[0]) == 2
     assert all(size <= 256 for size in best.tile_sizes[0])
@@ -47,7 +48,7 @@ def test_the_dots_config_tells_the_tile_of_the_summed_dimension() -> None:
         ', backend_config={"fusion_backend_config":{"kind":"__triton","block_level_fusion_config":'
         '{"num_warps":"4","output_tiles":[{"sizes":["64","64"]}]}}}'
     )
-    cost = TilingModel(load_device("h100_sxm")).run_time(fusion(config))
+    cost = TilingModel(load_device("h100_sxm"), RELEASE).run_time(fusion(config))
     assert isinstance(cost, Tiling), cost.text if isinstance(cost, Refusal) else ""
     assert (cost.blocks, cost.threads) == (16, 128)
     # Each block reads a row of tiles of the left operand and a column of those of the right one.

@@ -10,6 +10,7 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.tiling_set import all_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 DEVICE = load_device("h100_sxm")
 
@@ -46,12 +47,12 @@ FUSIONS = [
 
 
 def test_a_fusion_costs_the_same_after_others_of_its_extent() -> None:
-    alone = [TilingModel(DEVICE).best_tiling(f) for f in FUSIONS]
+    alone = [TilingModel(DEVICE, RELEASE).best_tiling(f) for f in FUSIONS]
     assert all(isinstance(tiling, Tiling) for tiling in alone)
     assert len({tiling.exec_time for tiling in alone if isinstance(tiling, Tiling)}) > 3
-    model = TilingModel(DEVICE)
+    model = TilingModel(DEVICE, RELEASE)
     assert [model.best_tiling(f) for f in FUSIONS] == alone
-    model = TilingModel(DEVICE)
+    model = TilingModel(DEVICE, RELEASE)
     assert [model.best_tiling(f) for f in reversed(FUSIONS)] == alone[::-1]
 
 

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
-from hlofuse.analysis.release import JAXLIB_0_11_1
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.pair import SummaryPair
@@ -72,7 +71,7 @@ class Legality:
             settings,
             TritonSupport(model.device),
             self._tile,
-            FusionState(True, JAXLIB_0_11_1, settings, lambda _: False),
+            FusionState(True, model.release, settings, lambda _: False),
         )
         self._limits = Limits(model.device, settings)
         self._admits_small = self._limits.admit_small
@@ -136,7 +135,7 @@ class Legality:
         in_place = second.works_in_place
         if in_place is None:
             second.never_in_place = never_in_place(consumer)
-            in_place = not second.never_in_place and bool(in_place_pairs(consumer, JAXLIB_0_11_1))
+            in_place = not second.never_in_place and bool(in_place_pairs(consumer, self._model.release))
             second.works_in_place = in_place
         return (self._first(IN_PLACE_RULES, producer, consumer, pair) or pair) if in_place else pair
 

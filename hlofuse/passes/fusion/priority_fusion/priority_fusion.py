@@ -15,6 +15,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.priority_fusion.driver import Driver
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
+from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import fusible_computations
 from hlofuse.trace import Recorder
 
@@ -25,6 +26,7 @@ class PriorityFusion(Pass):
 
     name: ClassVar[str] = "priority-fusion"
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
     tie_breaker: TieBreaker | None = field(default=None, compare=False, repr=False)
     """Settles ties in another way than by unique ids."""
     observers: Sequence[Observer] = field(default=(), compare=False, repr=False)
@@ -36,7 +38,7 @@ class PriorityFusion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
             raise HlofuseError("priority-fusion asks for a device")
-        model = CombinedModel(self.device, tables=self.tables)
+        model = CombinedModel(self.device, self.release, tables=self.tables)
         for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
             observer.begin(model)
         legality = Legality(module, model, self.settings)
