@@ -98,11 +98,9 @@ def nearest(text: str) -> tuple[str, str]:
     number = numbers(version)
     for named in NAMED:
         series = numbers(named.series)
-        if len(series) < len(number) and number[: len(series)] == series and named.name != "0.11.2":
-            return (
-                named.name,
-                f"{version} is replayed as {named.name}, the compared release of its series",
-            )
+        if number[: len(series)] == series:
+            note = f"{version} is replayed as {named.name}, the compared release of its series"
+            return named.name, note if number != series else ""
     earlier = [name for name in NAMES if numbers(name) < number]
     if not earlier:
         raise HlofuseError(f"--xla {text}: the oldest release that is repeated is {OLDEST}")
