@@ -55,8 +55,9 @@ class Release:
     mlir_emitters: bool = _holds("0.4.38", source="service/gpu/hlo_fusion_analysis.cc, fusions/fusions.cc")
     """Kernels come from the MLIR emitters; before, from those that write LLVM IR
     (`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35)."""
-    merged_bodies_stay: bool = _holds(until="0.4.35", source="service/hlo_cse.cc")
-    """CSE still takes the body of a fusion that has been merged into others for one."""
+    merged_bodies_stay: bool = _holds(until="0.8", source="hlo/ir/hlo_computation.h: IsFusionComputation")
+    """The body of a fusion that is gone, merged into others or never made, is still taken for one: CSE looks
+    into it and fusion passes do not; since, the other way round."""
     compares_shardy: bool = _holds("0.4.38", source="service/hlo_cse.cc")
     """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
     whole_flops_per_ns: bool = _holds(

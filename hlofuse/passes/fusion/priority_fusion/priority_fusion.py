@@ -43,7 +43,7 @@ class PriorityFusion(Pass):
             observer.begin(model)
         legality = Legality(module, model, self.settings)
         changed = False
-        for computation in fusible_computations(module):
+        for computation in fusible_computations(module, self.release):
             driver = Driver(
                 computation,
                 model,
