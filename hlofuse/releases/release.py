@@ -44,6 +44,10 @@ class Release:
     mlir_emitters: bool = _holds("0.4.38", source="service/gpu/hlo_fusion_analysis.cc, fusions/fusions.cc")
     """Kernels come from the MLIR emitters; before, from those that write LLVM IR
     (`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35)."""
+    priority_fusion_renames: bool = _holds(
+        until="0.5", source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run"
+    )
+    """PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does."""
     merged_bodies_stay: bool = _holds(until="0.4.35", source="service/hlo_cse.cc")
     """CSE still takes the body of a fusion that has been merged into others for one."""
     compares_shardy: bool = _holds("0.4.38", source="service/hlo_cse.cc")
