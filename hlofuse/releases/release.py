@@ -35,8 +35,16 @@ class Release:
     )
     """In-place pairs of a fusion are traced through any number of bitcasts on both sides; before, through
     exactly one, and only on the input side."""
-    bitcasts_keep_width: bool = _holds("0.7", source="service/gpu/gpu_fusible.cc: IsUniversallyLoopFusible")
+    bitcasts_keep_width: bool = _holds(
+        "0.7",
+        source="gpu_fusible.cc: IsUniversallyLoopFusible, priority_fusion.cc: IsFusible",
+    )
     """On GPU, a bitcast to a type of another width is not fused; before, every bitcast was."""
+    only_fusible_bitcasts_first: bool = _holds(
+        "0.8", source="service/gpu/transforms/priority_fusion.cc: IsFusibleBitcast"
+    )
+    """PriorityFusion takes only bitcasts that keep the width ahead of all else, and passes over only those
+    until then; before, every bitcast."""
     bitcasts_pass_use: bool = _holds(
         "0.7", source="service/gpu/model/gpu_hlo_cost_analysis.cc: FusionCalculateUtilizations"
     )
@@ -52,6 +60,10 @@ class Release:
     """CSE still takes the body of a fusion that has been merged into others for one."""
     compares_shardy: bool = _holds("0.4.38", source="service/hlo_cse.cc")
     """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
+    whole_flops_per_ns: bool = _holds(
+        until="0.7", source="service/gpu/model/gpu_performance_model_base.cc: CalculateEffectiveFlopsPerNs"
+    )
+    """Flops of an FPU in a nanosecond are rounded down: 3 for a clock of 1.98 GHz, not 3.96."""
     knows_blackwell: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
     """There are tables of clock cycles for compute capability 10; before, the newest are those of 9.0."""
 

@@ -36,15 +36,14 @@ def keeps_bit_width(instruction: Instruction) -> bool:
     return after.element_type == before.element_type or after.bit_width == before.bit_width
 
 
-def is_fusible_bitcast(instruction: Instruction) -> bool:
-    """A bitcast that needs no code (`IsFusibleBitcast`)."""
-    if instruction.opcode != "bitcast":
-        return False
-    after, before = instruction.shape, instruction.operands[0].shape
-    return after.element_type == before.element_type or after.bit_width == before.bit_width
+def is_fusible_bitcast(instruction: Instruction, release: Release) -> bool:
+    """A bitcast that goes ahead of everything else, and is passed over until then (`IsFusibleBitcast`)."""
+    return instruction.opcode == "bitcast" and (
+        not release.only_fusible_bitcasts_first or keeps_bit_width(instruction)
+    )
 
 
-def may_be_fused(instruction: Instruction) -> bool:
+def may_be_fused(instruction: Instruction, release: Release) -> bool:
     """PriorityFusion's own `IsFusible`."""
     opcode = instruction.opcode
     if opcode in ELEMENTWISE_OPCODES and opcode != "bitcast-convert":
@@ -55,7 +54,9 @@ def may_be_fused(instruction: Instruction) -> bool:
         return is_generic_triton_fusion(instruction) or is_elementwise(instruction)
     if not is_fusible(instruction):
         return False
-    return opcode in _ELEMENTAL or is_elementwise(instruction) or is_fusible_bitcast(instruction)
+    if opcode == "bitcast":
+        return not release.bitcasts_keep_width or keeps_bit_width(instruction)
+    return opcode in _ELEMENTAL or is_elementwise(instruction)
 
 
 def is_small_constant(instruction: Instruction) -> bool:

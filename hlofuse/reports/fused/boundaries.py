@@ -177,7 +177,9 @@ class _Queries:
     def answer(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """What keeps the two apart: a rule of theirs, of another user of the producer, or the cost."""
         verdict = self._legality.verdict(producer, consumer)
-        if verdict is not None or not is_fusible(producer) or is_fusible_bitcast(producer):
+        if verdict is not None or not is_fusible(producer):
+            return verdict
+        if is_fusible_bitcast(producer, self._model.release):
             return verdict
         if producer not in self._of_all:
             self._of_all[producer] = self.refusal(producer) or self._cost(producer)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from hlofuse.cost.gpu.atoms import SCATTERS
 from hlofuse.cost.gpu.pair import SummaryPair as Structure
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
@@ -72,9 +73,11 @@ STRUCTURE_RULES: tuple[PairRule, ...] = (
 """Their answer is the same for all pairs of the same structure."""
 
 
-def rules_of_one(instruction: Instruction) -> tuple[tuple[PairRule, ...], tuple[PairRule, ...]]:
+def rules_of_one(
+    instruction: Instruction, release: Release
+) -> tuple[tuple[PairRule, ...], tuple[PairRule, ...]]:
     """Those of `OF_PRODUCER` and of `OF_CONSUMER` that can object to it."""
-    if may_be_fused(instruction):
+    if may_be_fused(instruction, release):
         return OF_PRODUCER if instruction.is_root else (), ()
     return OF_PRODUCER, OF_CONSUMER
 
