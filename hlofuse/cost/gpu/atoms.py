@@ -224,7 +224,7 @@ class AtomTable:
                 atom.shared_memory = shared_memory_of_reduction(reduction, width)
         elif atom.transpose is not None:
             atom.shared_memory = atom.transpose.shared_memory
-        atom.splits_block = opcode in INVALIDATES_CACHE
+        atom.splits_block = not mlir and opcode in INVALIDATES_CACHE
         atom.significant_reduce = (
             opcode == "reduce"
             and not instruction.shape.is_tuple

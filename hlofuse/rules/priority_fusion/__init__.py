@@ -90,6 +90,7 @@ def structure_rules(
     has_room = (
         len(producer.operands) + len(consumer.operands) + 1 <= limits.parameters
         and first.ir_size * second.parameter_ir_size[pair.slot] + second.ir_size <= limits.ir_size
+        and not (first.splits or second.splits)
     )
     rules: tuple[PairRule, ...] = (consumer_is_bitcast,) if consumer.opcode == "bitcast" else ()
     if first.is_plain and second.is_plain:
