@@ -40,7 +40,7 @@ class TilingModel:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self.device = device
         self._kinds = OpKinds(device, release)
-        self._times = KernelTimes(device)
+        self._times = KernelTimes(device, release)
         self._best: dict[object, _Outcome] = {}
         self._fixed: dict[object, _Outcome] = {}
         self._analyses: dict[object, Analysis | NotTiled] = {}
