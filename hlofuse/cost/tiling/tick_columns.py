@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
+from hlofuse.cost.gpu.timing import flops_per_ns_and_fpu
 from hlofuse.releases import Release
 
 Ticks: TypeAlias = NDArray[np.int64]
@@ -54,9 +55,7 @@ class KernelTimes:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self.device = device
         self._bandwidth = _F(device.memory_bandwidth)
-        self._flops_per_core = float(_F(device.clock_rate_ghz) * _F(2))
-        if release.whole_flops_per_ns:
-            self._flops_per_core = float(int(self._flops_per_core))
+        self._flops_per_core = flops_per_ns_and_fpu(device, release)
         self._per_block = _F(device.clock_rate_ghz) * _F(1e9) * _F(device.bytes_per_clock_and_core)
         self._l1_size = device.l1_cache_size_per_core * device.core_count
 
