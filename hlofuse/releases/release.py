@@ -52,6 +52,16 @@ class Release:
     mlir_emitters: bool = _holds("0.4.38", source="service/gpu/hlo_fusion_analysis.cc, fusions/fusions.cc")
     """Kernels come from the MLIR emitters; before, from those that write LLVM IR
     (`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35)."""
+    packed_transposes: bool = _holds(
+        "0.6", source="service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter"
+    )
+    """Tiled transposes of narrow elements put several into a word of shared memory, and one kernel does only
+    transposes of equally wide elements."""
+    reductions_exchange_vectors: bool = _holds(
+        "0.6", source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache"
+    )
+    """The shared memory of a reduction is estimated for vectors, and by the type of each input; before, as if
+    all inputs were like the first."""
     priority_fusion_renames: bool = _holds(
         until="0.5", source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run"
     )
