@@ -24,6 +24,9 @@ def _holds(since: str = "", until: str = "", *, source: str, seen: str = "") -> 
     return field(metadata={"behaviour": Behaviour(Span(since, until), source, seen)})
 
 
+_TRITON_SUPPORT = "backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction"
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """One XLA release, as far as its fusion passes and cost models differ."""
@@ -31,7 +34,7 @@ class Release:
     name: str
     """As jaxlib counts, such as `0.8.3`."""
     in_place_through_bitcasts: bool = _holds(
-        "0.4.38", source="hlo/analysis/alias_info.cc: GetFusionInstructionInPlaceInputOutputPairs"
+        "0.10", source="hlo/analysis/alias_info.cc: GetFusionInstructionInPlaceInputOutputPairs"
     )
     """In-place pairs of a fusion are traced through any number of bitcasts on both sides; before, through
     exactly one, and only on the input side."""
@@ -74,8 +77,49 @@ class Release:
         until="0.7", source="service/gpu/model/gpu_performance_model_base.cc: CalculateEffectiveFlopsPerNs"
     )
     """Flops of an FPU in a nanosecond are rounded down: 3 for a clock of 1.98 GHz, not 3.96."""
-    knows_blackwell: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
-    """There are tables of clock cycles for compute capability 10; before, the newest are those of 9.0."""
+    plain_transposes_apart: bool = _holds(
+        "0.7", source="service/gpu/gpu_fusible.cc: FusionHeroesAreCompatible"
+    )
+    """A transpose that is not tiled is no result of one kernel with a tiled transpose or a reduction."""
+    unrolls_small_windows: bool = _holds(
+        "0.8", source="service/gpu/gpu_fusible.cc: MayCausePerformanceDropIfUnrolled"
+    )
+    """Reduce-windows of up to 8 elements are unrolled; before, none was."""
+    has_profile_of_b200: bool = _holds("0.6", source="service/gpu/model/hlo_op_profiles_data.h")
+    """There is a table of clock cycles for compute capability 10.0; before, it had that of 8.6."""
+    has_profile_of_b300: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
+    """The same for 10.3."""
+
+    # ------------------------------------------------------------ tiles
+
+    every_tile_needs_registers: bool = _holds(
+        until="0.6", source="service/gpu/model/gpu_indexing_performance_model.cc: DoesTileFitsInRegisters"
+    )
+    """A tiling spills if any tile is too large; since, only tiles of results, operands and iotas count."""
+    tilings_that_spill_skipped: bool = _holds(
+        "0.8", source="service/gpu/model/gpu_indexing_performance_model.cc: TryFindBestTilingForFusion"
+    )
+    """A fusion all of whose tilings spill is refused; before, it had one that takes infinitely long."""
+    reductions_padded_to_power_of_two: bool = _holds(
+        "0.11", source="service/gpu/model/gpu_indexing_performance_model.cc: FlopsPerElement"
+    )
+    """A reduction in a tile is counted with its dimensions rounded up to powers of two."""
+    triton_bitcasts_keep_elements: bool = _holds("0.7", source=_TRITON_SUPPORT)
+    """Triton takes no bitcast that changes the number of elements."""
+    triton_takes_remainders: bool = _holds("0.8", source=_TRITON_SUPPORT)
+    """Triton takes the remainder of integers."""
+    triton_names_types: bool = _holds("0.9", source=_TRITON_SUPPORT)
+    """A refusal of a type by Triton names it."""
+    triton_keeps_predicates: bool = _holds("0.9", source=_TRITON_SUPPORT)
+    """Triton takes no bitcast from predicates to another type or back."""
+    triton_takes_dots: bool = _holds("0.10", source=_TRITON_SUPPORT)
+    """Generic Triton fusions may hold dots and concatenates; before, only those of matrix products."""
+    triton_divides_halves: bool = _holds("0.10", source=_TRITON_SUPPORT)
+    """Triton takes divisions of f16 and bf16, and rounding to the nearest even number."""
+    triton_takes_unsigned: bool = _holds("0.11", source=_TRITON_SUPPORT)
+    """Triton takes unsigned integers of 8 to 64 bits."""
+    triton_aligns_concatenates: bool = _holds("0.11", source=_TRITON_SUPPORT)
+    """Triton takes concatenates only if all operands but the last are multiples of 64 long."""
 
     @property
     def title(self) -> str:

@@ -67,7 +67,7 @@ def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting:
     module = parse_module(TEXT)
     model, settings = CombinedModel(load_device("v100"), RELEASE), Settings(knobs=knobs)
     in_place = FusionState(True, RELEASE, settings, lambda _: False)
-    state = PriorityState(model, settings, TritonSupport(model.device), model.tile, in_place)
+    state = PriorityState(model, settings, TritonSupport(model.device, RELEASE), model.tile, in_place)
     limits = Limits(model.device, settings)
     seen, small = set(), 0
     for consumer in module.entry:

@@ -199,7 +199,7 @@ class AtomTable:
         atom.intermediate_chain = like_bitcast and len(operands) == 1
         atom.reads_complex = any(o.is_complex for o in operands)
         mlir = self._release.mlir_emitters
-        atom.features = _features(instruction, mlir)
+        atom.features = _features(instruction, self._release)
         atom.transpose = None
         atom.minor_of_transpose = LARGE
         if opcode == "transpose":
@@ -254,11 +254,11 @@ def is_strided(instruction: Instruction) -> bool:
     return any(bound.count(":") > 1 and not bound.endswith(":1") for bound in bounds)
 
 
-def _features(instruction: Instruction, mlir: bool) -> int:
+def _features(instruction: Instruction, release: Release) -> int:
     opcode, shape = instruction.opcode, instruction.shape
     if opcode == "slice":
         return IS_STRIDED if is_strided(instruction) else 0
-    if not mlir and (opcode == "reduce-window" or opcode in llvm_emitters.KEEPS_ROLLED):
+    if not release.mlir_emitters and opcode in llvm_emitters.KEEPS_ROLLED:
         return KEEPS_ROLLED
     if opcode in ("sort", "dot"):
         return KEEPS_ROLLED
@@ -272,7 +272,8 @@ def _features(instruction: Instruction, mlir: bool) -> int:
         return SCATTERS
     if opcode == "reduce-window":
         window = window_dimensions(instruction.attributes.raw("window"))
-        return KEEPS_ROLLED if math.prod(d.size for d in window) > 8 else 0
+        most = 8 if release.unrolls_small_windows else 0
+        return KEEPS_ROLLED if math.prod(d.size for d in window) > most else 0
     return 0
 
 

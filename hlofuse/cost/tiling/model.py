@@ -139,7 +139,7 @@ class TilingModel:
             raise NotTiled("No valid tilings found.")
         costs = tiling_costs(analysis, tilings, self._times)
         best = int(np.argmin(costs.exec_time))
-        if costs.exec_time[best] >= INFINITE:
+        if costs.exec_time[best] >= INFINITE and self._times.release.tilings_that_spill_skipped:
             raise NotTiled("No valid tilings found.")
         sizes = [int(np.asarray(c)[best]) for c in tilings.columns]
         return self._tiling(analysis, costs, best, sizes, tilings.count)

@@ -33,7 +33,10 @@ class FusionBlockLevelRewriter(Pass):
         found = [i for i in module.instructions() if _is_candidate(i)]
         if not found:
             return False
-        support, tilings = TritonSupport(self.device), TilingModel(self.device, OUTSIDE_FUSION)
+        support, tilings = (
+            TritonSupport(self.device, OUTSIDE_FUSION),
+            TilingModel(self.device, OUTSIDE_FUSION),
+        )
         changed = False
         for fusion in found:
             if any(support.instruction(x) is not None for x in fusion.fused_computation):

@@ -69,7 +69,7 @@ class Legality:
         self._state = PriorityState(
             model,
             settings,
-            TritonSupport(model.device),
+            TritonSupport(model.device, model.release),
             self._tile,
             FusionState(True, model.release, settings, lambda _: False),
         )
