@@ -104,6 +104,11 @@ class Release:
         "0.11", source="service/gpu/model/gpu_indexing_performance_model.cc: FlopsPerElement"
     )
     """A reduction in a tile is counted with its dimensions rounded up to powers of two."""
+    triton_takes_copies: bool = _holds("0.5", source=_TRITON_SUPPORT)
+    """Triton takes copies."""
+    triton_takes_pads: bool = _holds("0.6", source=_TRITON_SUPPORT)
+    """Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and a refusal of
+    an operation names it."""
     triton_bitcasts_keep_elements: bool = _holds("0.7", source=_TRITON_SUPPORT)
     """Triton takes no bitcast that changes the number of elements."""
     triton_takes_remainders: bool = _holds("0.8", source=_TRITON_SUPPORT)
