@@ -60,6 +60,17 @@ class Release:
     )
     """Tiled transposes of narrow elements put several into a word of shared memory, and one kernel does only
     transposes of equally wide elements."""
+    packed_elements_in_loops: bool = _holds(
+        until="0.5", source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
+    )
+    """What reads or writes elements narrower than a byte is a plain loop."""
+    scatters_in_vectors: bool = _holds("0.5", source="backends/gpu/codegen/emitters/scatter.cc")
+    """The launch of a scatter goes by vectors and whole warps; before, by single elements of the updates."""
+    scatters_slices_by_warps: bool = _holds(
+        "0.5", "0.5", source="backends/gpu/codegen/emitters/scatter.cc: CreateScatterFusion"
+    )
+    """A warp takes a whole slice of the updates where those are long and many, sorted or not; since, only
+    several that are sorted."""
     reductions_exchange_vectors: bool = _holds(
         "0.6", source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache"
     )
@@ -106,6 +117,10 @@ class Release:
     """A reduction in a tile is counted with its dimensions rounded up to powers of two."""
     triton_takes_copies: bool = _holds("0.5", source=_TRITON_SUPPORT)
     """Triton takes copies."""
+    triton_limits_parameters: bool = _holds(
+        "0.6", source="service/gpu/transforms/priority_fusion.cc: CanFuseTriton"
+    )
+    """Triton fusions have the limit of inputs and outputs that other kernels have."""
     triton_takes_pads: bool = _holds("0.6", source=_TRITON_SUPPORT)
     """Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and a refusal of
     an operation names it."""

@@ -19,6 +19,7 @@ from hlofuse.cost.gpu.reductions import Reduction, reduction_launch
 from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
 from hlofuse.cost.gpu.transposes import TiledTranspose, transpose_launch
 from hlofuse.ir.shape import BIT_WIDTH
+from hlofuse.releases import Release
 
 _DEFAULT_UNROLL = 4
 _MAX_UNROLL = 32
@@ -92,9 +93,11 @@ def narrowest(operands: Sequence[ShapeFacts]) -> int:
     return min(bits) if bits else NO_BITS
 
 
-def launch_of(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
+def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions where the backend config does not name the emitter."""
     roots, heroes = kernel.roots, kernel.heroes
+    if release.packed_elements_in_loops and min(kernel.input_bits, kernel.output_bits) < 8:
+        return _loop(device, kernel)
     if len(roots) == 1:
         root, (hero, is_root) = roots[0], heroes[0]
         if hero is not None:
@@ -105,7 +108,7 @@ def launch_of(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
                 return _transpose(device, kernel, hero.transpose)
             opcode = root.atom.opcode if root.atom is not None else ""
             if opcode == "scatter" and root.atom is not None:
-                return _scatter(device, kernel, root.atom)
+                return _scatter(device, release, kernel, root.atom)
             if opcode == "sort":
                 return per_element(root.result, "sort")
             if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
@@ -188,7 +191,9 @@ def _concatenate(device: DeviceDescription, kernel: FusionAnalysis, hero: Atom) 
     return Launch("concatenate", *_grid(device, widest.elements, unroll))
 
 
-def _scatter(device: DeviceDescription, kernel: FusionAnalysis, scatter: Atom) -> Launch:
+def _scatter(device: DeviceDescription, release: Release, kernel: FusionAnalysis, scatter: Atom) -> Launch:
+    if not release.scatters_in_vectors:
+        return Launch("scatter", *_grid(device, scatter.operands[-1].elements, 1))
     n = len(scatter.operands) // 2
     target, indices, update = scatter.operands[0], scatter.operands[n], scatter.operands[n + 1]
     window = update.dimensions[1:]
@@ -196,9 +201,12 @@ def _scatter(device: DeviceDescription, kernel: FusionAnalysis, scatter: Atom) -
     indexed = indices.dimensions[1] if len(indices.dimensions) > 1 else 1
     warps = _SCATTER_WARPS * device.core_count
     is_sorted, unique = (flag == "true" for flag in scatter.attributes)
-    if is_sorted and not unique and slices > warps:
+    by_slices = is_sorted and not unique
+    if release.scatters_slices_by_warps:
+        by_slices = _keeps_warp_busy(device, update, math.prod(window))
+    if by_slices and slices > warps:
         places = math.prod(target.dimensions[k] - window[k] + 1 for k in range(indexed))
-        each = -(-slices // max(warps, places))
+        each = -(-slices // max(warps, places)) if is_sorted else 1
         vector = _VECTOR_BITS // BIT_WIDTH[indices.shape.element_type]
         if indexed == 1 and each > vector:
             each = -(-each // vector) * vector
@@ -208,6 +216,15 @@ def _scatter(device: DeviceDescription, kernel: FusionAnalysis, scatter: Atom) -
     blocks, threads = _grid(device, update.elements, unroll)
     warp = device.threads_per_warp
     return Launch("scatter", blocks, -(-threads // warp) * warp)
+
+
+def _keeps_warp_busy(device: DeviceDescription, update: ShapeFacts, slice_elements: int) -> bool:
+    """A slice of an update gives more than half of a warp something to do (`GetSingleSliceVectorSize`)."""
+    warp = device.threads_per_warp
+    vector = math.gcd(slice_elements, _VECTOR_BITS // BIT_WIDTH[update.shape.element_type])
+    while vector > 1 and warp * vector > slice_elements:
+        vector //= 2
+    return slice_elements // vector > warp // 2
 
 
 def _loop(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:

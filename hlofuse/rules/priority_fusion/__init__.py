@@ -20,7 +20,7 @@ from hlofuse.rules.priority_fusion.budget import (
     Limits,
     code_duplication,
     kernel_over_budget,
-    parameters_over_limit,
+    triton_over_limit,
 )
 from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.eligible import (
@@ -54,7 +54,7 @@ OF_CONSUMER: tuple[PairRule, ...] = (consumer_not_fusible,)
 TRITON_RULES = (
     producer_unsupported_by_triton,
     consumer_unsupported_by_triton,
-    parameters_over_limit,
+    triton_over_limit,
     not_tiled,
 )
 SCATTER_RULES: tuple[PairRule, ...] = (
