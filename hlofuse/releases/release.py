@@ -24,6 +24,7 @@ def _holds(since: str = "", until: str = "", *, source: str, seen: str = "") -> 
     return field(metadata={"behaviour": Behaviour(Span(since, until), source, seen)})
 
 
+_MAX_UNROLL = "service/gpu/gpu_fusible.cc: MaxUnrollFactor"
 _TRITON_SUPPORT = "backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction"
 
 
@@ -55,6 +56,31 @@ class Release:
     mlir_emitters: bool = _holds("0.4.38", source="service/gpu/hlo_fusion_analysis.cc, fusions/fusions.cc")
     """Kernels come from the MLIR emitters; before, from those that write LLVM IR
     (`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35)."""
+    packed_transposes: bool = _holds(
+        "0.6", source="service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter"
+    )
+    """Tiled transposes of narrow elements put several into a word of shared memory, and one kernel does only
+    transposes of equally wide elements."""
+    packed_elements_in_loops: bool = _holds(
+        until="0.5", source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
+    )
+    """What reads or writes elements narrower than a byte is a plain loop."""
+    scatters_in_vectors: bool = _holds("0.5", source="backends/gpu/codegen/emitters/scatter.cc")
+    """The launch of a scatter goes by vectors and whole warps; before, by single elements of the updates."""
+    scatters_slices_by_warps: bool = _holds(
+        "0.5", "0.5", source="backends/gpu/codegen/emitters/scatter.cc: CreateScatterFusion"
+    )
+    """A warp takes a whole slice of the updates where those are long and many, sorted or not; since, only
+    several that are sorted."""
+    reductions_exchange_vectors: bool = _holds(
+        "0.6", source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache"
+    )
+    """The shared memory of a reduction is estimated for vectors, and by the type of each input; before, as if
+    all inputs were like the first."""
+    priority_fusion_renames: bool = _holds(
+        until="0.5", source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run"
+    )
+    """PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does."""
     merged_bodies_stay: bool = _holds(until="0.8", source="hlo/ir/hlo_computation.h: IsFusionComputation")
     """The body of a fusion that is gone, merged into others or never made, is still taken for one: CSE looks
     into it and fusion passes do not; since, the other way round."""
@@ -72,6 +98,12 @@ class Release:
         "0.8", source="service/gpu/gpu_fusible.cc: MayCausePerformanceDropIfUnrolled"
     )
     """Reduce-windows of up to 8 elements are unrolled; before, none was."""
+    unrolls_further_on_blackwell: bool = _holds("0.8", source=_MAX_UNROLL)
+    """A thread of a loop over narrow elements computes eight on Blackwell; before, four as elsewhere."""
+    unrolls_by_width_on_blackwell: bool = _holds("0.9", source=_MAX_UNROLL)
+    """There it computes as many as make a vector of the widest elements, at least eight."""
+    unrolls_concatenates_on_blackwell: bool = _holds("0.10", source=_MAX_UNROLL)
+    """A concatenate is unrolled there as a loop is."""
     has_profile_of_b200: bool = _holds("0.6", source="service/gpu/model/hlo_op_profiles_data.h")
     """There is a table of clock cycles for compute capability 10.0; before, it had that of 8.6."""
     has_profile_of_b300: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
@@ -91,6 +123,15 @@ class Release:
         "0.11", source="service/gpu/model/gpu_indexing_performance_model.cc: FlopsPerElement"
     )
     """A reduction in a tile is counted with its dimensions rounded up to powers of two."""
+    triton_takes_copies: bool = _holds("0.5", source=_TRITON_SUPPORT)
+    """Triton takes copies."""
+    triton_limits_parameters: bool = _holds(
+        "0.6", source="service/gpu/transforms/priority_fusion.cc: CanFuseTriton"
+    )
+    """Triton fusions have the limit of inputs and outputs that other kernels have."""
+    triton_takes_pads: bool = _holds("0.6", source=_TRITON_SUPPORT)
+    """Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and a refusal of
+    an operation names it."""
     triton_bitcasts_keep_elements: bool = _holds("0.7", source=_TRITON_SUPPORT)
     """Triton takes no bitcast that changes the number of elements."""
     triton_takes_remainders: bool = _holds("0.8", source=_TRITON_SUPPORT)

@@ -26,7 +26,7 @@ from hlofuse.cost.gpu.reductions import (
 )
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable, inverse, normalized_transpose, reshape_is_bitcast
 from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.transposes import TiledTranspose, tiled_transpose
+from hlofuse.cost.gpu.transposes import TiledTranspose, bytewise_transpose, tiled_transpose
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
@@ -204,7 +204,8 @@ class AtomTable:
         atom.minor_of_transpose = LARGE
         if opcode == "transpose":
             source, permutation = instruction.operands[0].shape, instruction.dimensions
-            describe = tiled_transpose if mlir else llvm_emitters.tiled_transpose
+            describe = tiled_transpose if self._release.packed_transposes else bytewise_transpose
+            describe = describe if mlir else llvm_emitters.tiled_transpose
             atom.transpose = describe(source, instruction.shape, permutation)
             normalized = normalized_transpose(source, instruction.shape, permutation)
             moved = normalized[0] if normalized else instruction.shape.dimensions
@@ -219,12 +220,13 @@ class AtomTable:
                 atom.race_free = is_race_free(self._device, reduction)
                 atom.unnested_reductions = 1
                 width = sum(o.element_bytes for o in operands[: len(operands) // 2])
-                if not mlir:  # as if all inputs were like the first
+                vectors = self._release.reductions_exchange_vectors
+                if not vectors:  # as if all inputs were like the first
                     width = operands[0].element_bytes * (len(operands) // 2)
-                atom.shared_memory = shared_memory_of_reduction(reduction, width)
+                atom.shared_memory = shared_memory_of_reduction(reduction, width, vectors)
         elif atom.transpose is not None:
             atom.shared_memory = atom.transpose.shared_memory
-        atom.splits_block = opcode in INVALIDATES_CACHE
+        atom.splits_block = not mlir and opcode in INVALIDATES_CACHE
         atom.significant_reduce = (
             opcode == "reduce"
             and not instruction.shape.is_tuple

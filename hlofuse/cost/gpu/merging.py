@@ -62,18 +62,6 @@ class MergingModel(KernelModel):
         super().__init__(device, release, shared=shared)
         self.timing = self._clock = _Timing(device, release)
 
-    def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
-        """Instructions emitted after merging; each block begun anew doubles them."""
-        first, second = self.summary(producer), self.summary(consumer)
-        copies = self.emissions(producer, consumer)
-        splits = int(copies * first.splits + second.splits)
-        return int(first.ir_size * copies + second.ir_size) << splits
-
-    def emissions(self, producer: Instruction, consumer: Instruction) -> int:
-        """How often the consumer's kernel would emit the producer (`IrSize` of its parameter)."""
-        second = self.summary(consumer)
-        return second.parameter_ir_size[consumer.operands.index(producer)] if second.is_fusion else 1
-
     def merge_times(
         self, producer: Instruction, consumers: Sequence[Instruction], *, multi_output: bool = False
     ) -> MergeTimes:

@@ -22,6 +22,7 @@ _UNSUPPORTED_OPCODES = values(
     """
 )
 _MOVES = values("concatenate pad constant bitcast broadcast reshape slice transpose")
+_EARLY = values("bitcast broadcast constant iota parameter reduce reshape slice transpose")
 _TYPES = values("pred s4 s8 s16 s32 s64 u8 u16 u32 u64 f16 bf16 f32 f64")
 _F8 = values("f8e5m2 f8e4m3fn")
 _F8_ROCM = values("f8e5m2fnuz f8e4m3fnuz")
@@ -52,6 +53,8 @@ class TritonSupport:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._release = release
         self._types = _TYPES if release.triton_takes_unsigned else _TYPES - _UNSIGNED
+        if not release.triton_takes_pads:
+            self._types -= {"s4"}
         self._rocm = device.is_rocm
         self._cuda = device.platform == "CUDA"
         self._capability = device.compute_capability
@@ -96,6 +99,8 @@ class TritonSupport:
     def instruction(self, instruction: Instruction) -> str | None:
         """`IsTritonSupportedInstruction`."""
         opcode, release = instruction.opcode, self._release
+        if not release.triton_takes_pads and self._is_beyond_early_triton(instruction):
+            return "Unsupported opcode."
         if opcode in _UNSUPPORTED_OPCODES:
             if opcode == "dynamic-slice" and not release.triton_bitcasts_keep_elements:
                 return "dynamic slice is supported but not enabled yet"
@@ -147,6 +152,13 @@ class TritonSupport:
             return None if opcode in cached else "Unsupported elementwise operation."
         return f"Unsupported instruction opcode {opcode}"
 
+    def _is_beyond_early_triton(self, instruction: Instruction) -> bool:
+        """The set was a list of what is refused, and that is all that was not element-wise but these."""
+        opcode = instruction.opcode
+        if opcode == "copy":
+            return not self._release.triton_takes_copies
+        return opcode == "bitcast-convert" or not (opcode in _EARLY or is_elementwise(instruction))
+
     def conversion(self, source: str, result: str) -> str | None:
         """`IsTritonSupportedConversion`."""
         message = self._conversion_message(source, result)
@@ -167,7 +179,8 @@ class TritonSupport:
             return "F8E4M3FN is not supported before Ada."
         eight_bits = [t in self._f8 for t in both]
         wide = any(t in ("f16", "bf16", "f32") for t in both)
-        if source != result and any(eight_bits) and not all(eight_bits) and not wide:
+        among_narrow = all(eight_bits) and self._release.triton_takes_pads
+        if source != result and any(eight_bits) and not among_narrow and not wide:
             return "Unsupported F8 conversion."
         unsigned = self._release.triton_takes_unsigned
         if source in ("s4", "u4") and result not in ("s8", *(("u8",) if unsigned else ()), *_FLOATS):

@@ -20,7 +20,7 @@ from hlofuse.rules.priority_fusion.budget import (
     Limits,
     code_duplication,
     kernel_over_budget,
-    parameters_over_limit,
+    triton_over_limit,
 )
 from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.eligible import (
@@ -54,7 +54,7 @@ OF_CONSUMER: tuple[PairRule, ...] = (consumer_not_fusible,)
 TRITON_RULES = (
     producer_unsupported_by_triton,
     consumer_unsupported_by_triton,
-    parameters_over_limit,
+    triton_over_limit,
     not_tiled,
 )
 SCATTER_RULES: tuple[PairRule, ...] = (
@@ -90,6 +90,7 @@ def structure_rules(
     has_room = (
         len(producer.operands) + len(consumer.operands) + 1 <= limits.parameters
         and first.ir_size * second.parameter_ir_size[pair.slot] + second.ir_size <= limits.ir_size
+        and not (first.splits or second.splits)
     )
     rules: tuple[PairRule, ...] = (consumer_is_bitcast,) if consumer.opcode == "bitcast" else ()
     if first.is_plain and second.is_plain:
