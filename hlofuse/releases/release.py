@@ -132,6 +132,10 @@ class Release:
     triton_takes_pads: bool = _holds("0.6", source=_TRITON_SUPPORT)
     """Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and a refusal of
     an operation names it."""
+    maps_are_affine: bool = _holds(
+        until="0.9", source="hlo/analysis/indexing_map_serialization.cc: PrintAffineExprWithDimsAndSymbols"
+    )
+    """A refusal prints a map of indices with `floordiv` and `mod`; since, with `/` and `%`."""
     triton_bitcasts_keep_elements: bool = _holds("0.7", source=_TRITON_SUPPORT)
     """Triton takes no bitcast that changes the number of elements."""
     triton_takes_remainders: bool = _holds("0.8", source=_TRITON_SUPPORT)
