@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from itertools import count, islice
 
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Instruction, Module
 
 _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 
@@ -28,6 +29,31 @@ def _name_before_renaming(name: str) -> str | None:
         return None
     # A name without a number got the first free one: it had asked for 0.
     return root if number == "0" else f"{root}.0"
+
+
+def reserve_reduction_names(module: Module) -> None:
+    """Reserve the names that reductions had for a moment, before each took that of the one it replaced.
+
+    Replaced so are those whose dimensions were grouped (`ReductionDimensionGrouper`) and the second half of
+    those cut in two (`TreeReductionRewriter`).
+    """
+    reductions = [i for i in module.instructions() if i.opcode == "reduce"]
+    if all(i.name != "reduce" for i in reductions):
+        return  # the only name that asks for one of those
+    taken = {i.name for i in reductions}
+    free = (name for k in count(1) if (name := f"reduce.{k}") not in taken)
+    module.instruction_names.reserve(islice(free, sum(map(_has_replaced, reductions))))
+
+
+def _has_replaced(reduction: Instruction) -> bool:
+    operand = reduction.operands[0]
+    if operand.opcode == "bitcast":
+        return _extents(operand) < _extents(operand.operands[0])
+    return operand.opcode == "reduce" and operand.name.rpartition(".")[0] in ("", "reduce")
+
+
+def _extents(instruction: Instruction) -> int:
+    return sum(d > 1 for d in instruction.shape.dimensions)
 
 
 def spent_fusion_names(module: Module) -> int:
