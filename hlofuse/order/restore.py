@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlofuse.order.spent_names import (
+    reserve_counted_names,
     reserve_fusion_names,
     reserve_names_before_renaming,
-    reserve_reduction_names,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
             from hlofuse.order.legacy.restore import restore_users_order
 
             restore_users_order(module)
-            reserve_reduction_names(module)
+            reserve_counted_names(module)
         else:
             reserve_names_before_renaming(module)
     elif target.restores_use_lists and source == "estimated":

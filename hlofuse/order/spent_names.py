@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import count, islice
 
 from hlofuse.ir.graph import Instruction, Module
 
+_GAP = 8
 _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 
 
@@ -31,21 +31,38 @@ def _name_before_renaming(name: str) -> str | None:
     return root if number == "0" else f"{root}.0"
 
 
-def reserve_reduction_names(module: Module) -> None:
-    """Reserve the names that reductions had for a moment, before each took that of the one it replaced.
+def reserve_counted_names(module: Module) -> None:
+    """Reserve the names that XLA's passes handed out by counting, of what is no longer there.
+
+    A name without a number shows that they did, and then the first numbers are theirs, up to a gap: those of
+    the front end are as large as the program.
+    """
+    numbers: dict[str, set[int]] = {}
+    for instruction in module.instructions():
+        root, dot, number = instruction.name.rpartition(".")
+        if not dot:
+            numbers.setdefault(number, set()).add(0)
+        elif number.isdecimal():
+            numbers.setdefault(root, set()).add(int(number))
+    for root, taken in numbers.items():
+        if 0 not in taken:
+            continue
+        last = 0
+        for number in sorted(taken):
+            if number - last > _GAP:
+                break
+            last = number
+        if root == "reduce":
+            last += sum(_has_replaced(i) for i in module.instructions() if i.opcode == "reduce")
+        module.instruction_names.reserve([f"{root}.{k}" for k in range(1, last + 1) if k not in taken])
+
+
+def _has_replaced(reduction: Instruction) -> bool:
+    """It had a name of its own for a moment, before it took that of the one it replaced.
 
     Replaced so are those whose dimensions were grouped (`ReductionDimensionGrouper`) and the second half of
     those cut in two (`TreeReductionRewriter`).
     """
-    reductions = [i for i in module.instructions() if i.opcode == "reduce"]
-    if all(i.name != "reduce" for i in reductions):
-        return  # the only name that asks for one of those
-    taken = {i.name for i in reductions}
-    free = (name for k in count(1) if (name := f"reduce.{k}") not in taken)
-    module.instruction_names.reserve(islice(free, sum(map(_has_replaced, reductions))))
-
-
-def _has_replaced(reduction: Instruction) -> bool:
     operand = reduction.operands[0]
     if operand.opcode == "bitcast":
         return _extents(operand) < _extents(operand.operands[0])

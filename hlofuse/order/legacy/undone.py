@@ -44,10 +44,10 @@ def split_groups(graph: ShadowGraph) -> None:
         if (
             x.opcode == "bitcast"
             and len(node.users) > 1
+            and all(u.source is not None and u.source.opcode in _GROUPED for u in node.users)
             and _groups(x.operands[0].shape.dimensions, x.shape.dimensions)
         ):
-            if all(u.source is not None and u.source.opcode in _GROUPED for u in node.users):
-                _split(graph, node)
+            _split(graph, node)
 
 
 def split_widenings(graph: ShadowGraph) -> None:
