@@ -34,16 +34,17 @@ def _name_before_renaming(name: str) -> str | None:
 def reserve_counted_names(module: Module) -> None:
     """Reserve the names that XLA's passes handed out by counting, of what is no longer there.
 
-    A name without a number shows that they did, and then the first numbers are theirs, up to a gap: those of
+    An opcode alone as a name shows that they did, and then the first numbers are theirs, up to a gap: those of
     the front end are as large as the program.
     """
     numbers: dict[str, set[int]] = {}
     for instruction in module.instructions():
-        root, dot, number = instruction.name.rpartition(".")
-        if not dot:
-            numbers.setdefault(number, set()).add(0)
-        elif number.isdecimal():
-            numbers.setdefault(root, set()).add(int(number))
+        opcode = instruction.opcode
+        root, _, number = instruction.name.rpartition(".")
+        if instruction.name == opcode:
+            numbers.setdefault(opcode, set()).add(0)
+        elif root == opcode and number.isdecimal():
+            numbers.setdefault(opcode, set()).add(int(number))
     for root, taken in numbers.items():
         if 0 not in taken:
             continue
