@@ -135,7 +135,9 @@ def priority_record_of(filename: str | None) -> Path | None:
 def flags_of(filename: str | None) -> tuple[str, ...]:
     """XLA flags that change what fuses, from the `debug_options` beside a module; () without one."""
     path = _sibling(_case_input(filename), ("debug_options",), ("debug_options",))
-    return from_debug_options(read_text(path, as_module=False)) if path is not None else ()
+    if path is None or not path.stat().st_size:  # all flags at their defaults
+        return ()
+    return from_debug_options(read_text(path, as_module=False))
 
 
 def before_optimizations_of(filename: str | None) -> Path | None:

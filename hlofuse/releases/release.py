@@ -24,6 +24,7 @@ def _holds(since: str = "", until: str = "", *, source: str, seen: str = "") -> 
     return field(metadata={"behaviour": Behaviour(Span(since, until), source, seen)})
 
 
+_MAX_UNROLL = "service/gpu/gpu_fusible.cc: MaxUnrollFactor"
 _TRITON_SUPPORT = "backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction"
 
 
@@ -80,8 +81,9 @@ class Release:
         until="0.5", source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run"
     )
     """PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does."""
-    merged_bodies_stay: bool = _holds(until="0.4.35", source="service/hlo_cse.cc")
-    """CSE still takes the body of a fusion that has been merged into others for one."""
+    merged_bodies_stay: bool = _holds(until="0.8", source="hlo/ir/hlo_computation.h: IsFusionComputation")
+    """The body of a fusion that is gone, merged into others or never made, is still taken for one: CSE looks
+    into it and fusion passes do not; since, the other way round."""
     compares_shardy: bool = _holds("0.4.38", source="service/hlo_cse.cc")
     """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
     whole_flops_per_ns: bool = _holds(
@@ -96,6 +98,12 @@ class Release:
         "0.8", source="service/gpu/gpu_fusible.cc: MayCausePerformanceDropIfUnrolled"
     )
     """Reduce-windows of up to 8 elements are unrolled; before, none was."""
+    unrolls_further_on_blackwell: bool = _holds("0.8", source=_MAX_UNROLL)
+    """A thread of a loop over narrow elements computes eight on Blackwell; before, four as elsewhere."""
+    unrolls_by_width_on_blackwell: bool = _holds("0.9", source=_MAX_UNROLL)
+    """There it computes as many as make a vector of the widest elements, at least eight."""
+    unrolls_concatenates_on_blackwell: bool = _holds("0.10", source=_MAX_UNROLL)
+    """A concatenate is unrolled there as a loop is."""
     has_profile_of_b200: bool = _holds("0.6", source="service/gpu/model/hlo_op_profiles_data.h")
     """There is a table of clock cycles for compute capability 10.0; before, it had that of 8.6."""
     has_profile_of_b300: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
@@ -124,6 +132,10 @@ class Release:
     triton_takes_pads: bool = _holds("0.6", source=_TRITON_SUPPORT)
     """Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and a refusal of
     an operation names it."""
+    maps_are_affine: bool = _holds(
+        until="0.9", source="hlo/analysis/indexing_map_serialization.cc: PrintAffineExprWithDimsAndSymbols"
+    )
+    """A refusal prints a map of indices with `floordiv` and `mod`; since, with `/` and `%`."""
     triton_bitcasts_keep_elements: bool = _holds("0.7", source=_TRITON_SUPPORT)
     """Triton takes no bitcast that changes the number of elements."""
     triton_takes_remainders: bool = _holds("0.8", source=_TRITON_SUPPORT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.analysis.expensive import is_fusible
+from hlofuse.analysis.fusion_bodies import is_fusion_body
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -158,7 +159,7 @@ def outputs_of(instruction: Instruction) -> list[Instruction]:
     return list(root.operands) if root.opcode == "tuple" else [root]
 
 
-def fusible_computations(module: Module) -> list[Computation]:
+def fusible_computations(module: Module, release: Release) -> list[Computation]:
     """Those whose instructions become kernels, in the text's order (`GetFusibleComputations`)."""
     applied: set[Computation] = set()
     order = module.computations
@@ -170,7 +171,7 @@ def fusible_computations(module: Module) -> list[Computation]:
                 and not _is_stream_call(instruction)
             ):
                 applied.update(instruction.called_computations)
-    found = [c for c in order if c.fusion is None and c not in applied]
+    found = [c for c in order if c not in applied and not is_fusion_body(c, release)]
     if module.processing_order:
         place = {c: k for k, c in enumerate(module.processing_order)}
         found.sort(key=lambda c: place.get(c, -1))

@@ -143,7 +143,7 @@ def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) 
     """Every pair of kernels with the rule that keeps it apart."""
     considered_count = copy_module(module)  # asking may not leave a trace in the caller's module
     queries = _Queries(considered_count, device, release)
-    considered = {i for c in fusible_computations(considered_count) for i in c}
+    considered = {i for c in fusible_computations(considered_count, release) for i in c}
     found = []
     for producer, value, consumer, size in edges(considered_count):
         names = producer.name, consumer.name, size

@@ -42,7 +42,7 @@ class PriorityFusion(Pass):
         for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
             observer.begin(model)
         legality = Legality(module, model, self.settings)
-        computations = fusible_computations(module)
+        computations = fusible_computations(module, self.release)
         if self.release.priority_fusion_renames:
             _append_number(module, computations)
         changed = False
