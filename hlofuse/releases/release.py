@@ -122,6 +122,9 @@ class Release:
         "0.7", source="service/gpu/gpu_fusible.cc: FusionHeroesAreCompatible"
     )
     """A transpose that is not tiled is no result of one kernel with a tiled transpose or a reduction."""
+    tuples_written_whole: bool = _holds("0.8", source="service/hlo_cost_analysis.cc: Preprocess")
+    """An operation with several results, such as a reduce-window, writes all of them; before, only a table of
+    pointers, but for reduces."""
     unrolls_small_windows: bool = _holds(
         "0.8", source="service/gpu/gpu_fusible.cc: MayCausePerformanceDropIfUnrolled"
     )
