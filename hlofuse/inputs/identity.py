@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.backend import FRONT_ENDS, NO_TARGET, backend_of
 from hlofuse.inputs.choose_target import ChosenTarget, choose_target, sibling_names
+from hlofuse.inputs.companions import compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import BEFORE, stage_of
 from hlofuse.inputs.stamp import stamp_of
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import merged, not_honoured
 from hlofuse.pipelines.identity import Fact, Identity
-from hlofuse.pipelines.targets import TARGETS
+from hlofuse.pipelines.targets import TARGETS, target_by_flags
 
 # ------------------------------------------------------------ front ends
 
@@ -81,9 +83,22 @@ def _notes(
     return tuple(found)
 
 
-def identify_file(module: Module) -> Identity:
-    """What a module that was read from a file is taken for, with nothing but the file to go by."""
-    return identify(module, choose_target(module.filename or "-", read=module))
+def identify_file(module: Module, xla: str | None = None) -> Identity:
+    """What a module that was read from a file is taken for, as a release unless the file is to say it."""
+    return settled(module, choose_target(module.filename or "-", read=module), xla=xla)[1]
+
+
+def settled(
+    module: Module, chosen: ChosenTarget, device: Fact | None = None, xla: str | None = None
+) -> tuple[ChosenTarget, Identity]:
+    """The target that the flags of a module choose, and what the module is taken for."""
+    flags = compiled_with(module)
+    identity = identify(module, chosen, device, flags, xla)
+    by_flags = target_by_flags(chosen.name, identity.replayed, flags)
+    if by_flags == chosen.name:
+        return chosen, identity
+    chosen = replace(chosen, name=by_flags)
+    return chosen, identify(module, chosen, device, flags, xla)
 
 
 def identify(

@@ -100,7 +100,7 @@ class Identity:
         found: dict[str, dict[str, Any]] = {
             k: {"source": f.source, "text": f.evidence} for k, f in facts.items()
         }
-        if len(self.releases) > 1:
+        if release.is_open:
             found["release"] |= {"releases": list(self.releases), "differences": self.differences}
         same = release.source == "default" or release.value == self.replayed
         return {

@@ -137,3 +137,26 @@ def test_manifests_of_captures_are_read(tmp_path: Path) -> None:
     assert stamp is not None
     assert stamp.jaxlib == "0.11.1"
     assert stamp_of(None) is None
+
+
+OTHER = """HloModule m
+
+ENTRY %e (p: f32[8,4]) -> f32[4,8] {
+  %p = f32[8,4]{1,0} parameter(0)
+  ROOT %t = f32[4,8]{1,0} transpose(%p), dimensions={1,0}, metadata={op_name="t" stack_frame_id=1}
+}
+"""
+
+
+def test_diff_takes_the_release_of_each_side(tmp_path: Path, hlofuse: Run) -> None:
+    for side, release in (("a", "0.8.3"), ("b", "0.10.2")):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "m.hlo").write_text(OTHER)
+        stamp = {"schema": "hlofuse.stamp/1", "jaxlib": release}
+        (tmp_path / side / "hlofuse.json").write_text(json.dumps(stamp))
+    files = (tmp_path / "a" / "m.hlo", tmp_path / "b" / "m.hlo")
+    lines = hlofuse("diff", *files, columns=200).out.splitlines()
+    assert ["XLA 0.8.3" in lines[0], "XLA 0.10.2" in lines[1]] == [True, True]
+    found = json.loads(hlofuse("diff", *files, "--xla-after", "0.12", "--format", "json").out)
+    assert [i["xla"]["release"] for i in found["inputs"]] == ["0.8.3", "0.12.0.1"]
+    assert hlofuse("diff", *files, "--xla", "newest").status == 2

@@ -153,11 +153,10 @@ class ReplayOptions:
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
-        from hlofuse.inputs.identity import identify
+        from hlofuse.inputs.identity import settled
         from hlofuse.inputs.stage import INPUT
         from hlofuse.pipelines import TARGETS, passes_of
         from hlofuse.pipelines.flags import parse_flags
-        from hlofuse.pipelines.targets import target_by_flags
         from hlofuse.releases import AROUND_FUSION
         from hlofuse.replay import ReplayInput
 
@@ -176,12 +175,7 @@ class ReplayOptions:
         if self.target is not None:
             chosen = requested_target(self.target)
         device, evidence, note = self._device(module, chosen, defaults, any_stage)
-        flags = compiled_with(module)
-        identity = identify(module, chosen, evidence, flags, self.xla)
-        by_flags = target_by_flags(chosen.name, identity.replayed, flags)
-        if by_flags != chosen.name:
-            chosen = replace(chosen, name=by_flags)
-            identity = identify(module, chosen, evidence, flags, self.xla)
+        chosen, identity = settled(module, chosen, evidence, self.xla)
         if span_note := identity.span_note:
             identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
@@ -195,7 +189,7 @@ class ReplayOptions:
         with spinner("determining the stage"):
             exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
         on_note(note)
-        config = self.config(target, device, release, flags=flags)
+        config = self.config(target, device, release, flags=compiled_with(module))
         log_file, log = self._fusion_log(module, target)
         input = ReplayInput(
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
