@@ -28,7 +28,7 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.replay import Replay, ReplayInput, replay
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.kernels import Choice, kernel_selection
@@ -186,7 +186,7 @@ def concatenate() -> str:
         module = load(SAMPLES / "gpu" / name, target="gpu")
         join = next(i for c, _ in _executed(module) for i in c if i.opcode == "concatenate")
         (user,) = join.users
-        detail = pair_detail(CombinedModel(load_device(CARD), OUTSIDE_FUSION), join, user)
+        detail = pair_detail(CombinedModel(load_device(CARD), AROUND_FUSION), join, user)
         assert detail is not None
         rows.append(
             (

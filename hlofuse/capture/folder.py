@@ -9,12 +9,14 @@ before.hlo.pb               (gpu) the ids of PriorityFusion's input
 before_optimizations.hlo.pb (gpu) the ids of what the front end wrote
 priority_fusion.txtpb       (gpu) XLA's own record of its steps
 gpu_target_config.pbtxt     (gpu) the device
+hlofuse.json                what compiled it: the jaxlib, backend, device and flags
 """
 
 from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from hlofuse.capture.model import Capture, CapturedModule
@@ -22,6 +24,7 @@ from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 
+STAMP = "hlofuse.json"
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 
 
@@ -42,7 +45,8 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
         try:
             before, passes = stages(module, capture.target)
         except HlofuseError as error:
-            left_out = between if _is_of_host(module, capture.target) else capture.left_out
+            is_between = _is_of_host(module, capture.target) or _is_clone(module, modules)
+            left_out = between if is_between else capture.left_out
             left_out[name] = str(error).split("\n")[0]
             continue
         taken.add(name)
@@ -51,6 +55,12 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
         _copy(module, before, passes, folder)
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
     return between
+
+
+def _is_clone(module: DumpedModule, modules: Sequence[DumpedModule]) -> bool:
+    """True for what XLA made of a module that was taken, to try how it runs."""
+    original = module.name.removesuffix("-clone")
+    return original != module.name and any(m.name == original for m in modules)
 
 
 def _is_of_host(module: DumpedModule, target: str) -> bool:

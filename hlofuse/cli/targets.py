@@ -10,7 +10,7 @@ import click
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.reporting import report
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.releases import ANY, NEWEST, OLDEST
+from hlofuse.releases import ANY, EARLIEST, NEWEST
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def _compilation(target: Target) -> list[str]:
 
 
 def _releases(target: Target) -> str:
-    return f"as in jaxlib {target.release}" if target.release else f"of jaxlib {OLDEST} to {NEWEST}"
+    return f"as in jaxlib {target.release}" if target.release else f"of jaxlib {EARLIEST} to {NEWEST}"
 
 
 def _passes(steps: tuple[Step, ...]) -> list[str]:

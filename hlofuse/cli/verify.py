@@ -23,6 +23,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags
+from hlofuse.releases import release_of
 from hlofuse.replay.config import release_for
 
 if TYPE_CHECKING:
@@ -91,9 +92,8 @@ def command(
     if target is None:  # what the dumps were made by counts more than what they are asked about
         chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
         target = chosen.name
-    passes_of(
-        target, release_for(target, xla if xla != "auto" else None), option
-    )  # wrong names are said first
+    # What is wrong with the call is reported before anything is read.
+    passes_of(target, release_of(release_for(target, None if xla == "auto" else xla)), option)
     if device is not None:
         device_of(target, device)
     if ids is not None and after is None:

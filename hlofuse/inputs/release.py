@@ -19,7 +19,7 @@ from hlofuse.inputs.stamp import Stamp
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.identity import Fact, Source
-from hlofuse.releases import NAMED, NAMES, NEWEST, OLDEST, REFERENCE, Span, nearest
+from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
 
 _FINISHED = "_after_optimizations.txt"
 _ENOUGH = 4 << 20
@@ -105,8 +105,8 @@ def _stamped(stamp: Stamp) -> Written | None:
     except HlofuseError:
         if not stamp.jaxlib[:1].isdigit():
             return None
-        note = f"XLA {printable(evidence)} wrote this; the passes repeated are those of {OLDEST}"
-        return Written(Fact(stamp.jaxlib, "stamp", evidence), (), OLDEST, note)
+        note = f"XLA {printable(evidence)} wrote this; the passes repeated are those of {EARLIEST}"
+        return Written(Fact(stamp.jaxlib, "stamp", evidence), (), EARLIEST, note)
     return Written(Fact(stamp.jaxlib, "stamp", evidence), (name,), name, note)
 
 
@@ -133,7 +133,7 @@ def _run_text(first: int, last: int) -> str:
         return NAMES[first]
     if NAMES[last] == NEWEST:
         return f"{low} or later"
-    if NAMES[first] == OLDEST:
+    if NAMES[first] == EARLIEST:
         return f"{high} or earlier"
     return low if low == high else f"{low} to {high}"
 

@@ -34,7 +34,7 @@ class Release:
     """Codes of rules, texts of passes and names of knobs that it is taken to have though it has not, or the
     other way round; empty for XLA's own."""
     in_place_through_bitcasts: bool = _holds(
-        "0.4.38", source="hlo/analysis/alias_info.cc: GetFusionInstructionInPlaceInputOutputPairs"
+        "0.10", source="hlo/analysis/alias_info.cc: GetFusionInstructionInPlaceInputOutputPairs"
     )
     """In-place pairs of a fusion are traced through any number of bitcasts on both sides; before, through
     exactly one, and only on the input side."""
@@ -51,6 +51,31 @@ class Release:
     """CSE still takes the body of a fusion that has been merged into others for one."""
     compares_shardy: bool = _holds("0.4.38", source="service/hlo_cse.cc")
     """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
+    embedded_computations_stay: bool = _holds(
+        "0.10",
+        source="service/instruction_fusion.cc: InstructionFusion::IsEmbeddedComputation",
+        seen="2 of 56",
+    )
+    """Nothing is fused inside what a reduce, sort, map, scatter or custom call applies to each element."""
+    cpu_inlined_computations_stay: bool = _holds(
+        "0.7", source="service/cpu/cpu_options.cc: UseExperimentalLoopFusion", seen="2 of 56"
+    )
+    """On CPU the fusion emitters generate loops by default, and a computation that they inline holds no
+    fusions; before, only those of scatters and custom calls held none."""
+    cpu_own_expensive: bool = _holds(
+        "0.9",
+        source="service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::IsExpensive",
+        seen="2 of 56",
+    )
+    """CPU has its own list of expensive operations; before, the one that all backends share."""
+    wraps_all_loops: bool = _holds(
+        "0.11", source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction", seen="2 of 56"
+    )
+    """FusionWrapper wraps transposes, dynamic-update-slices and the inverse and hyperbolic functions."""
+    tiles_unsigned_and_complex: bool = _holds(
+        "0.11", source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType"
+    )
+    """The tiled emitter of XLA:CPU takes arrays of unsigned integers and of complex numbers."""
     knows_blackwell: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
     """There are tables of clock cycles for compute capability 10; before, the newest are those of 9.0."""
 
@@ -76,5 +101,5 @@ def release_of(name: str) -> Release:
     return Release(name, frozenset(), **values)
 
 
-OUTSIDE_FUSION = release_of(REFERENCE)
+AROUND_FUSION = release_of(REFERENCE)
 """The release whose passes before and after fusion are repeated, whichever a module's own is."""

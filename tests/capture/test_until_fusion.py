@@ -87,7 +87,7 @@ PROGRAMS["nonsense"] = 3
 
 @pytest.fixture
 def capture(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    for package, text in {"jax": JAX, "jaxlib": ""}.items():
+    for package, text in {"jax": JAX, "jaxlib": "__version__ = '0.11.1'"}.items():
         folder = tmp_path / "packages" / package
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text(text)
@@ -111,6 +111,7 @@ def test_code_is_not_waited_for(capture: Any, tmp_path: Path) -> None:
         "after.hlo",
         "before.hlo",
         "before_optimizations.hlo",
+        "hlofuse.json",
     ]
     assert (tmp_path / "out/f/after.hlo").read_text().endswith("// fused\n")
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())

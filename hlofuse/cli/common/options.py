@@ -20,6 +20,11 @@ def input_argument(command: F) -> F:
     return click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))(command)
 
 
+def name_argument(command: F) -> F:
+    """`[NAME]`: any name of kernels that the report is narrowed to."""
+    return click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.names)(command)
+
+
 def limit_option(default: int, meaning: str) -> Callable[[F], F]:
     """`--limit N`: how many entries of a list are shown; `meaning` say of which, and what 0 means."""
     return click.option(

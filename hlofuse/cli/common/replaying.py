@@ -157,11 +157,11 @@ class ReplayOptions:
         from hlofuse.inputs.stage import INPUT
         from hlofuse.pipelines import TARGETS, passes_of
         from hlofuse.pipelines.flags import parse_flags
-        from hlofuse.releases import REFERENCE
+        from hlofuse.releases import AROUND_FUSION
         from hlofuse.replay import ReplayInput
 
         if self.target is not None:  # what is wrong with the call is reported before anything is read
-            passes_of(self.target, REFERENCE, self.option)
+            passes_of(self.target, AROUND_FUSION, self.option)
             if self.device is not None or not TARGETS[self.target].needs_device:
                 self.config(self.target, self.device, self._requested_release)
         with spinner("reading"):
@@ -339,6 +339,7 @@ class ReplayOptions:
         release: str | None,
         more: Sequence[str] = (),
         flags: tuple[str, ...] = (),
+        mixed: Release | None = None,
     ) -> ReplayConfig:
         """What is asked for on a device and of a release, with `more` overrides and XLA flags."""
         from hlofuse.replay import replay_config
@@ -347,6 +348,7 @@ class ReplayOptions:
             target,
             device,
             xla=release,
+            mixed=mixed,
             option=self.option,
             overrides=(*self.overrides, *more),
             disable=self.disable,

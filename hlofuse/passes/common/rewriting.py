@@ -84,7 +84,10 @@ def rewrite_each(
 
 
 def expand_each(
-    found: Iterable[Instruction], handle: Callable[[Instruction], object], recorder: Recorder
+    found: Iterable[Instruction],
+    handle: Callable[[Instruction], object],
+    recorder: Recorder,
+    explained: Explained | None = None,
 ) -> bool:
     """Attempt `handle` on each of those found beforehand that is still there; True if it ever succeeded."""
 
@@ -92,7 +95,7 @@ def expand_each(
         handle(x)
         return True
 
-    attempted = attempt(expand, recorder)
+    attempted = attempt(expand, recorder, explained)
     changed = False
     for x in found:
         changed |= x.computation is not None and attempted(x)

@@ -70,7 +70,7 @@ def _distinct(sequence: DumpSequence, unreadable: list[PassDump]) -> Iterator[tu
     text = ""
     for dump in sequence.dumps:
         try:
-            now = read_text(dump.path)
+            now = read_text(dump.path) if dump.text is None else dump.text
             module = read(dump, now) if now != text else None
         except HlofuseError:
             unreadable.append(dump)
@@ -135,7 +135,7 @@ def _advance(
     for cluster in clusters:
         if cluster.added and current & set(cluster.removed):
             same_opcode = {i for i in cluster.added if i.opcode == trail.opcode}
-            later = same_opcode or {cluster.added[0]}
+            later = _parts(cluster) or same_opcode or {cluster.added[0]}
             trail.events.append(
                 Event(dump, How.REWRITTEN if same_opcode else How.REPLACED, _locations(later))
             )
@@ -146,6 +146,17 @@ def _advance(
     else:
         trail.events.append(Event(dump, How.REMOVED, ()))
     return namesakes
+
+
+def _parts(cluster: Cluster) -> set[Instruction]:
+    """What computes in the place of the one operation that computed: a split one ends in several kernels."""
+    if sum(_computes(i) for i in cluster.removed) != 1:
+        return set()
+    return {i for i in cluster.added if _computes(i) and not is_applied(i)}
+
+
+def _computes(i: Instruction) -> bool:
+    return i.opcode not in _MOVES_ONLY and i.opcode not in NO_KERNEL and i.opcode != "fusion"
 
 
 def _namesakes(step: ModuleDiff, op_name: str) -> Iterator[Instruction]:
