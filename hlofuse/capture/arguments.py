@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.format.escape import printable
@@ -61,6 +62,20 @@ def parse_arguments(text: str) -> list[dict[str, Any]]:
         return [_argument(node) for node in parsed.elts]
     except RecursionError:
         raise HlofuseError(f"--args is nested too deeply; {_EXAMPLE}") from None
+
+
+def check_axes(arguments: Sequence[dict[str, Any]], mesh: tuple[tuple[str | None, int], ...]) -> None:
+    """HlofuseError where an argument is divided by an axis that the mesh does not name."""
+    for spec in arguments:
+        kind, value = next(iter(spec.items()))
+        if kind == "array":
+            for name in (name for names in value.get("axes", []) for name in names):
+                if name not in dict(mesh):
+                    raise HlofuseError(f"--args: no axis {name} of the mesh; --mesh {name}=2 names one")
+        elif kind == "dict":
+            check_axes([v for _, v in value], mesh)
+        elif kind in ("list", "tuple"):
+            check_axes(value, mesh)
 
 
 def _argument(node: ast.expr) -> dict[str, Any]:

@@ -15,12 +15,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from hlofuse.capture.arguments import check_axes
 from hlofuse.capture.compiling import compile_request, environment_for, flags_for, flags_of
 from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import target_config_of
 from hlofuse.capture.until_fusion import compile_until_fusion, only_fusion
-from hlofuse.capture.versions import doubt_about
+from hlofuse.capture.versions import advice_about, doubt_about
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
@@ -54,6 +55,7 @@ def capture_function(
     """
     if where.endswith(".py") and not Path(where).is_file():
         raise CaptureError(f"{printable(where)} does not exist")
+    check_axes(arguments, destination.mesh)
     request = {
         "where": where,
         "name": name,
@@ -220,6 +222,9 @@ def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
 def _finish(captured: Capture, dump: Path, out: Path, destination: Destination | None = None) -> None:
     """Write the manifest and put the folder in its place; nothing happens where there is nothing."""
     captured.flags = captured.flags.replace(str(dump), "DIR")
+    advice = advice_about(captured.target, captured.flags)
+    if advice is not None and captured.errors.keys() - {m.name for m in captured.modules}:
+        captured.warnings.append(advice)
     if not captured.modules:
         if destination is not None:
             more = "\n(without --until-fusion all passes are dumped)" if captured.until_fusion else ""
@@ -253,7 +258,8 @@ def _moved(module: Any, out: Path) -> Any:
 
 def _reasons(captured: Capture) -> str:
     found = [*captured.errors.items(), *captured.left_out.items()][:5]
-    return "".join(f"\n  {printable(name)}: {printable(why)}" for name, why in found)
+    lines = [f"{printable(name)}: {printable(why)}" for name, why in found]
+    return "".join(f"\n  {line}" for line in [*lines, *captured.warnings])
 
 
 def module_names(paths: Sequence[Path]) -> list[tuple[str, Path]]:

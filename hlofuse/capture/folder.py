@@ -52,7 +52,7 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
         taken.add(name)
         folder = capture.folder / name
         folder.mkdir(parents=True)
-        _copy(module, before, passes, folder)
+        _copy(module, before, passes, folder, capture.until_fusion)
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
     return between
 
@@ -97,7 +97,9 @@ def _unique(name: str, taken: set[str]) -> str:
     return unique
 
 
-def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path) -> None:
+def _copy(
+    module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path, until_fusion: bool
+) -> None:
     # With the times at which XLA wrote them, which tell how long the passes took.
     shutil.copy2(before, folder / "before.hlo")
     for number, (name, path) in enumerate(passes, 1):
@@ -105,16 +107,18 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
     shutil.copy2(passes[-1][1] if passes else before, folder / "after.hlo")
     for stage, path in module.whole.items():
         name = "before_optimizations" if stage == "before_optimizations" else "after_optimizations"
+        if until_fusion and name == "after_optimizations":
+            continue  # XLA was ended somewhere ahead of it or within
         shutil.copy2(path, folder / f"{name}.hlo")
         if name == "before_optimizations":
             _copy_ids(path, folder / f"{name}.hlo.pb")
     entered = [before, *(p for name, p in passes if name in _BEFORE_PRIORITY_FUSION)][-1]
     _copy_ids(entered, folder / "before.hlo.pb")
     config = before.with_name(f"{module.label}.gpu_target_config.pbtxt")
-    if config.is_file():
+    if _is_whole(config):
         shutil.copyfile(config, folder / "gpu_target_config.pbtxt")
     flags = before.with_name(f"{module.label}.debug_options")
-    if flags.is_file():
+    if _is_whole(flags):
         lines = flags.read_text(encoding="utf-8").splitlines(keepends=True)
         remaining = [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
         (folder / "debug_options").write_text("".join(remaining), encoding="utf-8")
@@ -124,6 +128,11 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
         # The module again, in one line as long as the dump.
         text = re.sub(r"(?m)^hlo_module_before_fusion: .*\n", "", text)
         (folder / "priority_fusion.txtpb").write_text(text, encoding="utf-8")
+
+
+def _is_whole(text: Path) -> bool:
+    """False for what an XLA that was ended did not come to write, or to write all of."""
+    return text.is_file() and text.read_bytes().endswith(b"\n")
 
 
 def _copy_ids(dump: Path, to: Path) -> None:

@@ -48,7 +48,7 @@ class LineShifts:
 
     def __init__(self, m: Matching, region: Region) -> None:
         before, after = m.before, m.after
-        self._known: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        self._lines: dict[tuple[str, str], list[tuple[int, int]]] = {}
         if _same_tables(before.module, after.module):
             return
         votes: dict[tuple[str, str], dict[int, Counter[int]]] = {}
@@ -62,14 +62,14 @@ class LineShifts:
                 lines = votes.setdefault(_function(one), {})
                 lines.setdefault(one.line, Counter())[other.line] += 1
         for function, lines in votes.items():
-            self._known[function] = sorted((n, c.most_common(1)[0][0]) for n, c in lines.items())
+            self._lines[function] = sorted((n, c.most_common(1)[0][0]) for n, c in lines.items())
 
     def line_after(self, place: SourceLocation) -> str:
         """`model.py:37`; of a line that no matched operation has, as far from its neighbour as before."""
-        known = self._known.get(_function(place))
-        if not known:
+        lines = self._lines.get(_function(place))
+        if not lines:
             return line_text(place)
-        old, new = known[max(0, bisect_right(known, place.line, key=lambda pair: pair[0]) - 1)]
+        old, new = lines[max(0, bisect_right(lines, place.line, key=lambda pair: pair[0]) - 1)]
         return line_text(place, new - old)
 
 

@@ -77,7 +77,7 @@ class Identity:
         from hlofuse.pipelines.targets import TARGETS
 
         target = self.backend.value
-        return differences(target, self.releases) if target in TARGETS else []
+        return sorted(d.name for d in differences(target, self.releases)) if target in TARGETS else []
 
     @property
     def span_note(self) -> str:

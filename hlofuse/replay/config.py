@@ -66,7 +66,7 @@ def replay_config(
     """The configuration for a target, a device and the options of a what-if run, such as `--set NAME=VALUE`.
 
     `xla` is a release; unless it is given, XLA as in the reference release is repeated (`REFERENCE`).
-    `mixed` is one with something of another (`hlofuse.replay.differences`). `xla_flags` are those that the
+    `mixed` is one with something of another (`hlofuse.pipelines.differences`). `xla_flags` are those that the
     module was compiled with; what they switch off is not replayed.
 
     HlofuseError for whatever name is not known, with what may have been meant, and for a package of rules

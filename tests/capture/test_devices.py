@@ -39,8 +39,8 @@ def parser(unknown: tuple[str, ...], topologies: list[tuple[str, str]]) -> Calla
         for number, line in enumerate(target_config.splitlines(), 1):
             for name in re.findall(r"(\w+)(?=:| \{)", line):
                 if name in unknown:
-                    said = f'{REFUSAL} {number}:1: Message type "T" has no field named "{name}".\n'
-                    os.write(2, said.encode())
+                    text = f'{REFUSAL} {number}:1: Message type "T" has no field named "{name}".\n'
+                    os.write(2, text.encode())
                     raise RuntimeError("FAILED_PRECONDITION: Failed to parse GpuTargetConfigProto")
             if "torn" in line:
                 os.write(2, f"{REFUSAL} 1:1: torn.\n".encode())
@@ -54,7 +54,7 @@ def parser(unknown: tuple[str, ...], topologies: list[tuple[str, str]]) -> Calla
 
 @pytest.fixture
 def compile_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Devices, str, str]]:
-    monkeypatch.setattr(devices, "_release", lambda: ("0.8.3", (0, 8, 3)))
+    monkeypatch.setattr(devices, "version_of", lambda _: "0.8.3")
 
     def run(config: str, unknown: tuple[str, ...] = (), **request: Any) -> tuple[Devices, str, str]:
         topologies: list[tuple[str, str]] = []
@@ -125,18 +125,18 @@ def test_without_a_plugin_that_is_said(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("release", "expected"),
     [
-        ((0, 4, 35), "--xla_gpu_autotune_level=0"),
-        ((0, 5, 3), "--xla_gpu_autotune_level=0 --xla_gpu_enable_cub_radix_sort=false"),
-        ((0, 9, 2), "--xla_gpu_autotune_level=0"),
-        ((0, 10, 0), ""),
-        ((0, 12, 0), ""),
+        ("0.4.35", "--xla_gpu_autotune_level=0"),
+        ("0.5.3", "--xla_gpu_autotune_level=0 --xla_gpu_enable_cub_radix_sort=false"),
+        ("0.9.2", "--xla_gpu_autotune_level=0"),
+        ("0.10.0", ""),
+        ("0.12.0", ""),
     ],
 )
 def test_flags_that_only_some_releases_need(
-    monkeypatch: pytest.MonkeyPatch, release: tuple[int, ...], expected: str
+    monkeypatch: pytest.MonkeyPatch, release: str, expected: str
 ) -> None:
     """The user's are the last, which is what counts."""
-    monkeypatch.setattr(devices, "_release", lambda: ("", release))
+    monkeypatch.setattr(devices, "version_of", lambda _: release)
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=4")
     assert add_flags(FLAGS_OF_RELEASES["gpu"]) == expected
     assert os.environ["XLA_FLAGS"] == f"{expected} --xla_gpu_autotune_level=4".strip()

@@ -170,6 +170,19 @@ def test_of_a_named_release_there_is_no_doubt(capture: Any, tmp_path: Path, vers
     }
 
 
+def test_of_a_program_that_did_not_reach_fusion_there_is_advice(capture: Any, tmp_path: Path) -> None:
+    stopped = {"before_optimizations.txt": INPUT}
+    fake = {"jax": "0.8.3", "programs": {"f": GPU, "g": stopped}, "errors": {"g": "too fragmented"}}
+    result = capture({**fake, "flags": "--xla_gpu_autotune_level=0"}, "--device", "h100_sxm")
+    assert result.status == 0
+    assert "g: too fragmented" in result.err
+    assert "--flags=--xla_gpu_enable_triton_gemm=false leaves them to cuBLAS" in result.err
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["flags"].startswith("--xla_gpu_autotune_level=0 ")
+    assert json.loads((tmp_path / "out/f/hlofuse.json").read_text())["flags"] == "--xla_gpu_autotune_level=0"
+    assert "leaves them" not in capture(fake, "--device", "h100_sxm").err
+
+
 def test_what_is_missing_is_named(capture: Any, tmp_path: Path) -> None:
     missing = {"kind": "missing", "message": "jax (No module named 'jax')"}
     result = capture({"problem": missing})

@@ -71,7 +71,7 @@ def test_users_of_a_broadcast_that_a_bitcast_turns() -> None:
         "broadcast.1.0": ["multiply.3.0", "multiply.1.0"],
         "broadcast.2": ["multiply.2.0", "multiply.4"],
         "slice.1.0": ["multiply.2.0", "multiply.1.0"],
-        "slice.2": ["multiply.3.0", "multiply.1.0"],
+        "slice.2": ["multiply.3.0", "multiply.4"],
     }
     replayed = with_replayed_order(
         CHANGED_DECISIONS.expected("h100_sxm"), CHANGED_DECISIONS.module(), "gpu", H100

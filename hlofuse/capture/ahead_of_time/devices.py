@@ -35,13 +35,12 @@ class Devices:
     """Of the GPU's description, those that this XLA does not know and was not given."""
 
 
-def _release() -> tuple[str, tuple[int, ...]]:
-    """The jaxlib that is installed, and its numbers; none where there is no jaxlib."""
+def version_of(package: str) -> str:
+    """Of an installed package, "unknown" where there is none."""
     try:
-        version = importlib.metadata.version("jaxlib")
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "", ()
-    return version, _numbers(version)
+        return "unknown"
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -50,7 +49,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def add_flags(flags: list[dict[str, str]]) -> str:
     """Put those that this release needs into XLA_FLAGS, ahead of the others: the last of several counts."""
-    release = _release()[1]
+    release = _numbers(version_of("jaxlib"))
     needed = [f["flag"] for f in flags if _numbers(f["since"]) <= release < _numbers(f["until"])]
     os.environ["XLA_FLAGS"] = " ".join([*needed, os.environ.get("XLA_FLAGS", "")]).strip()
     return " ".join(needed)
@@ -122,7 +121,7 @@ def _gpu_topology(config: str, topology: str) -> tuple[Any, list[str]]:
         if refused is None or not lines[at].lstrip().startswith(refused[2]):
             text = _REFUSED.search(why)
             note = (text[0] if text is not None else why)[:400]
-            raise Problem(PROGRAM, f"the XLA of jaxlib {_release()[0]} refuses the device: {note}")
+            raise Problem(PROGRAM, f"the XLA of jaxlib {version_of('jaxlib')} refuses the device: {note}")
         del lines[at : _end_of_field(lines, at)]
         unknown.append(refused[2])
 

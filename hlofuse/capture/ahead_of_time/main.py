@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .compiling import compile_function, compile_module, read_module
-from .devices import Devices, add_flags, devices_of, find_nvcc
+from .devices import Devices, add_flags, devices_of, find_nvcc, version_of
 from .problem import MISSING, Problem
 from .programs import functions, resolved
 
@@ -59,6 +59,8 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
 
     answer["versions"] = {"python": sys.version.split()[0], "jax": jax.__version__}
     answer["versions"]["jaxlib"] = getattr(jaxlib, "__version__", "unknown")
+    if request["target"] == "tpu":
+        answer["versions"]["libtpu"] = version_of("libtpu")
     devices = devices_of(request)
     answer["unknown_fields"] = devices.unknown_fields
     modules = request.get("modules")

@@ -45,9 +45,10 @@ def attempt(
             name, reason = instruction.name, explained.reason(instruction)
             if not handle(instruction):
                 return False
-            recorder.created_instructions(
-                name, computation.added_since(first), rule=explained.rule.code, reason=reason
-            )
+            added = computation.added_since(first)
+            # What is called will be inlined.
+            added += [i for x in added if x.opcode == "call" for c in x.called_computations for i in c]
+            recorder.created_instructions(name, added, rule=explained.rule.code, reason=reason)
             return True
         except NotRepresentable as reason:
             recorder.skipped(instruction, str(reason))

@@ -24,6 +24,7 @@ from hlofuse.reports.explain.model import (
     RecordCheck,
     Rewrite,
 )
+from hlofuse.rules.catalogue import catalogue
 from hlofuse.trace import Event
 
 
@@ -78,8 +79,9 @@ def explain(
 def _others(events: Iterable[Event], facts: Facts, computation: str | None) -> Iterable[PassStory]:
     """What other passes than those of fusion tell of their rewrites."""
     by_pass: dict[str, list[Event]] = {}
+    pages = {code for code, rule in catalogue().items() if rule.pass_name}
     for e in events:
-        if e.event == "rewrite" and e.rule and computation in (None, e.computation):
+        if e.event == "rewrite" and e.rule in pages and computation in (None, e.computation):
             by_pass.setdefault(e.pass_name, []).append(e)
     for name, own in by_pass.items():
         yield PassStory(name, True, (), (), _rewrites(own, facts), len(own))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hlofuse.replay.differences import ReleaseDifference
+from hlofuse.pipelines.differences import ReleaseDifference
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.compare_builds.json import flipped_json
 from hlofuse.reports.upgrade.model import Upgrade
@@ -29,7 +29,8 @@ def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]
                 "totals_compiled": totals_json(f.compiled) if f.compiled is not None else None,
                 "change_us": f.change_us,
                 "causes": [
-                    {**_difference(c.difference), "totals_alone": totals_json(c.after)} for c in f.causes
+                    {**_difference(c.difference), "undone": c.is_undone, "totals": totals_json(c.totals)}
+                    for c in f.causes
                 ],
                 "flipped": [flipped_json(e) for e in f.comparison.flipped],
             }
@@ -39,4 +40,4 @@ def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]
 
 
 def _difference(d: ReleaseDifference) -> dict[str, Any]:
-    return {"kind": d.kind, "name": d.name, "title": d.title, "xla": str(d.span), "mirrors": d.source}
+    return {"kind": d.kind, "name": d.name, "title": d.title, "xla": d.releases, "mirrors": d.source}

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.account import Account, KernelTimes, Totals, observed_replay
+from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
 from hlofuse.replay import Replay, ReplayConfig, ReplayInput, replay
-from hlofuse.replay.differences import ReleaseDifference, differences
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.compare_builds import Comparison, compare_builds
 
@@ -18,11 +18,13 @@ ConfigOf = Callable[[Release], ReplayConfig]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One change between the releases that alone changes which operations share a kernel."""
+    """One change between the releases that changes what is launched."""
 
     difference: ReleaseDifference
-    after: Totals
-    """Of the old release with this one change."""
+    totals: Totals
+    """Of the old release with this one change, or of the new one without it."""
+    is_undone: bool = False
+    """`totals` are of the new release without the change: alone it does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Upgrade:
     @property
     def same(self) -> bool:
         """True if the fusion passes of both releases decide the same."""
-        return not self.comparison.flipped
+        return not self.comparison.flipped and _launches(self.before) == _launches(self.after)
 
     @property
     def change_us(self) -> float | None:
@@ -74,29 +76,38 @@ def upgrade(
     config_of: ConfigOf,
     compiled: Replay | None = None,
 ) -> Upgrade:
-    """Replay `input` by both releases and, where the results differ, by the old one with each change alone.
+    """Replay `input` by both releases and, where the results differ, by the old one with each change alone,
+    or, where none alone does anything, by the new one without each.
 
     `compiled` is the replay of the program as the new release brings it to the input of fusion.
     """
     first, second = (observed_replay(input, config_of(release)) for release in (old, new))
     comparison = compare_builds(first, second)
-    considered = differences(first.replay.target, old, new)
+    considered = differences(first.replay.target, (old.name, new.name))
+    before, after = _totals(first.replay, new), _totals(second.replay, new)
     causes: list[Cause] = []
-    if comparison.flipped:
-        usual = _inside(first.replay)
-        for difference in considered:
-            alone = replay(input, config_of(difference.turned(old)))
-            if _inside(alone) != usual:
-                causes.append(Cause(difference, _totals(alone, new)))
+    if comparison.flipped or _launches(before) != _launches(after):
+        for usual, own, other in ((first.replay, old, new), (second.replay, new, old)):
+            as_usual = _inside(usual), _launches(_totals(usual, new))
+            for difference in considered if not causes else ():
+                changed = replay(input, config_of(difference.turned(own, other)))
+                totals = _totals(changed, new)
+                if (_inside(changed), _launches(totals)) != as_usual:
+                    causes.append(Cause(difference, totals, own is new))
     return Upgrade(
         name,
         comparison,
-        _totals(first.replay, new),
-        _totals(second.replay, new),
+        before,
+        after,
         tuple(causes),
         considered,
         _totals(compiled, new) if compiled is not None else None,
     )
+
+
+def _launches(totals: Totals) -> tuple[int, int]:
+    """What shows that other kernels run; times are the model's."""
+    return totals.kernels, totals.cost.bytes_accessed
 
 
 def _inside(done: Replay) -> set[EdgeNames]:

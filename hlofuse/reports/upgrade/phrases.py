@@ -18,7 +18,12 @@ def figures(before: Totals, after: Totals) -> tuple[str, str, str]:
     if before.us is not None and after.us is not None:
         time = _both(us_text(before.us), us_text(after.us))
     moved = _both(bytes_text(before.cost.bytes_accessed), bytes_text(after.cost.bytes_accessed))
-    return _both(f"{before.kernels:,}", f"{after.kernels:,}"), moved, time
+    kernels = _both(f"{before.kernels:,}", f"{after.kernels:,}")
+    return kernels, moved, time
+
+
+def _counted(kernels: str) -> str:
+    return f"{kernels} kernel" if kernels == "1" else f"{kernels} kernels"
 
 
 def _both(before: str, after: str) -> str:
@@ -36,7 +41,7 @@ def change(found: Upgrade) -> str:
 def headline(found: Upgrade, old: str, new: str) -> str:
     """What the upgrade does to a program, the figure first."""
     kernels, moved, time = figures(found.before, found.final)
-    parts = [f"{kernels} kernels", f"{moved} moved", *([time] if time else [])]
+    parts = [_counted(kernels), f"{moved} moved", *([time] if time else [])]
     changed = change(found)
     end = f", {changed}" if changed else ""
     if found.same and found.compiled is None:
@@ -50,16 +55,18 @@ def compiled_line(found: Upgrade) -> str:
         return ""
     fusion = figures(found.before, found.after)[0]
     earlier = figures(found.after, found.compiled)[0]
-    return f"The fusion passes alone: {fusion} kernels; then the passes before fusion: {earlier}."
+    return f"The fusion passes alone: {_counted(fusion)}; then the passes before fusion: {earlier}."
 
 
 def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
     """What changed, and what it does alone."""
     d = cause.difference
     what = f"{d.name}: {d.title}" if d.kind == "rule" else d.title
-    kernels, moved, time = figures(found.before, cause.after)
-    alone = ", ".join([f"{kernels} kernels", f"{moved} moved", *([time] if time else [])])
-    return f"{what} (XLA {d.span})", f"alone: {alone}"
+    what += f" (XLA {d.releases})" if d.releases else ""
+    sides = (cause.totals, found.after) if cause.is_undone else (found.before, cause.totals)
+    kernels, moved, time = figures(*sides)
+    alone = ", ".join([_counted(kernels), f"{moved} moved", *([time] if time else [])])
+    return what, f"{'without and with it' if cause.is_undone else 'alone'}: {alone}"
 
 
 def unexplained(found: Upgrade) -> str:

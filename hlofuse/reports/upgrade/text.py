@@ -52,4 +52,5 @@ def _print_one(found: Upgrade, old: str, new: str, console: Console, limit: int)
         console.print(Padding(Text(alone), (0, 0, 0, 6)))
     if unexplained(found):
         console.print(Padding(Text(unexplained(found)), (0, 0, 0, 2)))
-    print_flipped(found.comparison, console, limit=limit)
+    if found.comparison.flipped:
+        print_flipped(found.comparison, console, limit=limit)
