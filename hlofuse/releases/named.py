@@ -101,4 +101,6 @@ def nearest(text: str) -> tuple[str, str]:
     if not earlier and not of_series:
         raise HlofuseError(f"--xla {text}: the oldest release that is repeated is {EARLIEST}")
     name = earlier[-1] if earlier else of_series[0]
+    if of_series and len(number) == 2:  # a series, not a release
+        return name, ""
     return name, f"{version} is replayed as {name}, the nearest release that was compared with XLA"

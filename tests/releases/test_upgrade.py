@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 from hlofuse.pipelines.differences import differences, groups
@@ -19,7 +20,7 @@ ENTRY %main (a: f32[64,8], b: f32[64,8]) -> f32[64,16] {
   ROOT %n = f32[64,16]{1,0} negate(%c)
 }
 """
-"""XLA 0.12.0.1 leaves the concatenate alone: 64 bytes along the minor dimension and 4,096 in all. 0.11.1 fuses
+"""XLA 0.12.0.1 leaves the concatenate alone: 64 bytes along the minor dimension, 4,096 in all. 0.11.1 fuses
 it, as it has fewer than 128 elements there."""
 
 
@@ -60,7 +61,7 @@ def test_nothing_differs_between_a_release_and_itself(hlofuse: Run, samples: Pat
 
 def test_each_difference_can_be_turned() -> None:
     for target in ("cpu", "gpu"):
-        for old, new in zip(NAMES, NAMES[1:], strict=False):
+        for old, new in pairwise(NAMES):
             for d in differences(target, (old, new)):
                 turned = d.turned(release_of(old), release_of(new))
                 assert d.value_in(turned) == d.value_in(release_of(new)), (d.name, old, new)
