@@ -104,9 +104,10 @@ def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instructi
     if tables is not None:
         return tables
     triton = any(
-        x.opcode == "fusion" and x.fusion_kind == "kCustom" and may_be_fused(x) for x in (producer, consumer)
+        x.opcode == "fusion" and x.fusion_kind == "kCustom" and may_be_fused(x, model.release)
+        for x in (producer, consumer)
     )
-    if not triton or not isinstance(model, CombinedModel) or is_fusible_bitcast(consumer):
+    if not triton or not isinstance(model, CombinedModel) or is_fusible_bitcast(consumer, model.release):
         return model.pair_time(producer, consumer)
     tiled = isinstance(model.tile(producer, consumer), Tiling)  # then that has become the pair's time
     estimate = model.pair_time(producer, consumer)

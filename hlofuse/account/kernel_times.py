@@ -9,7 +9,6 @@ from hlofuse.account.tiles import tiling_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, nanoseconds
-from hlofuse.cost.gpu.timing import Timing
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
@@ -42,8 +41,8 @@ class KernelTimes:
         """None for library calls and whatever else XLA makes no estimate of."""
         custom = self._replay.custom_kernel(instruction) if self._replay is not None else None
         if custom is not None:
-            return custom_kernel_time(*custom, self.device)
-        if not may_be_fused(instruction):
+            return custom_kernel_time(*custom, self.model)
+        if not may_be_fused(instruction, self.model.release):
             return None
         estimate = self.model.run_time(instruction)
         return kernel_time(estimate, tiling_of(self.model, estimate, instruction))
@@ -63,14 +62,14 @@ class KernelTimes:
 # The time of a custom kernel, by what its package says that it does.
 
 
-def custom_kernel_time(fusion: CustomFusion, kernel: Kernel, device: DeviceDescription) -> KernelTime:
+def custom_kernel_time(fusion: CustomFusion, kernel: Kernel, model: KernelModel) -> KernelTime:
     """Compute and memory at the device's full rates, overlapping as in XLA's model; or as it says."""
-    cost = call_plugin(fusion.code, "the cost", fusion.cost, kernel, device)
+    cost = call_plugin(fusion.code, "the cost", fusion.cost, kernel, model.device)
     if not isinstance(cost, KernelCost):
         raise HlofuseError(
             f"the cost of rule {fusion.code}, which is not XLA's, is {type(cost).__name__}, not KernelCost"
         )
-    timing = Timing(device)
+    device, timing = model.device, model.timing
     read = kernel.bytes_read if cost.bytes_read is None else cost.bytes_read
     written = kernel.bytes_written if cost.bytes_written is None else cost.bytes_written
     if min(read, written, cost.flops, cost.matrix_flops, cost.us or 0) < 0:

@@ -69,9 +69,9 @@ class CostObserver(ReplayObserver):
     ) -> None:
         self._now, self._tied = {}, ()
         model = self.model
-        if is_fusible_bitcast(producer) or model is None:
+        if model is None or is_fusible_bitcast(producer, model.release):
             return
-        into = [c for c in consumers if not is_fusible_bitcast(c)]
+        into = [c for c in consumers if not is_fusible_bitcast(c, model.release)]
         leaves = len(into) == len(producer.users)
         first = model.run_time(producer)
         for consumer in into:
@@ -108,9 +108,9 @@ class MomentObserver(ReplayObserver):
         self, producer: Instruction, consumers: Sequence[Instruction], tied: Sequence[Instruction]
     ) -> None:
         model = self._model
-        if is_fusible_bitcast(producer) or model is None:
+        if model is None or is_fusible_bitcast(producer, model.release):
             return
-        into = [c for c in consumers if not is_fusible_bitcast(c)]
+        into = [c for c in consumers if not is_fusible_bitcast(c, model.release)]
         for place, consumer in enumerate(into):
             if model.cached_pair_time(producer, consumer) is not None:
                 self._see(("fuse", self._fusions + place), producer, [consumer])

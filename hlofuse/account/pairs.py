@@ -30,7 +30,7 @@ def pair_detail(model: KernelModel, producer: Instruction, consumer: Instruction
     )
     if times[0] is None or times[1] is None or times[2] is None:
         return None
-    kernels = [u for u in producer.users if not is_fusible_bitcast(u)]
+    kernels = [u for u in producer.users if not is_fusible_bitcast(u, model.release)]
     leaves = len(kernels) == len(producer.users)
     unfused_sum, fused_sum = sums(model, producer)
     return PairDetail(

@@ -49,7 +49,8 @@ class Costs(KernelTimes):
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
         """What XLA compares for a producer, in microseconds: unfused and fused, over all its users."""
-        if not may_be_fused(producer) or not all(may_be_fused(u) for u in producer.users):
+        release = self.model.release
+        if not may_be_fused(producer, release) or not all(may_be_fused(u, release) for u in producer.users):
             return None
         unfused, fused = sums(self.model, producer)
         return None if max(unfused, fused) >= INFINITE else (us(unfused), us(fused))
@@ -59,10 +60,11 @@ class Costs(KernelTimes):
 
         None where there is no estimate: library calls on either side of every edge.
         """
-        if not may_be_fused(producer):
+        release = self.model.release
+        if not may_be_fused(producer, release):
             return None
         users = [u for u in producer.users if u.opcode not in ("tuple", "get-tuple-element")]
-        into = [u for u in users if may_be_fused(u) and not is_fusible_bitcast(u)]
+        into = [u for u in users if may_be_fused(u, release) and not is_fusible_bitcast(u, release)]
         if not into:
             return None
         saved = 0
@@ -115,7 +117,8 @@ class Costs(KernelTimes):
 
     def pair(self, producer: Instruction, consumer: Instruction) -> PairDetail | None:
         """A pair of the final module in full."""
-        if not may_be_fused(producer) or not may_be_fused(consumer) or producer not in consumer.operands:
+        both = all(may_be_fused(x, self.model.release) for x in (producer, consumer))
+        if not both or producer not in consumer.operands:
             return None
         return pair_detail(self.model, producer, consumer)
 

@@ -148,7 +148,8 @@ def priority_record_of(filename: str | None) -> Path | None:
 def flags_of(filename: str | None) -> tuple[str, ...]:
     """XLA flags that change what fuses, from a capture's stamp and the `debug_options` beside a module."""
     path = _sibling(_case_input(filename), ("debug_options",), ("debug_options",))
-    found = from_debug_options(read_text(path, as_module=False)) if path is not None else ()
+    is_there = path is not None and path.stat().st_size  # empty where all flags have their defaults
+    found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_there else ()
     stamp = stamp_of(filename)
     if stamp is None:
         return found

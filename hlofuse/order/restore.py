@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.order.spent_names import reserve_fusion_names, reserve_names_before_renaming
+from hlofuse.order.spent_names import (
+    reserve_counted_names,
+    reserve_fusion_names,
+    reserve_names_before_renaming,
+)
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module, OrderSource
     from hlofuse.ir.unique_ids import UniqueIds
     from hlofuse.pipelines.targets import Target
+    from hlofuse.releases import Release
 
 
 def source_of(module: Module, target: Target, ids: UniqueIds | None = None) -> OrderSource:
@@ -26,7 +31,7 @@ def is_open(source: OrderSource) -> bool:
     return source in ("estimated", "text")
 
 
-def restore(module: Module, target: Target, ids: UniqueIds | None = None) -> None:
+def restore(module: Module, target: Target, release: Release, ids: UniqueIds | None = None) -> None:
     """Give the module ids and use-lists, and reserve the names that earlier passes spent.
 
     `ids` are XLA's. Without them the source that the module names is in force already, or an estimate is
@@ -42,7 +47,13 @@ def restore(module: Module, target: Target, ids: UniqueIds | None = None) -> Non
             from hlofuse.order.estimate import estimate_order
 
             estimate_order(module)
-        reserve_names_before_renaming(module)
+        if release.priority_fusion_renames:
+            from hlofuse.order.legacy.restore import restore_users_order
+
+            restore_users_order(module)
+            reserve_counted_names(module)
+        else:
+            reserve_names_before_renaming(module)
     elif target.restores_use_lists and source == "estimated":
         from hlofuse.order.legacy.restore import restore_users_order
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.fusion_bodies import is_fusion_body
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -32,16 +33,9 @@ class HloCSE(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in list(module.computations):
-            if self._is_fusion_body(computation) or not self.only_fusion_computations:
+            if not self.only_fusion_computations or is_fusion_body(computation, self.release):
                 changed |= _OneComputation(self, computation, recorder).run()
         return changed
-
-    def _is_fusion_body(self, computation: Computation) -> bool:
-        """`IsFusionComputation`."""
-        if computation.fusion is not None:
-            return True
-        unused = not computation.callers and not computation.is_entry
-        return unused and self.release.merged_bodies_stay
 
 
 class _OneComputation:

@@ -24,6 +24,10 @@ def _holds(since: str = "", until: str = "", *, source: str, seen: str = "") -> 
     return field(metadata={"behaviour": Behaviour(Span(since, until), source, seen)})
 
 
+_MAX_UNROLL = "service/gpu/gpu_fusible.cc: MaxUnrollFactor"
+_TRITON_SUPPORT = "backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction"
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """One XLA release, as far as its fusion passes and cost models differ."""
@@ -38,8 +42,16 @@ class Release:
     )
     """In-place pairs of a fusion are traced through any number of bitcasts on both sides; before, through
     exactly one, and only on the input side."""
-    bitcasts_keep_width: bool = _holds("0.7", source="service/gpu/gpu_fusible.cc: IsUniversallyLoopFusible")
+    bitcasts_keep_width: bool = _holds(
+        "0.7",
+        source="gpu_fusible.cc: IsUniversallyLoopFusible, priority_fusion.cc: IsFusible",
+    )
     """On GPU, a bitcast to a type of another width is not fused; before, every bitcast was."""
+    only_fusible_bitcasts_first: bool = _holds(
+        "0.8", source="service/gpu/transforms/priority_fusion.cc: IsFusibleBitcast"
+    )
+    """PriorityFusion takes only bitcasts that keep the width ahead of all else, and passes over only those
+    until then; before, every bitcast."""
     bitcasts_pass_use: bool = _holds(
         "0.7", source="service/gpu/model/gpu_hlo_cost_analysis.cc: FusionCalculateUtilizations"
     )
@@ -47,8 +59,34 @@ class Release:
     mlir_emitters: bool = _holds("0.4.38", source="service/gpu/hlo_fusion_analysis.cc, fusions/fusions.cc")
     """Kernels come from the MLIR emitters; before, from those that write LLVM IR
     (`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35)."""
-    merged_bodies_stay: bool = _holds(until="0.4.35", source="service/hlo_cse.cc")
-    """CSE still takes the body of a fusion that has been merged into others for one."""
+    packed_transposes: bool = _holds(
+        "0.6", source="service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter"
+    )
+    """Tiled transposes of narrow elements put several into a word of shared memory, and one kernel does only
+    transposes of equally wide elements."""
+    packed_elements_in_loops: bool = _holds(
+        until="0.5", source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
+    )
+    """What reads or writes elements narrower than a byte is a plain loop."""
+    scatters_in_vectors: bool = _holds("0.5", source="backends/gpu/codegen/emitters/scatter.cc")
+    """The launch of a scatter goes by vectors and whole warps; before, by single elements of the updates."""
+    scatters_slices_by_warps: bool = _holds(
+        "0.5", "0.5", source="backends/gpu/codegen/emitters/scatter.cc: CreateScatterFusion"
+    )
+    """A warp takes a whole slice of the updates where those are long and many, sorted or not; since, only
+    several that are sorted."""
+    reductions_exchange_vectors: bool = _holds(
+        "0.6", source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache"
+    )
+    """The shared memory of a reduction is estimated for vectors, and by the type of each input; before, as if
+    all inputs were like the first."""
+    priority_fusion_renames: bool = _holds(
+        until="0.5", source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run"
+    )
+    """PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does."""
+    merged_bodies_stay: bool = _holds(until="0.8", source="hlo/ir/hlo_computation.h: IsFusionComputation")
+    """The body of a fusion that is gone, merged into others or never made, is still taken for one: CSE looks
+    into it and fusion passes do not; since, the other way round."""
     compares_shardy: bool = _holds("0.4.38", source="service/hlo_cse.cc")
     """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
     embedded_computations_stay: bool = _holds(
@@ -76,8 +114,75 @@ class Release:
         "0.11", source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType"
     )
     """The tiled emitter of XLA:CPU takes arrays of unsigned integers and of complex numbers."""
-    knows_blackwell: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
-    """There are tables of clock cycles for compute capability 10; before, the newest are those of 9.0."""
+    whole_flops_per_ns: bool = _holds(
+        until="0.7", source="service/gpu/model/gpu_performance_model_base.cc: CalculateEffectiveFlopsPerNs"
+    )
+    """Flops of an FPU in a nanosecond are rounded down: 3 for a clock of 1.98 GHz, not 3.96."""
+    plain_transposes_apart: bool = _holds(
+        "0.7", source="service/gpu/gpu_fusible.cc: FusionHeroesAreCompatible"
+    )
+    """A transpose that is not tiled is no result of one kernel with a tiled transpose or a reduction."""
+    tuples_written_whole: bool = _holds("0.8", source="service/hlo_cost_analysis.cc: Preprocess")
+    """An operation with several results, such as a reduce-window, writes all of them; before, only a table of
+    pointers, but for reduces."""
+    unrolls_small_windows: bool = _holds(
+        "0.8", source="service/gpu/gpu_fusible.cc: MayCausePerformanceDropIfUnrolled"
+    )
+    """Reduce-windows of up to 8 elements are unrolled; before, none was."""
+    unrolls_further_on_blackwell: bool = _holds("0.8", source=_MAX_UNROLL)
+    """A thread of a loop over narrow elements computes eight on Blackwell; before, four as elsewhere."""
+    unrolls_by_width_on_blackwell: bool = _holds("0.9", source=_MAX_UNROLL)
+    """There it computes as many as make a vector of the widest elements, at least eight."""
+    unrolls_concatenates_on_blackwell: bool = _holds("0.10", source=_MAX_UNROLL)
+    """A concatenate is unrolled there as a loop is."""
+    has_profile_of_b200: bool = _holds("0.6", source="service/gpu/model/hlo_op_profiles_data.h")
+    """There is a table of clock cycles for compute capability 10.0; before, it had that of 8.6."""
+    has_profile_of_b300: bool = _holds("0.10", source="service/gpu/model/hlo_op_profiles_data.h")
+    """The same for 10.3."""
+
+    # ------------------------------------------------------------ tiles
+
+    every_tile_needs_registers: bool = _holds(
+        until="0.6", source="service/gpu/model/gpu_indexing_performance_model.cc: DoesTileFitsInRegisters"
+    )
+    """A tiling spills if any tile is too large; since, only tiles of results, operands and iotas count."""
+    tilings_that_spill_skipped: bool = _holds(
+        "0.8", source="service/gpu/model/gpu_indexing_performance_model.cc: TryFindBestTilingForFusion"
+    )
+    """A fusion all of whose tilings spill is refused; before, it had one that takes infinitely long."""
+    reductions_padded_to_power_of_two: bool = _holds(
+        "0.11", source="service/gpu/model/gpu_indexing_performance_model.cc: FlopsPerElement"
+    )
+    """A reduction in a tile is counted with its dimensions rounded up to powers of two."""
+    triton_takes_copies: bool = _holds("0.5", source=_TRITON_SUPPORT)
+    """Triton takes copies."""
+    triton_limits_parameters: bool = _holds(
+        "0.6", source="service/gpu/transforms/priority_fusion.cc: CanFuseTriton"
+    )
+    """Triton fusions have the limit of inputs and outputs that other kernels have."""
+    triton_takes_pads: bool = _holds("0.6", source=_TRITON_SUPPORT)
+    """Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and a refusal of
+    an operation names it."""
+    maps_are_affine: bool = _holds(
+        until="0.9", source="hlo/analysis/indexing_map_serialization.cc: PrintAffineExprWithDimsAndSymbols"
+    )
+    """A refusal prints a map of indices with `floordiv` and `mod`; since, with `/` and `%`."""
+    triton_bitcasts_keep_elements: bool = _holds("0.7", source=_TRITON_SUPPORT)
+    """Triton takes no bitcast that changes the number of elements."""
+    triton_takes_remainders: bool = _holds("0.8", source=_TRITON_SUPPORT)
+    """Triton takes the remainder of integers."""
+    triton_names_types: bool = _holds("0.9", source=_TRITON_SUPPORT)
+    """A refusal of a type by Triton names it."""
+    triton_keeps_predicates: bool = _holds("0.9", source=_TRITON_SUPPORT)
+    """Triton takes no bitcast from predicates to another type or back."""
+    triton_takes_dots: bool = _holds("0.10", source=_TRITON_SUPPORT)
+    """Generic Triton fusions may hold dots and concatenates; before, only those of matrix products."""
+    triton_divides_halves: bool = _holds("0.10", source=_TRITON_SUPPORT)
+    """Triton takes divisions of f16 and bf16, and rounding to the nearest even number."""
+    triton_takes_unsigned: bool = _holds("0.11", source=_TRITON_SUPPORT)
+    """Triton takes unsigned integers of 8 to 64 bits."""
+    triton_aligns_concatenates: bool = _holds("0.11", source=_TRITON_SUPPORT)
+    """Triton takes concatenates only if all operands but the last are multiples of 64 long."""
 
     def has(self, span: Span, name: str) -> bool:
         """True if what has that span and name (a rule's code, a pass's text) is part of this release."""

@@ -125,5 +125,5 @@ def _begin(input: ReplayInput, config: ReplayConfig) -> Replay:
     result = Replay(input, config, after)
     if config.settings.plugins is not None:
         result.plugin_rules = config.settings.plugins.rules
-    restore(after, TARGETS[config.target], input.ids)
+    restore(after, TARGETS[config.target], config.release, input.ids)
     return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.analysis.expensive import is_fusible
+from hlofuse.analysis.fusion_bodies import is_fusion_body
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -36,15 +37,14 @@ def keeps_bit_width(instruction: Instruction) -> bool:
     return after.element_type == before.element_type or after.bit_width == before.bit_width
 
 
-def is_fusible_bitcast(instruction: Instruction) -> bool:
-    """A bitcast that needs no code (`IsFusibleBitcast`)."""
-    if instruction.opcode != "bitcast":
-        return False
-    after, before = instruction.shape, instruction.operands[0].shape
-    return after.element_type == before.element_type or after.bit_width == before.bit_width
+def is_fusible_bitcast(instruction: Instruction, release: Release) -> bool:
+    """A bitcast that goes ahead of everything else, and is passed over until then (`IsFusibleBitcast`)."""
+    return instruction.opcode == "bitcast" and (
+        not release.only_fusible_bitcasts_first or keeps_bit_width(instruction)
+    )
 
 
-def may_be_fused(instruction: Instruction) -> bool:
+def may_be_fused(instruction: Instruction, release: Release) -> bool:
     """PriorityFusion's own `IsFusible`."""
     opcode = instruction.opcode
     if opcode in ELEMENTWISE_OPCODES and opcode != "bitcast-convert":
@@ -55,7 +55,9 @@ def may_be_fused(instruction: Instruction) -> bool:
         return is_generic_triton_fusion(instruction) or is_elementwise(instruction)
     if not is_fusible(instruction):
         return False
-    return opcode in _ELEMENTAL or is_elementwise(instruction) or is_fusible_bitcast(instruction)
+    if opcode == "bitcast":
+        return not release.bitcasts_keep_width or keeps_bit_width(instruction)
+    return opcode in _ELEMENTAL or is_elementwise(instruction)
 
 
 def is_small_constant(instruction: Instruction) -> bool:
@@ -157,10 +159,10 @@ def outputs_of(instruction: Instruction) -> list[Instruction]:
     return list(root.operands) if root.opcode == "tuple" else [root]
 
 
-def fusible_computations(module: Module) -> list[Computation]:
+def fusible_computations(module: Module, release: Release) -> list[Computation]:
     """Those whose instructions become kernels, in the text's order (`GetFusibleComputations`)."""
     applied: set[Computation] = set()
-    order = module.computations
+    order = module.computations if module.computation_order is None else module.computation_post_order()
     for computation in order:
         for instruction in computation:
             if (
@@ -169,8 +171,8 @@ def fusible_computations(module: Module) -> list[Computation]:
                 and not _is_stream_call(instruction)
             ):
                 applied.update(instruction.called_computations)
-    found = [c for c in order if c.fusion is None and c not in applied]
-    if module.processing_order:
+    found = [c for c in order if c not in applied and not is_fusion_body(c, release)]
+    if module.processing_order and module.computation_order is None:
         place = {c: k for k, c in enumerate(module.processing_order)}
         found.sort(key=lambda c: place.get(c, -1))
     return found

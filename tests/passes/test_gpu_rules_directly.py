@@ -37,7 +37,7 @@ def test_nothing_is_fused_into_a_single_bitcast() -> None:
     module = parse_module(BITCAST)
     model, settings = CombinedModel(load_device(DEVICE), RELEASE), Settings()
     in_place = FusionState(True, RELEASE, settings, lambda _: False)
-    state = PriorityState(model, settings, TritonSupport(model.device), model.tile, in_place)
+    state = PriorityState(model, settings, TritonSupport(model.device, RELEASE), model.tile, in_place)
     into_bitcast = PriorityPair(find(module, "neg"), find(module, "view"), state)
     into_abs = PriorityPair(find(module, "neg"), find(module, "abs"), state)
     verdict = consumer_is_bitcast(into_bitcast)

@@ -67,7 +67,7 @@ def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting:
     module = parse_module(TEXT)
     model, settings = CombinedModel(load_device("v100"), RELEASE), Settings(knobs=knobs)
     in_place = FusionState(True, RELEASE, settings, lambda _: False)
-    state = PriorityState(model, settings, TritonSupport(model.device), model.tile, in_place)
+    state = PriorityState(model, settings, TritonSupport(model.device, RELEASE), model.tile, in_place)
     limits = Limits(model.device, settings)
     seen, small = set(), 0
     for consumer in module.entry:
@@ -78,7 +78,10 @@ def test_what_is_left_out_has_nothing_to_say(knobs: dict[str, float], objecting:
                 return first_verdict(rules, candidate, settings)
 
             alone = [verdict(OF_PRODUCER), verdict(OF_CONSUMER)]
-            assert [verdict(rules_of_one(producer)[0]), verdict(rules_of_one(consumer)[1])] == alone
+            assert [
+                verdict(rules_of_one(producer, RELEASE)[0]),
+                verdict(rules_of_one(consumer, RELEASE)[1]),
+            ] == alone
             if alone == [None, None]:
                 requested = verdict(structure_rules(producer, consumer, candidate.structure, limits))
                 assert requested == verdict(STRUCTURE_RULES)

@@ -172,6 +172,8 @@ def test_the_time_is_the_packages() -> None:
     from hlofuse.account import observed_replay
     from hlofuse.account.kernel_times import custom_kernel_time
     from hlofuse.cost.gpu.device import load_device
+    from hlofuse.cost.gpu.model import KernelModel
+    from hlofuse.releases import REFERENCE, release_of
 
     device = load_device("a100_sxm_40")
     settings = Settings(plugins=ActiveRules.of(SOFTPLUS))
@@ -185,10 +187,12 @@ def test_the_time_is_the_packages() -> None:
     # Given as work, it is at the device's rates: twice the work, twice the time.
     kernel = found.replay.custom_kernels["add_exp"][1]
 
+    model = KernelModel(device, release_of(REFERENCE))
+
     def us(**work: int) -> float:
         figures: dict[str, Any] = {"bytes_read": 0, "bytes_written": 0} | work
         entry = replace(SOFTPLUS, cost=lambda kernel, device: KernelCost(**figures))
-        return custom_kernel_time(entry, kernel, device).us
+        return custom_kernel_time(entry, kernel, model).us
 
     assert us(flops=2 * 10**9) == pytest.approx(2 * us(flops=10**9), rel=1e-3)
     assert us(matrix_flops=10**9) <= us(flops=10**9)

@@ -26,7 +26,7 @@ from hlofuse.cost.gpu.reductions import (
 )
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable, inverse, normalized_transpose, reshape_is_bitcast
 from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.transposes import TiledTranspose, tiled_transpose
+from hlofuse.cost.gpu.transposes import TiledTranspose, bytewise_transpose, tiled_transpose
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
@@ -182,7 +182,9 @@ class AtomTable:
         atom = Atom()
         opcode = atom.opcode = instruction.opcode
         atom.shape, atom.result, atom.operands = instruction.shape, result, operands
-        cost = op_cost(instruction, result, operands, self._profile, self.region_flops, self._device)
+        cost = op_cost(
+            instruction, result, operands, self._profile, self.region_flops, self._device, self._release
+        )
         atom.flops, atom.out_bytes = cost.flops, cost.out_bytes
         atom.operand_bytes, atom.operand_utilization = cost.operand_bytes, cost.utilization
         atom.elementwise = is_elementwise(instruction)
@@ -199,12 +201,13 @@ class AtomTable:
         atom.intermediate_chain = like_bitcast and len(operands) == 1
         atom.reads_complex = any(o.is_complex for o in operands)
         mlir = self._release.mlir_emitters
-        atom.features = _features(instruction, mlir)
+        atom.features = _features(instruction, self._release)
         atom.transpose = None
         atom.minor_of_transpose = LARGE
         if opcode == "transpose":
             source, permutation = instruction.operands[0].shape, instruction.dimensions
-            describe = tiled_transpose if mlir else llvm_emitters.tiled_transpose
+            describe = tiled_transpose if self._release.packed_transposes else bytewise_transpose
+            describe = describe if mlir else llvm_emitters.tiled_transpose
             atom.transpose = describe(source, instruction.shape, permutation)
             normalized = normalized_transpose(source, instruction.shape, permutation)
             moved = normalized[0] if normalized else instruction.shape.dimensions
@@ -219,12 +222,13 @@ class AtomTable:
                 atom.race_free = is_race_free(self._device, reduction)
                 atom.unnested_reductions = 1
                 width = sum(o.element_bytes for o in operands[: len(operands) // 2])
-                if not mlir:  # as if all inputs were like the first
+                vectors = self._release.reductions_exchange_vectors
+                if not vectors:  # as if all inputs were like the first
                     width = operands[0].element_bytes * (len(operands) // 2)
-                atom.shared_memory = shared_memory_of_reduction(reduction, width)
+                atom.shared_memory = shared_memory_of_reduction(reduction, width, vectors)
         elif atom.transpose is not None:
             atom.shared_memory = atom.transpose.shared_memory
-        atom.splits_block = opcode in INVALIDATES_CACHE
+        atom.splits_block = not mlir and opcode in INVALIDATES_CACHE
         atom.significant_reduce = (
             opcode == "reduce"
             and not instruction.shape.is_tuple
@@ -252,11 +256,11 @@ def is_strided(instruction: Instruction) -> bool:
     return any(bound.count(":") > 1 and not bound.endswith(":1") for bound in bounds)
 
 
-def _features(instruction: Instruction, mlir: bool) -> int:
+def _features(instruction: Instruction, release: Release) -> int:
     opcode, shape = instruction.opcode, instruction.shape
     if opcode == "slice":
         return IS_STRIDED if is_strided(instruction) else 0
-    if not mlir and (opcode == "reduce-window" or opcode in llvm_emitters.KEEPS_ROLLED):
+    if not release.mlir_emitters and opcode in llvm_emitters.KEEPS_ROLLED:
         return KEEPS_ROLLED
     if opcode in ("sort", "dot"):
         return KEEPS_ROLLED
@@ -270,7 +274,8 @@ def _features(instruction: Instruction, mlir: bool) -> int:
         return SCATTERS
     if opcode == "reduce-window":
         window = window_dimensions(instruction.attributes.raw("window"))
-        return KEEPS_ROLLED if math.prod(d.size for d in window) > 8 else 0
+        most = 8 if release.unrolls_small_windows else 0
+        return KEEPS_ROLLED if math.prod(d.size for d in window) > most else 0
     return 0
 
 

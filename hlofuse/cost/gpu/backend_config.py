@@ -91,7 +91,10 @@ def _parse(text: str) -> FusionConfig:
     if not isinstance(fusion, dict):
         return _NONE
     block = fusion.get("block_level_fusion_config") or {}
-    tiles = tuple(tuple(int(s) for s in tile.get("sizes", ())) for tile in block.get("output_tiles", ()))
+    sizes = [tile.get("sizes", ()) for tile in block.get("output_tiles", ())]
+    if "output_tile_sizes" in block:  # until 0.4.38, of the only output
+        sizes = [block["output_tile_sizes"]]
+    tiles = tuple(tuple(int(s) for s in tile) for tile in sizes)
     warps, stages = int(block.get("num_warps", 0)), int(block.get("num_stages", 0))
     return FusionConfig(str(fusion.get("kind", "")), tiles, warps, stages)
 

@@ -19,6 +19,7 @@ from hlofuse.cost.gpu.reductions import Reduction, reduction_launch
 from hlofuse.cost.gpu.shapes import NO_BITS, ShapeFacts, first_leaf, is_reshape_or_transpose_bitcast
 from hlofuse.cost.gpu.transposes import TiledTranspose, transpose_launch
 from hlofuse.ir.shape import BIT_WIDTH
+from hlofuse.releases import Release
 
 _DEFAULT_UNROLL = 4
 _MAX_UNROLL = 32
@@ -92,9 +93,11 @@ def narrowest(operands: Sequence[ShapeFacts]) -> int:
     return min(bits) if bits else NO_BITS
 
 
-def launch_of(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
+def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions where the backend config does not name the emitter."""
     roots, heroes = kernel.roots, kernel.heroes
+    if release.packed_elements_in_loops and min(kernel.input_bits, kernel.output_bits) < 8:
+        return _loop(device, release, kernel)
     if len(roots) == 1:
         root, (hero, is_root) = roots[0], heroes[0]
         if hero is not None:
@@ -105,17 +108,17 @@ def launch_of(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
                 return _transpose(device, kernel, hero.transpose)
             opcode = root.atom.opcode if root.atom is not None else ""
             if opcode == "scatter" and root.atom is not None:
-                return _scatter(device, kernel, root.atom)
+                return _scatter(device, release, kernel, root.atom)
             if opcode == "sort":
                 return per_element(root.result, "sort")
             if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
-                return _concatenate(device, kernel, hero)
-        return _loop(device, kernel)
+                return _concatenate(device, release, kernel, hero)
+        return _loop(device, release, kernel)
     first = first_reduction(kernel)
     if first is not None and first.reduction is not None and reductions_agree(kernel, first):
         return _reduction(device, kernel, first.reduction)
     transpose = common_transpose(kernel)
-    return _loop(device, kernel) if transpose is None else _transpose(device, kernel, transpose)
+    return _loop(device, release, kernel) if transpose is None else _transpose(device, kernel, transpose)
 
 
 def per_element(result: ShapeFacts, kind: str) -> Launch:
@@ -179,16 +182,18 @@ def _transpose(device: DeviceDescription, kernel: FusionAnalysis, transpose: Til
     return Launch("transpose", *transpose_launch(device, transpose, tiled))
 
 
-def _concatenate(device: DeviceDescription, kernel: FusionAnalysis, hero: Atom) -> Launch:
+def _concatenate(device: DeviceDescription, release: Release, kernel: FusionAnalysis, hero: Atom) -> Launch:
     dimension = int((hero.attributes[0] or "{0}").strip("{}"))
     widest = max(hero.operands, key=lambda o: o.dimensions[dimension])
-    unroll = _unroll(device, kernel, widest.elements, "concatenate")
+    unroll = _unroll(device, release, kernel, widest.elements, "concatenate")
     for operand in hero.operands:
         unroll = math.gcd(unroll, operand.dimensions[dimension])
     return Launch("concatenate", *_grid(device, widest.elements, unroll))
 
 
-def _scatter(device: DeviceDescription, kernel: FusionAnalysis, scatter: Atom) -> Launch:
+def _scatter(device: DeviceDescription, release: Release, kernel: FusionAnalysis, scatter: Atom) -> Launch:
+    if not release.scatters_in_vectors:
+        return Launch("scatter", *_grid(device, scatter.operands[-1].elements, 1))
     n = len(scatter.operands) // 2
     target, indices, update = scatter.operands[0], scatter.operands[n], scatter.operands[n + 1]
     window = update.dimensions[1:]
@@ -196,27 +201,39 @@ def _scatter(device: DeviceDescription, kernel: FusionAnalysis, scatter: Atom) -
     indexed = indices.dimensions[1] if len(indices.dimensions) > 1 else 1
     warps = _SCATTER_WARPS * device.core_count
     is_sorted, unique = (flag == "true" for flag in scatter.attributes)
-    if is_sorted and not unique and slices > warps:
+    by_slices = is_sorted and not unique
+    if release.scatters_slices_by_warps:
+        by_slices = _keeps_warp_busy(device, update, math.prod(window))
+    if by_slices and slices > warps:
         places = math.prod(target.dimensions[k] - window[k] + 1 for k in range(indexed))
-        each = -(-slices // max(warps, places))
+        each = -(-slices // max(warps, places)) if is_sorted else 1
         vector = _VECTOR_BITS // BIT_WIDTH[indices.shape.element_type]
         if indexed == 1 and each > vector:
             each = -(-each // vector) * vector
         threads = _SCATTER_WARPS * device.threads_per_warp
         return Launch("scatter", -(-slices // (each * _SCATTER_WARPS)), threads)
-    unroll = math.gcd(math.prod(window), _unroll(device, kernel, update.elements, "scatter"))
+    unroll = math.gcd(math.prod(window), _unroll(device, release, kernel, update.elements, "scatter"))
     blocks, threads = _grid(device, update.elements, unroll)
     warp = device.threads_per_warp
     return Launch("scatter", blocks, -(-threads // warp) * warp)
 
 
-def _loop(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
+def _keeps_warp_busy(device: DeviceDescription, update: ShapeFacts, slice_elements: int) -> bool:
+    """A slice of an update gives more than half of a warp something to do (`GetSingleSliceVectorSize`)."""
+    warp = device.threads_per_warp
+    vector = math.gcd(slice_elements, _VECTOR_BITS // BIT_WIDTH[update.shape.element_type])
+    while vector > 1 and warp * vector > slice_elements:
+        vector //= 2
+    return slice_elements // vector > warp // 2
+
+
+def _loop(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
     update = kernel.roots[0].update
     if update is not None and kernel.updates_in_place:
         elements = update.elements
     else:
         elements = first_leaf(kernel.roots[0].result.shape).element_count
-    return Launch("loop", *_grid(device, elements, _unroll(device, kernel, elements, "loop")))
+    return Launch("loop", *_grid(device, elements, _unroll(device, release, kernel, elements, "loop")))
 
 
 def _grid(device: DeviceDescription, elements: int, unroll: int) -> tuple[int, int]:
@@ -230,23 +247,32 @@ def _grid(device: DeviceDescription, elements: int, unroll: int) -> tuple[int, i
     return -(-total // rows) * rows, threads
 
 
-def _unroll(device: DeviceDescription, kernel: FusionAnalysis, elements: int, kind: str) -> int:
+def _unroll(
+    device: DeviceDescription, release: Release, kernel: FusionAnalysis, elements: int, kind: str
+) -> int:
     """Elements each thread computes (`ComputeLoopFusionConfig`)."""
     unroll = 1
     enough = elements >= device.threads_per_core_limit * device.core_count
     if enough and not kernel.features & KEEPS_ROLLED:
-        unroll = math.gcd(elements, _max_unroll(device, kernel, kind))
+        unroll = math.gcd(elements, _max_unroll(device, release, kernel, kind))
     return max(unroll, -(-8 // kernel.output_bits))
 
 
-def _max_unroll(device: DeviceDescription, kernel: FusionAnalysis, kind: str) -> int:
+def _max_unroll(device: DeviceDescription, release: Release, kernel: FusionAnalysis, kind: str) -> int:
     """`MaxUnrollFactor`: more than four on Blackwell only."""
-    if not device.is_blackwell or kind == "scatter":
+    further = {
+        "loop": release.unrolls_further_on_blackwell,
+        "concatenate": release.unrolls_concatenates_on_blackwell,
+    }
+    if not device.is_blackwell or not further.get(kind):
         return _DEFAULT_UNROLL
-    vector = 256 if device.toolkit_version >= (12, 9, 0) else 128
+    by_width = release.unrolls_by_width_on_blackwell
+    vector = 256 if by_width and device.toolkit_version >= (12, 9, 0) else 128
     narrow = kernel.output_bits < vector // _DEFAULT_UNROLL
     if not narrow or len(kernel.roots) > 1 or kernel.features & HAS_REDUCE:
         return _DEFAULT_UNROLL
+    if not by_width:
+        return 8 if kernel.minor_of_transpose >= 8 else _DEFAULT_UNROLL
     widest = max([8, kernel.storage_bits, *(root.result.storage_bits for root in kernel.roots)])
     unroll = 1 << (min(_MAX_UNROLL, vector // widest).bit_length() - 1)
     if kernel.features & HAS_PAD:

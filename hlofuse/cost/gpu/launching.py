@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu import llvm_launch
@@ -77,7 +78,9 @@ class Launcher:
         self._mlir = release.mlir_emitters
         self._simple_loops = release.mlir_emitters and not device.is_blackwell
         """How a loop is unrolled depends on nothing but its size and what keeps it rolled."""
-        self._launch_of = launch_of if release.mlir_emitters else llvm_launch.launch_of
+        self._launch_of = partial(
+            launch_of if release.mlir_emitters else llvm_launch.launch_of, device, release
+        )
 
     def of(self, instruction: Instruction, summary: Summary) -> Launch:
         """The launch of an instruction on its own."""
@@ -85,7 +88,7 @@ class Launcher:
         if cached is None:
             cached = None if summary.config is None else self._named_emitter(summary.config, summary)
             if cached is None:
-                cached = self._launch_of(self._device, self.kernel(instruction, summary))
+                cached = self._launch_of(self.kernel(instruction, summary))
             summary.launch = cached
         if summary.keeps_loop and self._simple_loops and cached.kind == "loop":
             summary.loop = cached
@@ -108,7 +111,7 @@ class Launcher:
             elif b.launch is not None and self._keeps(b.launch, pair):
                 cached = b.launch
             if cached is None:
-                cached = self._launch_of(self._device, _Fused(producer, consumer, pair, self._mlir))
+                cached = self._launch_of(_Fused(producer, consumer, pair, self._mlir))
             pair.launch = cached
         return cached
 

@@ -20,6 +20,7 @@ from hlofuse.cost.gpu.llvm_emitters import TILE
 from hlofuse.cost.gpu.reductions import Reduction
 from hlofuse.cost.gpu.shapes import first_leaf
 from hlofuse.cost.gpu.transposes import TiledTranspose
+from hlofuse.releases import Release
 
 _MAX_THREADS_OF_ROW = 1024
 _THREADS_TARGET = 256
@@ -66,7 +67,7 @@ def _reduction_launch(
 # ---------------------------------------------------------------- kernels
 
 
-def launch_of(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
+def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions (`HloFusionAnalysis::GetEmitterFusionKind`, `launch_dimensions`)."""
     roots, heroes = kernel.roots, kernel.heroes
     if min(kernel.input_bits, kernel.output_bits) >= 8:

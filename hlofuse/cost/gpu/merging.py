@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
-from hlofuse.cost.gpu.ticks import INFINITE, fp32, nanoseconds, seconds, single_half_away
+from hlofuse.cost.gpu.ticks import fp32, seconds, single_half_away
 from hlofuse.cost.gpu.timing import Timing
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
@@ -39,13 +39,7 @@ class MergeTimes(NamedTuple):
 
 
 class _Timing(Timing):
-    """The clock as 0.4.35 reads it: compute and memory overlap wholly, flops in a cycle are whole."""
-
-    def compute(self, flops: int, blocks: int, threads: int) -> int:
-        device = self._device
-        units = min(blocks, device.core_count) * min(threads, device.fpus_per_core)
-        per_ns = int(self._flops_per_ns_and_fpu) * units
-        return nanoseconds(fp32(fp32(flops) / fp32(per_ns))) if per_ns else INFINITE
+    """The clock as 0.4.35 reads it: compute and memory overlap wholly."""
 
     def total(self, flops: int, blocks: int, threads: int, memory: int) -> int:
         return self.combine(self.compute(flops, blocks, threads), memory)
@@ -66,19 +60,7 @@ class MergingModel(KernelModel):
         self, device: DeviceDescription, release: Release, shared: SharedTables | None = None
     ) -> None:
         super().__init__(device, release, shared=shared)
-        self.timing = self._clock = _Timing(device)
-
-    def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
-        """Instructions emitted after merging; each block begun anew doubles them."""
-        first, second = self.summary(producer), self.summary(consumer)
-        copies = self.emissions(producer, consumer)
-        splits = int(copies * first.splits + second.splits)
-        return int(first.ir_size * copies + second.ir_size) << splits
-
-    def emissions(self, producer: Instruction, consumer: Instruction) -> int:
-        """How often the consumer's kernel would emit the producer (`IrSize` of its parameter)."""
-        second = self.summary(consumer)
-        return second.parameter_ir_size[consumer.operands.index(producer)] if second.is_fusion else 1
+        self.timing = self._clock = _Timing(device, release)
 
     def merge_times(
         self, producer: Instruction, consumers: Sequence[Instruction], *, multi_output: bool = False

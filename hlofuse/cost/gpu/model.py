@@ -47,7 +47,7 @@ class KernelModel:
         """
         self.device = device
         self.release = release
-        self.timing = Timing(device)
+        self.timing = Timing(device, release)
         tables = (
             Tables(device, release) if shared is None else shared.of(type(self).__name__, device, release)
         )

@@ -24,9 +24,9 @@ def _table(name: str) -> dict[str, dict[str, int]] | None:
 
 def op_profile(device: DeviceDescription, release: Release) -> dict[str, dict[str, int]]:
     """Cycles by opcode and element type; a device without a table of its own has that of sm_86."""
-    table = None
-    if release.knows_blackwell or device.compute_capability <= (9, 0):
-        table = _table(device.op_profile)
+    name = device.op_profile
+    newer = {"sm_100": release.has_profile_of_b200, "sm_103": release.has_profile_of_b300}
+    table = _table(name) if newer.get(name, True) else None
     if table is None:
         table = _table(_DEFAULT_PROFILE)
     assert table is not None

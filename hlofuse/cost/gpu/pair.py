@@ -13,6 +13,9 @@ from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import EXACT, fp32
 from hlofuse.ir.graph import Instruction
 
+_MOST_SPLITS = 32
+"""More than ten are too many anyway."""
+
 
 class SummaryPair:
     """The structures of two instructions and which operands they share: equal pairs fuse to equal fusions.
@@ -61,10 +64,13 @@ class SummaryPair:
 
     @property
     def merged_ir_size(self) -> int:
-        """Instructions emitted after fusing, copies counted."""
-        b = self.consumer
-        size = self.producer.ir_size * b.parameter_ir_size[self.slot]
+        """Instructions emitted after fusing, copies counted; each block begun anew doubles them."""
+        a, b = self.producer, self.consumer
+        copies = b.parameter_ir_size[self.slot]
+        size = a.ir_size * copies
         total = size + b.ir_size
+        if a.splits or b.splits:
+            return int(total) << min(int(copies * a.splits + b.splits), _MOST_SPLITS)
         return int(total) if total < EXACT else int(fp32(fp32(size) + b.ir_size))
 
     @property

@@ -102,9 +102,13 @@ def is_race_free(device: DeviceDescription, reduction: Reduction) -> bool:
     return reduction.sizes[1] <= race_free_bound(device, reduction)
 
 
-def shared_memory_of_reduction(reduction: Reduction, element_bytes: int) -> int:
-    """Bytes (`SharedMemoryUsageNoCache`); `element_bytes` sums over the reduce's inputs."""
-    return (32 if reduction.is_row else 32 * (4 * 32 + 1)) * element_bytes
+def shared_memory_of_reduction(reduction: Reduction, element_bytes: int, vectors: bool) -> int:
+    """Bytes (`SharedMemoryUsageNoCache`); `element_bytes` sums over the reduce's inputs.
+
+    A column reduction exchanges rows of `vectors`, or single elements in four tiles.
+    """
+    column = 32 * (4 * 32 + 1) if vectors else 4 * 32 * 33
+    return (32 if reduction.is_row else column) * element_bytes
 
 
 def reduction_launch(

@@ -99,7 +99,7 @@ class Summary:
     """The same without the parameters, which the parts of a fusion may share."""
     parameter_ir_size: Sequence[int]
     splits: float
-    """Blocks of code begun anew inside (`BasicBlockSplitCount`)."""
+    """Blocks of code begun anew inside (`BasicBlockSplitCount`); the MLIR emitters begin none."""
     parameter_uses: Sequence[frozenset[int]]
     """The roots of element-wise use of each parameter; 0 is the fusion's own root."""
     root_utilization: Sequence[float]
@@ -127,7 +127,7 @@ class Summary:
     is_plain: bool
     """It neither reduces nor scatters, takes no shared memory and has one result: few rules concern it."""
     is_small: bool
-    """It is plain, with `FEW_OPERANDS` at most and no more than `LITTLE_CODE`."""
+    """It is plain, with `FEW_OPERANDS` at most and no more than `LITTLE_CODE` in one piece."""
     keeps_loop: bool
     """Emitted as a loop, it is the same loop with any producer in that `leaves_loops`."""
     leaves_loops: bool
@@ -192,7 +192,7 @@ def classify(summary: Summary) -> None:
         or features & SCATTERS
     )
     few = len(summary.operands) <= FEW_OPERANDS and summary.ir_size <= LITTLE_CODE
-    summary.is_small = few and summary.is_plain
+    summary.is_small = few and summary.is_plain and not summary.splits
     summary.leaves_loops = summary.keeps_loop = False
     root = summary.roots[0] if summary.roots else None
     if root is not None and root.chain_end is not None:

@@ -10,12 +10,19 @@ from collections.abc import Sequence
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import EXACT, INFINITE, fp32, nanoseconds, seconds, times
+from hlofuse.releases import Release
+
+
+def flops_per_ns_and_fpu(device: DeviceDescription, release: Release) -> float:
+    """What an FPU does in a nanosecond (`CalculateEffectiveFlopsPerNs`)."""
+    flops = fp32(fp32(device.clock_rate_ghz) * 2)
+    return int(flops) if release.whole_flops_per_ns else flops
 
 
 class Timing:
     """The clock of one device."""
 
-    def __init__(self, device: DeviceDescription) -> None:
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
         self._cores, self._fpus = device.core_count, device.fpus_per_core
         self._parallelism = device.memory_compute_parallelism
@@ -23,7 +30,7 @@ class Timing:
         self._l1_bytes = device.l1_cache_size_per_core * device.core_count
         clock = fp32(device.clock_rate_ghz)
         self._per_block = fp32(fp32(clock * 1e9) * device.bytes_per_clock_and_core)
-        self._flops_per_ns_and_fpu = fp32(clock * 2)
+        self._flops_per_ns_and_fpu = flops_per_ns_and_fpu(device, release)
         # With more blocks than this the kernel can ask for more than even the first cache gives.
         self.saturating_blocks = (
             int(self._bandwidth * device.l2_cache_speedup * device.l1_cache_speedup / self._per_block) + 2

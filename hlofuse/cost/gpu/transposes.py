@@ -55,11 +55,33 @@ def tiled_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) 
             return TiledTranspose(dimensions, order, bits, -(-_BANKS * (_BANKS + 1) * bits * last // 8))
         return None
     smaller, product = min(source_dimensions[-1], last), source_dimensions[-1] * last
-    if bits != 4 and (
-        smaller >= _MIN_DIMENSION or (smaller >= _MIN_DIMENSION_OF_LARGE and product >= _MIN_TOTAL_OF_LARGE)
-    ):
+    if bits != 4 and _is_large(smaller, product):
         return TiledTranspose(dimensions, order, bits, -(-_BANKS * (_BANKS + 1) * bits // 8))
     return None
+
+
+def _is_large(smaller: int, product: int) -> bool:
+    return smaller >= _MIN_DIMENSION or (
+        smaller >= _MIN_DIMENSION_OF_LARGE and product >= _MIN_TOTAL_OF_LARGE
+    )
+
+
+@lru_cache(maxsize=4096)
+def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
+    """The same as it was before elements were packed (`packed_transposes`): dimensions as they stand, in
+    whole bytes, and elements of all sizes may go together."""
+    dimensions, rank = result.dimensions, len(permutation)
+    if rank < 2:
+        return None
+    last, width = dimensions[-1], -(-result.bit_width // 8)
+    if permutation[-1] == rank - 1:
+        width *= last
+        fits = 8 * width <= _MAX_BITS_OF_MINOR
+        if not fits or width * min(source.dimensions[-2], dimensions[-2]) < _MIN_DIMENSION:
+            return None
+    elif not _is_large(min(source.dimensions[-1], last), source.dimensions[-1] * last):
+        return None
+    return TiledTranspose(dimensions, permutation, 0, _BANKS * (_BANKS + 1) * width)
 
 
 @lru_cache(maxsize=4096)
@@ -107,7 +129,8 @@ def transpose_launch(
 ) -> tuple[int, int]:
     """Blocks and threads of a block; `tiled_element_bytes` has an entry for each tiled root."""
     threads = 256 if device.is_rocm else 128
-    packed = packed_tiles(transpose.dimensions, transpose.permutation, transpose.bits)
+    bits = transpose.bits
+    packed = packed_tiles(transpose.dimensions, transpose.permutation, bits) if bits else None
     if packed is not None:
         return math.prod(-(-d // t) for d, t in zip(*packed, strict=True)), threads
     order = transpose.permutation

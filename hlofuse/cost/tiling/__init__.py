@@ -1,7 +1,7 @@
 """The tiled model for fusions that Triton emits: which tilings there are, what each costs, which XLA takes.
 
-model = TilingModel(device)
+model = TilingModel(device, release)
 model.best_tiling(producer, consumer)   # a Tiling, or a Refusal with XLA's words
 model.run_time(triton_fusion)           # with the tile sizes its backend config says
-TritonSupport(device).refusal(producer) # None, or why it may not join a Triton fusion
+TritonSupport(device, release).refusal(producer) # None, or why it may not join a Triton fusion
 """

@@ -16,6 +16,7 @@ from hlofuse.cost.tiling.block_level import BlockLevelParameters, block_level_pa
 from hlofuse.cost.tiling.constraints import PREFIX, NotTiled, Operation, Refusal
 from hlofuse.cost.tiling.dot_columns import dot_tile_sizes
 from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_of
+from hlofuse.cost.tiling.indexing_map import IndexingMap
 from hlofuse.cost.tiling.multi_output import NO_TILE
 from hlofuse.cost.tiling.op_kinds import OpKinds
 from hlofuse.cost.tiling.terms import TileRead, tile_reads
@@ -40,7 +41,7 @@ class TilingModel:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self.device = device
         self._kinds = OpKinds(device, release)
-        self._times = KernelTimes(device)
+        self._times = KernelTimes(device, release)
         self._best: dict[object, _Outcome] = {}
         self._fixed: dict[object, _Outcome] = {}
         self._analyses: dict[object, Analysis | NotTiled] = {}
@@ -66,7 +67,7 @@ class TilingModel:
             except NotTiled as refusal:
                 outcome = tuple(refusal.parts)
             self._best[view.key] = outcome
-        return outcome if isinstance(outcome, Tiling) else _refusal(outcome, view)
+        return outcome if isinstance(outcome, Tiling) else self._refusal(outcome, view)
 
     def run_time(self, fusion: Instruction) -> Tiling | Refusal:
         """The cost of a Triton fusion with the tile sizes its config says (`EstimateRunTimeForTriton`)."""
@@ -90,7 +91,7 @@ class TilingModel:
             except NotTiled as refusal:
                 outcome = tuple(refusal.parts)
             self._fixed[key] = outcome
-        return outcome if isinstance(outcome, Tiling) else _refusal(outcome, view)
+        return outcome if isinstance(outcome, Tiling) else self._refusal(outcome, view)
 
     def reads(self, tiling: Tiling, *parts: Instruction) -> list[TileRead]:
         """What its reading time consists of; empty if it is no tiling of these `parts`."""
@@ -139,7 +140,7 @@ class TilingModel:
             raise NotTiled("No valid tilings found.")
         costs = tiling_costs(analysis, tilings, self._times)
         best = int(np.argmin(costs.exec_time))
-        if costs.exec_time[best] >= INFINITE:
+        if costs.exec_time[best] >= INFINITE and self._times.release.tilings_that_spill_skipped:
             raise NotTiled("No valid tilings found.")
         sizes = [int(np.asarray(c)[best]) for c in tilings.columns]
         return self._tiling(analysis, costs, best, sizes, tilings.count)
@@ -199,14 +200,22 @@ class TilingModel:
             parameters=tuple(parameters),
         )
 
+    def _refusal(self, parts: tuple[object, ...], view: FusionView) -> Refusal:
+        """The refusal for the instructions of this view, as they are called now.
 
-def _refusal(parts: tuple[object, ...], view: FusionView) -> Refusal:
-    """The refusal for the instructions of this view, as they are called now.
+        XLA prints them in its default way (`HloInstruction::ToString`), however the dump was written.
+        """
+        texts = [
+            print_instruction(view.instructions[p.number], PrintOptions())
+            if isinstance(p, Operation)
+            else self._printed(p)
+            for p in parts
+        ]
+        return Refusal((PREFIX, *texts))
 
-    XLA prints them in its default way (`HloInstruction::ToString`), however the dump was written.
-    """
-    texts = [
-        print_instruction(view.instructions[p.number], PrintOptions()) if isinstance(p, Operation) else p
-        for p in parts
-    ]
-    return Refusal((PREFIX, *texts))
+    def _printed(self, part: object) -> str:
+        """A map of indices has its operators in words where XLA builds it of MLIR's expressions."""
+        text = str(part)
+        if isinstance(part, IndexingMap) and self._times.release.maps_are_affine:
+            text = text.replace(" / ", " floordiv ").replace(" % ", " mod ")
+        return text

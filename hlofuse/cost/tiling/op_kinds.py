@@ -63,6 +63,7 @@ class OpKinds:
 
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._profile = op_profile(device, release)
+        self._pads_reductions = release.reductions_padded_to_power_of_two
         self._inside: dict[Instruction, OpKind] = {}
         self._of_operand: dict[tuple[Shape, str], OpKind] = {}
         self._by_content: dict[object, OpKind] = {}
@@ -125,7 +126,8 @@ class OpKinds:
             region = sum(self._flops(i) for i in instruction.called[0][1])
             factor = 1
             for d in instruction.dimensions:
-                factor *= power_of_two_ceil(instruction.operands[0].shape.dimensions[d])
+                extent = instruction.operands[0].shape.dimensions[d]
+                factor *= power_of_two_ceil(extent) if self._pads_reductions else extent
             return (factor - 1) * region
         if opcode == "dot":
             lhs = instruction.operands[0].shape.dimensions

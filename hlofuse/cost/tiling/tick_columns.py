@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
+from hlofuse.cost.gpu.timing import flops_per_ns_and_fpu
+from hlofuse.releases import Release
 
 Ticks: TypeAlias = NDArray[np.int64]
 Number: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.float32] | np.float32 | int | float"
@@ -50,10 +52,10 @@ def nanoseconds(value: Number) -> Ticks:
 class KernelTimes:
     """Times on one device."""
 
-    def __init__(self, device: DeviceDescription) -> None:
-        self.device = device
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
+        self.device, self.release = device, release
         self._bandwidth = _F(device.memory_bandwidth)
-        self._flops_per_core = float(_F(device.clock_rate_ghz) * _F(2))
+        self._flops_per_core = flops_per_ns_and_fpu(device, release)
         self._per_block = _F(device.clock_rate_ghz) * _F(1e9) * _F(device.bytes_per_clock_and_core)
         self._l1_size = device.l1_cache_size_per_core * device.core_count
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
 from hlofuse.cost.tiling.block_level import BlockLevelParameters
@@ -67,7 +66,7 @@ def _negative_stride(node: TiledNode) -> NotTiled:
 class _Costing:
     """Sums over the distinct tiles of one analysis."""
 
-    def __init__(self, analysis: Analysis, tilings: TilingSet, device: DeviceDescription) -> None:
+    def __init__(self, analysis: Analysis, tilings: TilingSet, times: KernelTimes) -> None:
         self.analysis = analysis
         self.view = analysis.view
         self.tilings = tilings
@@ -79,7 +78,8 @@ class _Costing:
         self.flops: Value = 0
         self.bytes_read: Value = 0
         self.reads: dict[int, tuple[Value, NDArray[np.float64]]] = {}
-        self.register_limit = REGISTER_SHARE * device.registers_per_block_limit
+        self.register_limit = REGISTER_SHARE * times.device.registers_per_block_limit
+        self._every_tile = times.release.every_tile_needs_registers
         self.dots: list[tuple[TiledNode, Mask | bool]] = []
         """Nodes of dots, with the tilings for which they count."""
         self._merger: TileMerger | None = None
@@ -110,7 +110,7 @@ class _Costing:
             tile = node.tile.sizes
             if tile not in flops_by_tile:
                 flops_by_tile[tile] = 0
-            if not inside or kind.opcode == "iota":
+            if not inside or kind.opcode == "iota" or self._every_tile:
                 materialized.add(tile)
             if new is False:
                 continue
@@ -168,7 +168,7 @@ def tiling_costs(
 
     Raises NotTiled where XLA reports an error.
     """
-    costing = _Costing(analysis, tilings, times.device)
+    costing = _Costing(analysis, tilings, times)
     costing.run()
     view, count = analysis.view, costing.count
     full = (count,)

@@ -13,6 +13,7 @@ from hlofuse.cost.tiling.dot_support import dot_refusal, scaled_dot_refusal
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.ir.text.text import values
+from hlofuse.releases import Release
 
 _UNSUPPORTED_OPCODES = values(
     """
@@ -21,6 +22,7 @@ _UNSUPPORTED_OPCODES = values(
     """
 )
 _MOVES = values("concatenate pad constant bitcast broadcast reshape slice transpose")
+_EARLY = values("bitcast broadcast constant iota parameter reduce reshape slice transpose")
 _TYPES = values("pred s4 s8 s16 s32 s64 u8 u16 u32 u64 f16 bf16 f32 f64")
 _F8 = values("f8e5m2 f8e4m3fn")
 _F8_ROCM = values("f8e5m2fnuz f8e4m3fnuz")
@@ -30,6 +32,7 @@ _BY_VENDOR = {
     **dict.fromkeys(_F8, "Unsupported GPU architecture for F8E4M3FN."),
     **dict.fromkeys(_F8_ROCM, "F8E4M3FNUZ/F8E5M2FNUZ is only supported on ROCm."),
 }
+_UNSIGNED = values("u8 u16 u32 u64")
 _FLOATS = values("bf16 f16 f32 f64")
 _FLOAT_OPCODES = values(
     """
@@ -41,12 +44,17 @@ _PRED_OPCODES = values("not copy add compare maximum minimum multiply and or xor
 _COMMON_OPCODES = values("abs copy negate add compare maximum minimum multiply subtract select clamp")
 _INTEGER_OPCODES = values("not divide and or xor remainder")
 _CONCATENATE_ALIGNMENT = 64
+_OUTPUT_TYPE, _INPUT_TYPE = "Unsupported output data type.", "Unsupported input data type."
 
 
 class TritonSupport:
-    """The rules for one device. Answers are None for what is supported, else XLA's reason."""
+    """The rules for one device and release. Answers are None for what is supported, else XLA's reason."""
 
-    def __init__(self, device: DeviceDescription) -> None:
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
+        self._release = release
+        self._types = _TYPES if release.triton_takes_unsigned else _TYPES - _UNSIGNED
+        if not release.triton_takes_pads:
+            self._types -= {"s4"}
         self._rocm = device.is_rocm
         self._cuda = device.platform == "CUDA"
         self._capability = device.compute_capability
@@ -82,7 +90,7 @@ class TritonSupport:
             return _BY_VENDOR[element_type]
         if element_type == "bf16":
             return None if self._bf16 else "BF16 is not supported on ROCm."
-        if element_type in _TYPES or element_type in _F8:
+        if element_type in self._types or element_type in _F8:
             return None
         if element_type in _F8_ROCM:
             return None if self._rocm else "F8E4M3FNUZ/F8E5M2FNUZ not supported on Cuda."
@@ -90,8 +98,12 @@ class TritonSupport:
 
     def instruction(self, instruction: Instruction) -> str | None:
         """`IsTritonSupportedInstruction`."""
-        opcode = instruction.opcode
+        opcode, release = instruction.opcode, self._release
+        if not release.triton_takes_pads and self._is_beyond_early_triton(instruction):
+            return "Unsupported opcode."
         if opcode in _UNSUPPORTED_OPCODES:
+            if opcode == "dynamic-slice" and not release.triton_bitcasts_keep_elements:
+                return "dynamic slice is supported but not enabled yet"
             return f"Unsupported opcode {opcode}"
         shape = instruction.shape
         element_type = shape.element_type
@@ -102,9 +114,9 @@ class TritonSupport:
             return scaled_dot_refusal(instruction)
         reason = self.data_type(element_type)
         if reason is not None:
-            return f"Unsupported output data type: {reason}"
+            return f"Unsupported output data type: {reason}" if release.triton_names_types else _OUTPUT_TYPE
         if any(self.data_type(o.shape.element_type) is not None for o in operands):
-            return "Unsupported input data type: Not allowed"
+            return "Unsupported input data type: Not allowed" if release.triton_names_types else _INPUT_TYPE
         if opcode in (
             "concatenate",
             "pad",
@@ -124,6 +136,8 @@ class TritonSupport:
         if opcode == "reduce":
             return self._reduce(instruction)
         if opcode == "dot":
+            if not release.triton_takes_dots:
+                return "Dot operation is only supported in nested GEMM fusions."
             return dot_refusal(instruction, self.conversion, self._rocm, self._capability)
         if opcode == "fusion":
             return "Nested fusions are not supported."
@@ -134,13 +148,24 @@ class TritonSupport:
         if is_elementwise(instruction):
             # The type of the last operand: compare and select have a fixed type elsewhere.
             last = operands[-1].shape.element_type if operands else element_type
-            cached = _elementwise_opcodes(last, self._rocm)
+            cached = _elementwise_opcodes(last, self._rocm, release)
             return None if opcode in cached else "Unsupported elementwise operation."
         return f"Unsupported instruction opcode {opcode}"
+
+    def _is_beyond_early_triton(self, instruction: Instruction) -> bool:
+        """The set was a list of what is refused, and that is all that was not element-wise but these."""
+        opcode = instruction.opcode
+        if opcode == "copy":
+            return not self._release.triton_takes_copies
+        return opcode == "bitcast-convert" or not (opcode in _EARLY or is_elementwise(instruction))
 
     def conversion(self, source: str, result: str) -> str | None:
         """`IsTritonSupportedConversion`."""
         message = self._conversion_message(source, result)
+        if not self._release.triton_names_types:
+            unknown = self.data_type(source) is not None or self.data_type(result) is not None
+            named = f"Unsupported conversion in Triton: {source} to {result}"
+            return named if message is not None or unknown else None
         if message is not None:
             return f"Unsupported conversion in Triton: {source} to {result} with message:\n{message}"
         for word, element_type in (("input", source), ("output", result)):
@@ -154,13 +179,15 @@ class TritonSupport:
             return "F8E4M3FN is not supported before Ada."
         eight_bits = [t in self._f8 for t in both]
         wide = any(t in ("f16", "bf16", "f32") for t in both)
-        if source != result and any(eight_bits) and not all(eight_bits) and not wide:
+        among_narrow = all(eight_bits) and self._release.triton_takes_pads
+        if source != result and any(eight_bits) and not among_narrow and not wide:
             return "Unsupported F8 conversion."
-        if source in ("s4", "u4") and result not in ("s8", "u8", *_FLOATS):
-            return "Unsupported 4-bit integer conversion."
+        unsigned = self._release.triton_takes_unsigned
+        if source in ("s4", "u4") and result not in ("s8", *(("u8",) if unsigned else ()), *_FLOATS):
+            return "Unsupported 4-bit integer conversion." if unsigned else "Unsupported S4 conversion."
         if result in ("s4", "u4"):
-            return "Unsupported 4-bit integer output type."
-        if source == "pred" and result == "u8":
+            return "Unsupported 4-bit integer output type." if unsigned else "Unsupported S4 output type."
+        if unsigned and source == "pred" and result == "u8":
             return "Unsupported PRED to U8 conversion."
         return None
 
@@ -168,8 +195,12 @@ class TritonSupport:
         opcode = instruction.opcode
         shape = instruction.shape
         if opcode == "concatenate":
+            if not self._release.triton_takes_dots:
+                return "Only concatenates in nested GEMM fusions are supported."
             if shape.element_type == "s4":
                 return "S4 is not supported."
+            if not self._release.triton_aligns_concatenates:
+                return None
             along = instruction.dimensions[0]
             aligned = all(
                 o.shape.dimensions[along] % _CONCATENATE_ALIGNMENT == 0 for o in instruction.operands[:-1]
@@ -189,12 +220,10 @@ class TritonSupport:
                 return None if shape.is_effective_scalar else "Only scalar constants are supported in Triton."
         elif opcode == "bitcast":
             source = instruction.operands[0].shape
-            if source.element_count != shape.element_count:
+            if self._release.triton_bitcasts_keep_elements and source.element_count != shape.element_count:
                 return "only bitcasts with the same number of elements are supported"
-            if source.element_type != shape.element_type and "pred" in (
-                source.element_type,
-                shape.element_type,
-            ):
+            both = (source.element_type, shape.element_type)
+            if self._release.triton_keeps_predicates and both[0] != both[1] and "pred" in both:
                 return "bitcasts with different element types are not supported if PRED is involved"
         return "S4 is not supported." if shape.element_type == "s4" else None
 
@@ -203,6 +232,9 @@ class TritonSupport:
             return "F8E4M3FN and F8E5M2 are not supported for reductions."
         if self._first(reduce.called[0][1]) is not None:
             return "Unsupported reduction computation by Triton."
+        if not self._release.triton_takes_unsigned:
+            single = len(reduce.operands) == 2 and len(reduce.dimensions) == 1
+            return None if single else "Reduction is not a row-reduction of a single operand."
         if len(reduce.operands) != 2:
             return "Reduction is not a reduction of a single operand."
         if not reduce.dimensions:
@@ -226,7 +258,7 @@ class TritonSupport:
 
 
 @cache
-def _elementwise_opcodes(element_type: str, rocm: bool) -> frozenset[str]:
+def _elementwise_opcodes(element_type: str, rocm: bool, release: Release) -> frozenset[str]:
     """Element-wise operations by the type they work on (`IsTritonSupportedElementwise`)."""
     if element_type in COMPLEX_TYPES or element_type in ("s4", "u4"):
         return frozenset()
@@ -237,8 +269,14 @@ def _elementwise_opcodes(element_type: str, rocm: bool) -> frozenset[str]:
     opcodes = _COMMON_OPCODES
     if element_type in INTEGER_TYPES:
         opcodes |= _INTEGER_OPCODES
+        if not release.triton_takes_remainders:
+            opcodes -= {"remainder"}
     if element_type in _FLOATS:
         opcodes |= _FLOAT_OPCODES
+        if not release.triton_divides_halves:
+            opcodes -= {"round-nearest-even"}
+            if element_type in ("f16", "bf16") and not rocm:
+                opcodes -= {"divide"}
     if element_type in FLOATING_TYPES:
         opcodes |= {"reduce-precision"}
     return opcodes

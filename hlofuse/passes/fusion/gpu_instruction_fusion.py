@@ -34,7 +34,7 @@ class _Driver(FusionDriver):
         )
 
     def computations(self) -> list[Computation]:
-        return fusible_computations(self.module)
+        return fusible_computations(self.module, self.release)
 
     def is_expensive(self, instruction: Instruction) -> bool:
         """Some operations are fast on a GPU (`GpuInstructionFusion::IsExpensive`)."""

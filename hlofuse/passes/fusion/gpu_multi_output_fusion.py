@@ -48,7 +48,7 @@ class GpuMultiOutputFusion(Pass):
             raise HlofuseError("multi_output_fusion asks for a device")
         model = kernel_model(self.device, self.release, self.tables)
         changed = False
-        for computation in fusible_computations(module):
+        for computation in fusible_computations(module, self.release):
             changed |= _Driver(computation, model, self, recorder).run()
         return changed
 

@@ -33,7 +33,8 @@ class FusionBlockLevelRewriter(Pass):
         found = [i for i in module.instructions() if _is_candidate(i)]
         if not found:
             return False
-        support, tilings = TritonSupport(self.device), TilingModel(self.device, AROUND_FUSION)
+        release = AROUND_FUSION
+        support, tilings = TritonSupport(self.device, release), TilingModel(self.device, release)
         changed = False
         for fusion in found:
             if any(support.instruction(x) is not None for x in fusion.fused_computation):

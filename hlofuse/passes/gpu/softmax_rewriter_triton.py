@@ -39,7 +39,7 @@ class SoftmaxRewriterTriton(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        matcher = _Matcher(TritonSupport(self.device))
+        matcher = _Matcher(TritonSupport(self.device, AROUND_FUSION))
         found: list[tuple[Instruction, Instruction]] = []
         for computation in module.non_fusion_computations():
             if any(caller.opcode == "custom-call" for caller in computation.callers):

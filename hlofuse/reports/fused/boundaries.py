@@ -143,7 +143,7 @@ def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) 
     """Every pair of kernels with the rule that keeps it apart."""
     considered_count = copy_module(module)  # asking may not leave a trace in the caller's module
     queries = _Queries(considered_count, device, release)
-    considered = {i for c in fusible_computations(considered_count) for i in c}
+    considered = {i for c in fusible_computations(considered_count, release) for i in c}
     found = []
     for producer, value, consumer, size in edges(considered_count):
         names = producer.name, consumer.name, size
@@ -177,7 +177,9 @@ class _Queries:
     def answer(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """What keeps the two apart: a rule of theirs, of another user of the producer, or the cost."""
         verdict = self._legality.verdict(producer, consumer)
-        if verdict is not None or not is_fusible(producer) or is_fusible_bitcast(producer):
+        if verdict is not None or not is_fusible(producer):
+            return verdict
+        if is_fusible_bitcast(producer, self._model.release):
             return verdict
         if producer not in self._of_all:
             self._of_all[producer] = self.refusal(producer) or self._cost(producer)

@@ -34,7 +34,9 @@ class GpuKernel:
     def is_generated(self) -> bool:
         """XLA writes its code: a fusion, or an instruction that FusionWrapper makes one of."""
         opcode = self.instruction.opcode
-        return opcode == "fusion" or opcode in _WRAPPED or may_be_fused(self.instruction)
+        if opcode == "fusion" or opcode in _WRAPPED:
+            return True
+        return may_be_fused(self.instruction, self.model.release)
 
     @property
     def config_kind(self) -> str:

@@ -149,7 +149,7 @@ def heroes_differ(a: Atom | None, b: Atom | None, release: Release) -> tuple[Rul
     tiled_a, tiled_b = s is not None or a.reduction is not None, t is not None or b.reduction is not None
     plain_a = a.opcode == "transpose" and s is None
     plain_b = b.opcode == "transpose" and t is None
-    if release.mlir_emitters and ((tiled_a and plain_b) or (plain_a and tiled_b)):
+    if release.plain_transposes_apart and ((tiled_a and plain_b) or (plain_a and tiled_b)):
         return PLAIN_TRANSPOSE, {}
     if (s is not None and b.reduction is not None) or (a.reduction is not None and t is not None):
         return TRANSPOSE_AND_REDUCTION, {}
@@ -164,7 +164,7 @@ def heroes_verdict(
     a, b = _hero(first, model).atom, _hero(second, model).atom
     found = heroes_differ(a, b, release)
     if found is not None and found[0].code not in settings.disabled:
-        has_old_message = found[0] is TRANSPOSE_AND_REDUCTION and not release.mlir_emitters
+        has_old_message = found[0] is TRANSPOSE_AND_REDUCTION and not release.plain_transposes_apart
         return Verdict(*found, "MOF-fusion of a transpose and a reduction" if has_old_message else None)
     if not release.mlir_emitters and BECOMES_UNTILED.code not in settings.disabled:
         tiled = ((first, second, a), (second, first, b))

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from hlofuse.cost.gpu.atoms import SCATTERS
 from hlofuse.cost.gpu.pair import SummaryPair as Structure
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
@@ -19,7 +20,7 @@ from hlofuse.rules.priority_fusion.budget import (
     Limits,
     code_duplication,
     kernel_over_budget,
-    parameters_over_limit,
+    triton_over_limit,
 )
 from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.eligible import (
@@ -53,7 +54,7 @@ OF_CONSUMER: tuple[PairRule, ...] = (consumer_not_fusible,)
 TRITON_RULES = (
     producer_unsupported_by_triton,
     consumer_unsupported_by_triton,
-    parameters_over_limit,
+    triton_over_limit,
     not_tiled,
 )
 SCATTER_RULES: tuple[PairRule, ...] = (
@@ -72,9 +73,11 @@ STRUCTURE_RULES: tuple[PairRule, ...] = (
 """Their answer is the same for all pairs of the same structure."""
 
 
-def rules_of_one(instruction: Instruction) -> tuple[tuple[PairRule, ...], tuple[PairRule, ...]]:
+def rules_of_one(
+    instruction: Instruction, release: Release
+) -> tuple[tuple[PairRule, ...], tuple[PairRule, ...]]:
     """Those of `OF_PRODUCER` and of `OF_CONSUMER` that can object to it."""
-    if may_be_fused(instruction):
+    if may_be_fused(instruction, release):
         return OF_PRODUCER if instruction.is_root else (), ()
     return OF_PRODUCER, OF_CONSUMER
 
@@ -87,6 +90,7 @@ def structure_rules(
     has_room = (
         len(producer.operands) + len(consumer.operands) + 1 <= limits.parameters
         and first.ir_size * second.parameter_ir_size[pair.slot] + second.ir_size <= limits.ir_size
+        and not (first.splits or second.splits)
     )
     rules: tuple[PairRule, ...] = (consumer_is_bitcast,) if consumer.opcode == "bitcast" else ()
     if first.is_plain and second.is_plain:

@@ -50,7 +50,7 @@ def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
     )
 )
 def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
-    return None if may_be_fused(pair.producer) else {"opcode": pair.producer.opcode}
+    return None if may_be_fused(pair.producer, pair.state.model.release) else {"opcode": pair.producer.opcode}
 
 
 @condition(
@@ -69,7 +69,7 @@ def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
     )
 )
 def consumer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
-    return None if may_be_fused(pair.consumer) else {"opcode": pair.consumer.opcode}
+    return None if may_be_fused(pair.consumer, pair.state.model.release) else {"opcode": pair.consumer.opcode}
 
 
 @condition(
@@ -84,4 +84,4 @@ def consumer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
     )
 )
 def consumer_is_bitcast(pair: PriorityPair) -> dict[str, Any] | None:
-    return {} if is_fusible_bitcast(pair.consumer) else None
+    return {} if is_fusible_bitcast(pair.consumer, pair.state.model.release) else None

@@ -56,7 +56,7 @@ class Checker:
 
     def __post_init__(self) -> None:
         self.tiling = TilingModel(self.device, RELEASE)
-        self.support = TritonSupport(self.device)
+        self.support = TritonSupport(self.device, RELEASE)
 
     def note(self, what: str, good: bool, text: str) -> None:
         self.counts[f"{what} {'ok' if good else 'bad'}"] += 1

@@ -11,6 +11,7 @@ from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 REGION = "r {{ a = {0} parameter(0)\n b = {0} parameter(1)\n ROOT c = {0} add(a, b)\n}}\n"
 
@@ -99,14 +100,14 @@ CASES: list[tuple[str, tuple[str, ...], str | None]] = [
 
 @pytest.mark.parametrize(("line", "operands", "reason"), CASES)
 def test_operations(line: str, operands: tuple[str, ...], reason: str | None) -> None:
-    assert TritonSupport(load_device("h100_sxm")).refusal(operation(line, *operands)) == reason
+    assert TritonSupport(load_device("h100_sxm"), RELEASE).refusal(operation(line, *operands)) == reason
 
 
 def test_f8_before_ada() -> None:
     convert = operation("f32[8] convert(p0)", "f8e4m3fn[8]")
     old = conversion("f8e4m3fn", "f32", "F8E4M3FN is not supported before Ada.")
-    assert TritonSupport(load_device("a100_sxm_40")).refusal(convert) == old
-    assert TritonSupport(load_device("h100_sxm")).refusal(convert) is None
+    assert TritonSupport(load_device("a100_sxm_40"), RELEASE).refusal(convert) == old
+    assert TritonSupport(load_device("h100_sxm"), RELEASE).refusal(convert) is None
 
 
 def test_backend_config_as_xla_writes_it() -> None:
@@ -141,7 +142,7 @@ def test_backend_config_as_xla_writes_it() -> None:
     ],
 )
 def test_types_by_vendor(device: str, element_type: str, reason: str | None) -> None:
-    assert TritonSupport(load_device(device)).data_type(element_type) == reason
+    assert TritonSupport(load_device(device), RELEASE).data_type(element_type) == reason
 
 
 def test_what_a_parameter_has_become_is_asked_about_anew() -> None:
@@ -154,7 +155,7 @@ ENTRY e { x = f32[8] parameter(0)
  ROOT fusion = f32[4] fusion(slice), kind=kLoop, calls=f }""")
     fusion, producer = module.entry.root, module.entry.find("slice")
     assert producer is not None
-    support = TritonSupport(load_device("h100_sxm"))
+    support = TritonSupport(load_device("h100_sxm"), RELEASE)
     assert support.refusal(fusion) is None
     append_producer(fusion, producer)
     assert support.refusal(fusion) == "Unsupported opcode dynamic-slice"

@@ -45,7 +45,7 @@ class Driver:
         extra_outputs: bool = False,
     ) -> None:
         self._computation = computation
-        self._model = model
+        self._model, self._release = model, model.release
         self._launch = model.device.launch_ticks
         self._legality = legality
         self._least = -math.inf if legality.whatever_it_costs else 0.0
@@ -84,7 +84,7 @@ class Driver:
                     consumers = self._tie_breaker.order_consumers(producer, consumers)
                 for observer in self._observers:
                     observer.fusing(producer, consumers, self._tied)
-            if producer.opcode == "bitcast" and is_fusible_bitcast(producer):
+            if producer.opcode == "bitcast" and is_fusible_bitcast(producer, self._release):
                 consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
             if consumers:
                 changed |= self._step(producer, consumers, priority)
@@ -101,7 +101,7 @@ class Driver:
 
         All but a few have the same one whenever somebody asks.
         """
-        if not self._model.has_run_time(instruction) and may_be_fused(instruction):
+        if not self._model.has_run_time(instruction) and may_be_fused(instruction, self._release):
             self._model.run_time(instruction)
 
     def _set_priorities(self, producers: list[Instruction]) -> None:
@@ -123,7 +123,7 @@ class Driver:
         if self._preferred:
             self._preferred.pop(producer, None)
         opcode, legality = producer.opcode, self._legality
-        if opcode == "bitcast" and is_fusible_bitcast(producer):
+        if opcode == "bitcast" and is_fusible_bitcast(producer, self._release):
             return INFINITE
         if opcode == "constant":
             return None
@@ -187,13 +187,13 @@ class Driver:
         legality, preferred, marked, new = self._legality, self._preferred, self._marked, self._new_consumers
         extra = producer in preferred
         tilings = legality.tilings_of(producer, consumers, extra) if legality.tiles else {}
-        bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer)
+        bitcast = producer.opcode == "bitcast" and is_fusible_bitcast(producer, self._release)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
         inside = Inside(producer) if producer.opcode == "fusion" and not extra else None
         changed = False
         for consumer in consumers:
-            if consumer.opcode == "bitcast" and is_fusible_bitcast(consumer):
+            if consumer.opcode == "bitcast" and is_fusible_bitcast(consumer, self._release):
                 continue
             changed = True
             name = consumer.name
@@ -280,6 +280,7 @@ class Driver:
         candidates = [
             operand
             for operand in self._new_consumers
-            if operand in waiting and not (operand.opcode == "bitcast" and is_fusible_bitcast(operand))
+            if operand in waiting
+            and not (operand.opcode == "bitcast" and is_fusible_bitcast(operand, self._release))
         ]
         self._removed_times = self._model.cached_times(candidates, (*consumers, producer))

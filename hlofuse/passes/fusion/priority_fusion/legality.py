@@ -69,7 +69,7 @@ class Legality:
         self._state = PriorityState(
             model,
             settings,
-            TritonSupport(model.device),
+            TritonSupport(model.device, model.release),
             self._tile,
             FusionState(True, model.release, settings, lambda _: False),
         )
@@ -82,7 +82,7 @@ class Legality:
         self._tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
         self._ids = (
-            StructuralIds(module, may_be_fused)
+            StructuralIds(module, lambda x: may_be_fused(x, model.release))
             if any(is_generic_triton_fusion(x) for x in module.instructions() if x.opcode == "fusion")
             else None
         )
@@ -143,7 +143,7 @@ class Legality:
         alone = self._alone[instruction] = _Alone()
         alone.as_producer = alone.as_consumer = alone.summary = alone.works_in_place = None
         alone.never_in_place = False
-        as_producer, as_consumer = rules_of_one(instruction)
+        as_producer, as_consumer = rules_of_one(instruction, self._model.release)
         if as_producer:
             alone.as_producer = self._first(as_producer, instruction, instruction)
         if as_consumer:
@@ -181,7 +181,7 @@ class Legality:
         answers = self._cache[producer].answers
         only_bitcasts = True
         for user in producer.users:
-            if user.opcode != "bitcast" or not is_fusible_bitcast(user):
+            if user.opcode != "bitcast" or not is_fusible_bitcast(user, self._model.release):
                 only_bitcasts = False
                 edge = answers.get(user)
                 if edge is None:
@@ -192,7 +192,7 @@ class Legality:
 
     def all_reasons(self, producer: Instruction) -> list[str]:
         """Of a refused producer: the reasons of all users that refuse."""
-        users = [u for u in producer.users if not is_fusible_bitcast(u)]
+        users = [u for u in producer.users if not is_fusible_bitcast(u, self._model.release)]
         if not users:
             return [(_ONLY_BITCASTS if producer.users else _NO_USERS).reason]
         verdicts = [self.verdict(producer, user) for user in users]
@@ -201,7 +201,7 @@ class Legality:
     def sole_extra_output(self, producer: Instruction) -> Instruction | None:
         """The one user that can compute the producer as a further output of its Triton kernel, if there is
         just one (`FindPossibleConsumersForTritonMultiOutputFusion`)."""
-        users = [u for u in producer.users if not is_fusible_bitcast(u)]
+        users = [u for u in producer.users if not is_fusible_bitcast(u, self._model.release)]
         possible = [u for u in users if self._extra_output(producer, u)]
         return possible[0] if len(possible) == 1 else None
 
@@ -224,7 +224,7 @@ class Legality:
             return True
         if is_generic_triton_fusion(user):
             return self._state.triton.instruction(constant) is not None
-        return not may_be_fused(user)
+        return not may_be_fused(user, self._model.release)
 
     def grown(self, consumer: Instruction, *, stays: bool) -> None:
         """Something was fused into it. `stays`: it has become, or still is, a kernel of ours with one result,

@@ -10,7 +10,7 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Computation, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.priority_fusion.driver import Driver
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
@@ -42,8 +42,11 @@ class PriorityFusion(Pass):
         for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
             observer.begin(model)
         legality = Legality(module, model, self.settings)
+        computations = fusible_computations(module, self.release)
+        if self.release.priority_fusion_renames:
+            _append_number(module, computations)
         changed = False
-        for computation in fusible_computations(module):
+        for computation in computations:
             driver = Driver(
                 computation,
                 model,
@@ -55,3 +58,11 @@ class PriorityFusion(Pass):
             )
             changed |= driver.run()
         return changed
+
+
+def _append_number(module: Module, computations: Sequence[Computation]) -> None:
+    """`add.3` becomes `add.3.0`, so that copies of it can be told by their names."""
+    unique = module.instruction_names.unique
+    for computation in computations:
+        for instruction in computation:
+            instruction.name = unique(f"{instruction.name}.0")
