@@ -66,8 +66,8 @@ def test_the_release_that_agrees_is_named(tmp_path: Path, hlofuse: Run) -> None:
 
 def test_a_release_that_is_given_is_not_doubted(tmp_path: Path, hlofuse: Run) -> None:
     corpus(tmp_path, PLAIN)
-    asked = hlofuse("verify", tmp_path, "--xla", "0.11.1")
-    assert (asked.status, "agrees" in asked.out) == (1, False)
+    given = hlofuse("verify", tmp_path, "--xla", "0.11.1")
+    assert (given.status, "agrees" in given.out) == (1, False)
     for case in ("f", "same"):
         (tmp_path / case / "hlofuse.json").write_text('{"schema": "hlofuse.stamp/1", "jaxlib": "0.11.1"}')
     stamped = hlofuse("verify", tmp_path)
