@@ -110,6 +110,10 @@ class Release:
         "0.11", source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction", seen="2 of 56"
     )
     """FusionWrapper wraps transposes, dynamic-update-slices and the inverse and hyperbolic functions."""
+    tiles_narrow_types: bool = _holds(
+        "0.11.2", source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType (asked)"
+    )
+    """The tiled emitter of XLA:CPU takes types of fewer than 8 bits."""
     tiles_unsigned_and_complex: bool = _holds(
         "0.11", source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType"
     )
