@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hlofuse.ir.graph import Computation, Module
+from hlofuse.ir.graph import Computation, Module
 
 _NUMBERED = re.compile(r".*\.(\d+)", re.DOTALL)
 
 
-class ComputationOrder:
-    """Callers before callees; the module tells it what is added, removed and called."""
+class OnlineOrder:
+    """Callers before callees, while computations are added, removed and called."""
 
     def __init__(self) -> None:
         self._level: dict[Computation, int] = {}
@@ -29,9 +27,9 @@ class ComputationOrder:
         self._delta = 0
         """How many edges a search backward visits: min(edges^(1/2), nodes^(2/3)), rounded up."""
 
-    def copy(self, computations: Mapping[Computation, Computation]) -> ComputationOrder:
+    def copy(self, computations: Mapping[Computation, Computation]) -> OnlineOrder:
         """The same order of the copies of the computations."""
-        new = ComputationOrder()
+        new = OnlineOrder()
         new._level, new._index, new._id = (
             {computations[c]: value for c, value in d.items() if c in computations}
             for d in (self._level, self._index, self._id)
@@ -143,11 +141,11 @@ class ComputationOrder:
         return self._by_id(callee for i in computation for _, callee in i.called)
 
     def _by_id(self, computations: Iterable[Computation | None]) -> list[Computation]:
-        known = {c for c in computations if c is not None and c in self._level}
-        return sorted(known, key=self._id.__getitem__)
+        own = {c for c in computations if c is not None and c in self._level}
+        return sorted(own, key=self._id.__getitem__)
 
 
-def order_of_front_end(module: Module) -> ComputationOrder:
+def order_of_front_end(module: Module) -> OnlineOrder:
     """The order in which a module before optimizations has its computations.
 
     A front end creates callees first. They come as an HLO proto lists them, else by the numbers in their
@@ -158,7 +156,7 @@ def order_of_front_end(module: Module) -> ComputationOrder:
     if len(place) < len(written):
         numbers = {c: int(m[1]) for c in written if (m := _NUMBERED.fullmatch(c.name)) is not None}
         place = numbers if len(numbers) == len(written) else {}
-    order = ComputationOrder()
+    order = OnlineOrder()
     for computation in sorted(written, key=lambda c: place.get(c, 0)):
         order.add(computation)
     return order

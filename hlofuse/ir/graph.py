@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
-from hlofuse.ir.computation_order import ComputationOrder
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.literal import Literal
 from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
@@ -26,6 +25,20 @@ OrderSource: TypeAlias = typing.Literal["xla", "replayed", "estimated", "text"]
 
 _MANY = 64
 """From so many users on looking for one in the list costs more than keeping their places."""
+
+
+class ComputationOrder(typing.Protocol):
+    """Follows what computations are added, removed and called (`hlofuse.ir.computation_order`)."""
+
+    def add(self, computation: Computation) -> None: ...
+
+    def remove(self, computation: Computation) -> None: ...
+
+    def add_edge(self, caller: Computation, callee: Computation) -> None: ...
+
+    def post_order(self) -> list[Computation]: ...
+
+    def copy(self, computations: dict[Computation, Computation]) -> ComputationOrder: ...
 
 
 class GraphWatcher(typing.Protocol):
