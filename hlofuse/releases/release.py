@@ -25,6 +25,7 @@ def _holds(since: str = "", until: str = "", *, source: str, seen: str = "") -> 
 
 
 _MAX_UNROLL = "service/gpu/gpu_fusible.cc: MaxUnrollFactor"
+_ASKED = "asked of XLA"
 _TRITON_SUPPORT = "backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction"
 
 
@@ -180,6 +181,14 @@ class Release:
     """Triton takes unsigned integers of 8 to 64 bits."""
     triton_aligns_concatenates: bool = _holds("0.11", source=_TRITON_SUPPORT)
     """Triton takes concatenates only if all operands but the last are multiples of 64 long."""
+    pads_only_beside_products: bool = _holds("0.12", source=_ASKED, seen="pads beside softmax")
+    """Generic Triton fusions hold no pads."""
+    failed_tilings_unnamed: bool = _holds("0.12", source=_ASKED, seen="softmax of joined columns")
+    """Every tiling is tried by itself, and where none succeeds no reason is given."""
+    equal_concatenates_shared: bool = _holds("0.12", source=_ASKED, seen="softmax of joined rows")
+    """Two equal tiles of a concatenate in a fusion are computed once, as of other operations."""
+    tiles_are_powers_of_two: bool = _holds("0.12", source=_ASKED, seen="softmax of odd rows")
+    """The tile sizes of a Triton fusion are rounded up, as Triton's emitter rounds them."""
 
     def has(self, span: Span, name: str) -> bool:
         """True if what has that span and name (a rule's code, a pass's text) is part of this release."""
