@@ -43,6 +43,7 @@ class TilingModel:
         self.device = device
         self._kinds = OpKinds(device, release)
         self._times = KernelTimes(device, release)
+        self._pads = release.tiles_are_powers_of_two
         self._best: dict[object, _Outcome] = {}
         self._fixed: dict[object, _Outcome] = {}
         self._analyses: dict[object, Analysis | NotTiled] = {}
@@ -136,7 +137,8 @@ class TilingModel:
         extents = tuple(analysis.sizes)
         every = self._sets.get(extents)
         if every is None:
-            every = self._sets[extents] = all_of(extents, self.device.dram_to_l2_transaction_bytes)
+            pads, transaction = self._pads, self.device.dram_to_l2_transaction_bytes
+            every = self._sets[extents] = all_of(extents, transaction, pads)
         tilings = valid_tilings(analysis, self.device, every)
         if not tilings.count:
             raise NotTiled(_NO_TILING)
@@ -150,7 +152,7 @@ class TilingModel:
     def _just(self, analysis: Analysis, parameters: Sequence[int]) -> TilingSet:
         """One tiling alone."""
         columns = [np.array([n], dtype=np.int64) for n in parameters or (1,)]
-        return TilingSet(analysis.sizes, columns, self.device.dram_to_l2_transaction_bytes)
+        return TilingSet(analysis.sizes, columns, self.device.dram_to_l2_transaction_bytes, self._pads)
 
     def _fixed_cost(
         self,
@@ -168,7 +170,7 @@ class TilingModel:
             own += contractions.get(op, ())
             if op == 0:
                 own += parameters.output_tile_sizes[main]
-        if self._times.release.tiles_are_powers_of_two:  # the last of a dimension may reach beyond it
+        if self._pads:  # the last of a dimension may reach beyond it
             own = [min(n, size) for n, size in zip(own, analysis.sizes, strict=False)]
         if len(own) != len(analysis.sizes):
             raise NotTiled("Expected ", len(analysis.sizes), " tile sizes but got ", len(own), ".")
@@ -188,7 +190,7 @@ class TilingModel:
         values = Columns(parameters)
         written = [analysis.nodes[int(chosen[i])] for chosen in costs.outputs]
         warps = int(costs.num_warps[i])
-        size = values.padded if self._times.release.tiles_are_powers_of_two else values.value
+        size = values.padded if self._pads else values.value
         return Tiling(
             exec_time=int(costs.exec_time[i]),
             tile_sizes=tuple(tuple(int(size(e)) for e in n.tile.sizes) for n in written),
