@@ -1,9 +1,10 @@
 """What differs between releases on GPU: small modules with XLA's answers of the release before and after.
 
-Keys of a case: `differs`, the behaviour it isolates; `xla`, the release whose answer needs it. EXPECT is
+Keys of a case: `differs`, the behaviour it isolates; `xla`, the release whose answer needs it; `part`, if
+EXPECT has not all there is to say (ties go by ids, which a text has not). EXPECT is
 labelled with the release that answered; each line says one thing, and all lines of a word are there:
 `time PRODUCER US_FUSED US_UNFUSED`, `refused PRODUCER: REASON` (new fusions left out, whose numbers go by
-what earlier passes spent), `kernel KIND SHAPE`. One release says x.2 where another says x.2.0.
+what earlier passes spent; without the instruction that a reason prints), `kernel KIND SHAPE`. One release says x.2 where another says x.2.0.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def _plain(line: str) -> str:
         return " ".join([word, first.removesuffix(".0"), *(f"{float(x):.5g}" for x in rest)])
     if word == "kernel":
         return " ".join([word, first, *sorted(x.strip("(),") for x in rest)])
-    return " ".join([word, first.removesuffix(":").removesuffix(".0"), *rest])
+    reason = " ".join(rest).partition(" for HLO ")[0].partition(" on %")[0]
+    return f"{word} {first.removesuffix(':').removesuffix('.0')} {reason}"
 
 
 def expected(case: Case, release: str) -> set[str]:
@@ -76,14 +78,17 @@ def test_each_release_as_xla_answered(case: Case) -> None:
     assert len(answered) == 2
     for release in answered:
         lines = expected(case, release)
-        assert said(case, release_of(release), {line.split()[0] for line in lines}) == lines
+        found = said(case, release_of(release), {line.split()[0] for line in lines})
+        assert lines <= found
+        assert found == lines or "part" in case.options
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_behaviour_is_needed(case: Case) -> None:
     release = case.options["xla"]
     lines = expected(case, release)
-    assert said(case, flipped(release, case.options["differs"]), {line.split()[0] for line in lines}) != lines
+    found = said(case, flipped(release, case.options["differs"]), {line.split()[0] for line in lines})
+    assert not lines <= found if "part" in case.options else found != lines
 
 
 # ------------------------------------------------------------ what Triton takes
