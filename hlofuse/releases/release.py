@@ -88,7 +88,7 @@ class Release:
     merged_bodies_stay: bool = _holds(until="0.8", source="hlo/ir/hlo_computation.h: IsFusionComputation")
     """The body of a fusion that is gone, merged into others or never made, is still taken for one: CSE looks
     into it and fusion passes do not; since, the other way round."""
-    compares_shardy: bool = _holds("0.4.38", source="service/hlo_cse.cc")
+    compares_shardy: bool = _holds("0.7", source="hlo/ir/hlo_instruction.cc: IdenticalInternal")
     """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
     embedded_computations_stay: bool = _holds(
         "0.10",
