@@ -28,8 +28,8 @@ CASES = read_cases(Path(__file__).with_name("gpu.hlo"))
 _LAYOUT = re.compile(r"\{[\d,]*\}")
 
 
-def said(case: Case, release: Release, words: set[str]) -> set[str]:
-    """Lines with those words for what a replay of the case does."""
+def lines_of(case: Case, release: Release, kinds: set[str]) -> set[str]:
+    """Lines of those kinds for what a replay of the case does."""
     module, recorder = case.module(), Recorder()
     option = "triton-multi-output"
     for text in passes_of("gpu", release, option if TARGETS["gpu"].has_by_default(option, release) else None):
@@ -45,7 +45,7 @@ def said(case: Case, release: Release, words: set[str]) -> set[str]:
         if fusion.opcode == "fusion":
             lines.append(f"kernel {fusion.fusion_kind} {_LAYOUT.sub('', str(fusion.shape))}")
     return {
-        _plain(line) for line in lines if line.split()[0] in words and " fusion" not in line.split(":")[0]
+        _plain(line) for line in lines if line.split()[0] in kinds and " fusion" not in line.split(":")[0]
     }
 
 
@@ -71,7 +71,7 @@ def test_each_release_as_xla_answered(case: Case) -> None:
     assert len(answered) == 2
     for release in answered:
         lines = expected(case, release)
-        found = said(case, release_of(release), {line.split()[0] for line in lines})
+        found = lines_of(case, release_of(release), {line.split()[0] for line in lines})
         assert lines <= found
         assert found == lines or "part" in case.options
 
@@ -80,7 +80,7 @@ def test_each_release_as_xla_answered(case: Case) -> None:
 def test_the_behaviour_is_needed(case: Case) -> None:
     release = case.options["xla"]
     lines = expected(case, release)
-    found = said(case, flipped(release, case.options["differs"]), {line.split()[0] for line in lines})
+    found = lines_of(case, flipped(release, case.options["differs"]), {line.split()[0] for line in lines})
     assert not lines <= found if "part" in case.options else found != lines
 
 

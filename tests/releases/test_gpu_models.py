@@ -58,9 +58,9 @@ def test_tables_of_clock_cycles() -> None:
     def flops(device: DeviceDescription, release: Release) -> int:
         return KernelModel(device, release).run_time(add).flops
 
-    oldest, b200, both = release_of("0.5.3"), release_of("0.6.2"), release_of("0.10.2")
-    assert flops(B200, oldest) == flops(b300, oldest) == flops(b300, b200)
-    assert flops(B200, b200) == flops(B200, both) != flops(B200, oldest)
+    before, b200, both = release_of("0.5.3"), release_of("0.6.2"), release_of("0.10.2")
+    assert flops(B200, before) == flops(b300, before) == flops(b300, b200)
+    assert flops(B200, b200) == flops(B200, both) != flops(B200, before)
     assert flops(b300, both) != flops(b300, b200)
 
 
