@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlofuse.order.spent_names import reserve_fusion_names, reserve_names_before_renaming
+from hlofuse.order.spent_names import (
+    reserve_counted_names,
+    reserve_fusion_names,
+    reserve_names_before_renaming,
+)
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module, OrderSource
@@ -47,6 +51,7 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
             from hlofuse.order.legacy.restore import restore_users_order
 
             restore_users_order(module)
+            reserve_counted_names(module)
         else:
             reserve_names_before_renaming(module)
     elif target.restores_use_lists and source == "estimated":

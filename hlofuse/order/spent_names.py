@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Instruction, Module
 
+_GAP = 8
 _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 
 
@@ -28,6 +29,49 @@ def _name_before_renaming(name: str) -> str | None:
         return None
     # A name without a number got the first free one: it had asked for 0.
     return root if number == "0" else f"{root}.0"
+
+
+def reserve_counted_names(module: Module) -> None:
+    """Reserve the names that XLA's passes handed out by counting, of what is no longer there.
+
+    An opcode alone as a name shows that they did. Then the first numbers are theirs, up to a gap: those of
+    the front end are as large as the program.
+    """
+    numbers: dict[str, set[int]] = {}
+    for instruction in module.instructions():
+        opcode = instruction.opcode
+        root, _, number = instruction.name.rpartition(".")
+        if instruction.name == opcode:
+            numbers.setdefault(opcode, set()).add(0)
+        elif root == opcode and number.isdecimal():
+            numbers.setdefault(opcode, set()).add(int(number))
+    for root, taken in numbers.items():
+        if 0 not in taken:
+            continue
+        last = 0
+        for spent in sorted(taken):
+            if spent - last > _GAP:
+                break
+            last = spent
+        if root == "reduce":
+            last += sum(_has_replaced(i) for i in module.instructions() if i.opcode == "reduce")
+        module.instruction_names.reserve([f"{root}.{k}" for k in range(1, last + 1) if k not in taken])
+
+
+def _has_replaced(reduction: Instruction) -> bool:
+    """It had a name of its own for a moment, before it took that of the one it replaced.
+
+    Replaced so are those whose dimensions were grouped (`ReductionDimensionGrouper`) and the second half of
+    those cut in two (`TreeReductionRewriter`).
+    """
+    operand = reduction.operands[0]
+    if operand.opcode == "bitcast":
+        return _extents(operand) < _extents(operand.operands[0])
+    return operand.opcode == "reduce" and operand.name.rpartition(".")[0] in ("", "reduce")
+
+
+def _extents(instruction: Instruction) -> int:
+    return sum(d > 1 for d in instruction.shape.dimensions)
 
 
 def spent_fusion_names(module: Module) -> int:

@@ -136,6 +136,9 @@ class Release:
         "0.7", source="service/gpu/gpu_fusible.cc: FusionHeroesAreCompatible", seen="tests/releases/gpu.hlo"
     )
     """A transpose that is not tiled is no result of one kernel with a tiled transpose or a reduction."""
+    tuples_written_whole: bool = _holds("0.8", source="service/hlo_cost_analysis.cc: Preprocess")
+    """An operation with several results, such as a reduce-window, writes all of them; before, only a table of
+    pointers, but for reduces."""
     unrolls_small_windows: bool = _holds(
         "0.8",
         source="service/gpu/gpu_fusible.cc: MayCausePerformanceDropIfUnrolled",
@@ -226,6 +229,11 @@ class Release:
     """Two equal tiles of a concatenate in a fusion are computed once, as of other operations."""
     tiles_are_powers_of_two: bool = _holds("0.12", source=_PROBED, seen="softmax of odd rows")
     """The tile sizes of a Triton fusion are rounded up, as Triton's emitter rounds them."""
+
+    sorts_config_fields: bool = _holds(
+        "0.12", source="service/gpu/backend_configs.proto", seen="every module with a Triton fusion"
+    )
+    """Backend configs are printed with their fields in alphabetical order."""
 
     def has(self, span: Span, name: str) -> bool:
         """True if what has that span and name (a rule's code, a pass's text) is part of this release."""

@@ -182,7 +182,9 @@ class AtomTable:
         atom = Atom()
         opcode = atom.opcode = instruction.opcode
         atom.shape, atom.result, atom.operands = instruction.shape, result, operands
-        cost = op_cost(instruction, result, operands, self._profile, self.region_flops, self._device)
+        cost = op_cost(
+            instruction, result, operands, self._profile, self.region_flops, self._device, self._release
+        )
         atom.flops, atom.out_bytes = cost.flops, cost.out_bytes
         atom.operand_bytes, atom.operand_utilization = cost.operand_bytes, cost.utilization
         atom.elementwise = is_elementwise(instruction)

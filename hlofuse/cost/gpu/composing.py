@@ -13,6 +13,7 @@ from hlofuse.cost.gpu.heroes import fuse_root
 from hlofuse.cost.gpu.joining import join, join_in_step, side_by_side
 from hlofuse.cost.gpu.origins import SIDE_BY_SIDE, Origin, spelled_out
 from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.cost.gpu.shapes import bytes_of_leaves
 from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary, classify
 from hlofuse.cost.gpu.ticks import EXACT
 
@@ -72,7 +73,7 @@ def _written(consumer: Summary) -> int:
     if atom is None:
         return consumer.written
     if atom.shape.is_tuple:
-        return int(atom.out_bytes)
+        return int(bytes_of_leaves(atom.shape))
     # What a bitcast writes on its own is not what a fusion writes that ends in one.
     result = atom.operands[1] if atom.opcode == "dynamic-update-slice" else atom.result
     return int(result.size_fp32)

@@ -16,9 +16,10 @@ from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS
-from hlofuse.cost.gpu.shapes import ShapeFacts
+from hlofuse.cost.gpu.shapes import ShapeFacts, bytes_of_leaves
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.releases import Release
 
 RegionFlops = Callable[[Computation], float]
 
@@ -41,13 +42,12 @@ def op_cost(
     profile: Mapping[str, Mapping[str, int]],
     region_flops: RegionFlops,
     device: DeviceDescription,
+    release: Release,
 ) -> OpCost:
     """The cost by opcode; the default is to read every operand and write the result once."""
     shape = instruction.shape
-    if shape.is_tuple:
-        size = 0.0
-        for _, leaf in shape.leaves():
-            size = fp32(size + ShapeFacts(leaf, -1).size)
+    if shape.is_tuple and (release.tuples_written_whole or instruction.opcode == "reduce"):
+        size = bytes_of_leaves(shape)
     else:
         size = fp32(result.size)
     cost = OpCost(size, [o.size_fp32 for o in operands], [1.0] * len(operands))

@@ -73,6 +73,14 @@ class ShapeTable:
         return facts
 
 
+def bytes_of_leaves(shape: Shape) -> float:
+    """The arrays of a tuple, summed in single precision."""
+    size = 0.0
+    for _, leaf in shape.leaves():
+        size = fp32(size + ShapeFacts(leaf, -1).size)
+    return size
+
+
 def inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
     """`InversePermutation`."""
     result = [0] * len(permutation)

@@ -22,6 +22,7 @@ from hlofuse.order.legacy.undone import (
     SunkBroadcasts,
     merge_equals,
     split_broadcasts,
+    split_groups,
     split_transposes,
     split_widenings,
 )
@@ -47,6 +48,7 @@ def restore_users_order(module: Module) -> None:
 def _restore(computation: Computation) -> None:
     graph = ShadowGraph(computation)
     sunk = SunkBroadcasts(graph)
+    split_groups(graph)
     grouped = GroupedTransposes(graph)
     gemms = ExpandedGemms(graph)
     batches = MergedBatches(graph)

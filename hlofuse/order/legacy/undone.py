@@ -16,6 +16,7 @@ from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 
 _ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
 _MOVES = frozenset({"bitcast", "transpose"})
+_GROUPED = frozenset({"reduce", "transpose"})
 
 
 def split_broadcasts(graph: ShadowGraph) -> None:
@@ -33,6 +34,18 @@ def split_transposes(graph: ShadowGraph) -> None:
             and len(node.users) > 1
             and _moved(node)
             and all(map(_wants_layout, node.users))
+        ):
+            _split(graph, node)
+
+
+def split_groups(graph: ShadowGraph) -> None:
+    """A bitcast that merges dimensions for each reduction or transpose whose dimensions were grouped."""
+    for x, node in list(graph.of.items()):
+        if (
+            x.opcode == "bitcast"
+            and len(node.users) > 1
+            and all(u.source is not None and u.source.opcode in _GROUPED for u in node.users)
+            and _groups(x.operands[0].shape.dimensions, x.shape.dimensions)
         ):
             _split(graph, node)
 
