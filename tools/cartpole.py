@@ -28,6 +28,7 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.replay import Replay, ReplayInput, replay
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.kernels import Choice, kernel_selection
@@ -83,7 +84,8 @@ def figures(name: str, target: str, without: str = "") -> Figures | None:
     done = replay(ReplayInput(module, unique_ids_for(module)), target, device=card, settings=settings)
     after = done.after
     executed = _executed(after)
-    chosen = {(k.computation, k.name): k for k in kernel_selection(after, target, device=card).kernels}
+    selection = kernel_selection(after, target, done.config.release, device=card)
+    chosen = {(k.computation, k.name): k for k in selection.kernels}
     cost = CostAnalysis()
     kernels: list[Choice] = []
     launches, moved, us, unknown = 0, 0, 0.0, 0
@@ -184,7 +186,7 @@ def concatenate() -> str:
         module = load(SAMPLES / "gpu" / name, target="gpu")
         join = next(i for c, _ in _executed(module) for i in c if i.opcode == "concatenate")
         (user,) = join.users
-        detail = pair_detail(CombinedModel(load_device(CARD)), join, user)
+        detail = pair_detail(CombinedModel(load_device(CARD), AROUND_FUSION), join, user)
         assert detail is not None
         rows.append(
             (

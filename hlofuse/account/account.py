@@ -11,7 +11,7 @@ from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
-from hlofuse.analysis.loops import trip_count_of
+from hlofuse.analysis.loops import runs_in, trip_count_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 
 if TYPE_CHECKING:
@@ -100,16 +100,27 @@ class Account:
         self._is_final = is_final
 
     @cached_property
+    def _by_computation(self) -> dict[Computation, list[Launched]]:
+        """What each computation launches in one run of its own."""
+        computations = launched_computations(self.module)
+        return {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
+
+    @cached_property
+    def _often(self) -> tuple[dict[Computation, int], set[Computation]]:
+        return _count_runs(self.module.entry, self._by_computation)
+
+    def runs(self, computation: Computation) -> int:
+        """How often a computation runs in one run of the program."""
+        return self._often[0].get(computation, 0)
+
+    @cached_property
     def rows(self) -> tuple[Launched, ...]:
         """Everything that is launched, the entry's first."""
-        computations = launched_computations(self.module)
-        own = {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
-        often, open_ended = _often(self.module.entry, computations, own)
         found: list[Launched] = []
-        for c in computations:
-            runs, per_iteration = often.get(c, 0), c in open_ended
+        for c, own in self._by_computation.items():
+            runs, per_iteration = self.runs(c), c in self._often[1]
             once = runs == 1 and not per_iteration
-            found += own[c] if once else (replace(r, runs=runs, per_iteration=per_iteration) for r in own[c])
+            found += own if once else (replace(r, runs=runs, per_iteration=per_iteration) for r in own)
         return tuple(found)
 
     @cached_property
@@ -181,8 +192,8 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
 # Trip counts multiply; of a conditional the dearest branch runs.
 
 
-def _often(
-    entry: Computation, computations: list[Computation], own: dict[Computation, list[Launched]]
+def _count_runs(
+    entry: Computation, own: dict[Computation, list[Launched]]
 ) -> tuple[dict[Computation, int], set[Computation]]:
     """How often each computation runs, and those of which the module tells only one iteration."""
     weights: dict[Computation, tuple[float, int]] = {}
@@ -221,7 +232,7 @@ def _calls(
             trips = trip_count_of(i)
             for name, callee in i.called:
                 # With a known trip count the runtime does not evaluate the condition.
-                yield i, callee, 1 if trips is None else trips if name == "body" else 0
+                yield i, callee, (1 if trips is None else trips) if runs_in(i, name) else 0
         else:
             for callee in callees:
                 yield i, callee, 1

@@ -19,31 +19,33 @@ from hlofuse.replay import Replay
 from hlofuse.rules.gpu_fusible import may_be_fused
 
 
-def time_by(model: KernelModel, instruction: Instruction, replay: Replay | None = None) -> KernelTime | None:
-    """None for library calls and whatever else XLA makes no estimate of.
-
-    `replay` made the module, and knows which kernels others brought.
-    """
-    custom = replay.custom_kernel(instruction) if replay is not None else None
-    if custom is not None:
-        return custom_kernel_time(*custom, model)
-    if not may_be_fused(instruction, model.release):
-        return None
-    estimate = model.run_time(instruction)
-    return kernel_time(estimate, tiling_of(model, estimate, instruction))
-
-
 class KernelTimes:
-    """Estimates on one device, by the model of one release."""
+    """Estimates of kernels on one device."""
 
-    def __init__(self, device: DeviceDescription, release: Release, replay: Replay | None = None) -> None:
+    def __init__(
+        self,
+        device: DeviceDescription,
+        release: Release,
+        replay: Replay | None = None,
+        model: KernelModel | None = None,
+    ) -> None:
+        """By the model of a release, unless `model` is at hand.
+
+        `replay` made the module, and knows which kernels others brought.
+        """
         self.device = device
+        self.model = model or model_of(device, release)
         self._replay = replay
-        self._model = model_of(device, release)
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None for library calls and whatever else XLA makes no estimate of."""
-        return time_by(self._model, instruction, self._replay)
+        custom = self._replay.custom_kernel(instruction) if self._replay is not None else None
+        if custom is not None:
+            return custom_kernel_time(*custom, self.model)
+        if not may_be_fused(instruction, self.model.release):
+            return None
+        estimate = self.model.run_time(instruction)
+        return kernel_time(estimate, tiling_of(self.model, estimate, instruction))
 
     def modelled_us(self, instruction: Instruction) -> float | None:
         """Microseconds, the launch not included; None as `kernel`."""

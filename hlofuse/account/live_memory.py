@@ -18,7 +18,7 @@ from hlofuse.analysis.shape_tree import subshape_at
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 
 
 def peak_temporary_bytes(module: Module, alias_info: AliasInfo) -> int:
@@ -39,7 +39,7 @@ def peak_temporary_bytes(module: Module, alias_info: AliasInfo) -> int:
 
 def alias_info_of(device: DeviceDescription | None) -> AliasInfo:
     """What may share memory on a GPU, or, without one, on other backends."""
-    return GpuAliasInfo(device, OUTSIDE_FUSION) if device is not None else AliasInfo(OUTSIDE_FUSION)
+    return GpuAliasInfo(device, AROUND_FUSION) if device is not None else AliasInfo(AROUND_FUSION)
 
 
 def _live_range(

@@ -7,15 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from hlofuse.account.account import Account
 from hlofuse.account.figures import (
-    KernelTime,
     PairDetail,
     StepCost,
     us,
 )
 from hlofuse.account.flips import pair_estimate, sums
-from hlofuse.account.kernel_times import time_by
+from hlofuse.account.kernel_times import KernelTimes
 from hlofuse.account.models import model_of
 from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
 from hlofuse.account.pairs import pair_detail
@@ -30,7 +28,7 @@ from hlofuse.trace import Event
 PRIORITY_FUSION = "priority-fusion"
 
 
-class Costs:
+class Costs(KernelTimes):
     """Times of a replay's kernels and fusions; nothing is worked out before it is asked for."""
 
     def __init__(
@@ -40,31 +38,14 @@ class Costs:
         replay: Replay,
         repeat: Callable[[MomentObserver], None],
     ) -> None:
-        self.device = model.device
+        # The pass's own model knows fusions that later passes have changed, so this is another one.
+        super().__init__(model.device, replay.config.release, replay, model)
         self.observer = observer
-        self._replay = replay
         self._repeat = repeat
         decisions = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps count anew where the pass runs again.
         self._number = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "fuse")}
         self._priorities = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "priority")}
-        # The pass's own model knows fusions that later passes have changed, so this is another one.
-        self.model = model
-
-    # ------------------------------------------------------------ kernels
-
-    def kernel(self, instruction: Instruction) -> KernelTime | None:
-        """None for library calls and whatever else XLA makes no estimate of."""
-        return time_by(self.model, instruction, self._replay)
-
-    def modelled_us(self, instruction: Instruction) -> float | None:
-        """Microseconds by XLA's model, the launch not included; None where the model has no figure."""
-        estimate = self.kernel(instruction)
-        return estimate.us if estimate is not None else None
-
-    def account(self, module: Module, *, is_final: bool = False) -> Account:
-        """What a module of the replay launches, with times."""
-        return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
         """What XLA compares for a producer, in microseconds: unfused and fused, over all its users."""

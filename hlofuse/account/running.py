@@ -9,6 +9,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.manager import finish, lower_to_fusion_input
+from hlofuse.pipelines.targets import target_by_flags
 from hlofuse.releases import Release, release_of
 from hlofuse.replay.config import replay_config
 from hlofuse.replay.replay import replay
@@ -20,8 +21,10 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     A module whose passes are not repeated (another backend, or a GPU without a device) counts as it is.
     """
     target = identity.backend.value
+    if target in TARGETS:
+        target = target_by_flags(target, identity.replayed, identity.flags)
     release = release_of(identity.replayed)
-    if target != "gpu":
+    if target not in TARGETS or not TARGETS[target].needs_device:
         device = None
     as_it_is = _account(module, device, target, release)
     if not identity.is_replayed or target not in TARGETS:

@@ -6,6 +6,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.expensive import is_expensive, is_expensive_division
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES
+from hlofuse.releases import Release
 
 _LOOP_FUSIBLE = frozenset(
     """
@@ -20,8 +21,10 @@ def is_loop_fusible(instruction: Instruction) -> bool:
     return instruction.opcode in _LOOP_FUSIBLE or is_elementwise(instruction)
 
 
-def is_expensive_on_cpu(instruction: Instruction) -> bool:
-    """The shared list with CPU's changes (`CpuInstructionFusion::IsExpensive`)."""
+def is_expensive_on_cpu(instruction: Instruction, release: Release) -> bool:
+    """The shared list, in later releases with CPU's changes (`CpuInstructionFusion::IsExpensive`)."""
+    if not release.cpu_own_expensive:
+        return is_expensive(instruction)
     opcode = instruction.opcode
     if opcode == "convert":
         # Rounding to bf16 has to look out for NaN.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import AROUND_FUSION, Release
 
 _FREE = frozenset({"iota", "reshape", "transpose", "parameter"})
 _REFUSED = frozenset(
@@ -16,8 +17,13 @@ _COMPLEX = frozenset("add complex imag real subtract multiply divide power abs n
 _MOST_DIMENSIONS = 8
 
 
-def is_tiling_type(element_type: str, bit_width: int) -> bool:
-    """`IsSupportedTilingType`: pred, and whatever has at least 8 bits and is no 8-bit float."""
+def is_tiling_type(element_type: str, bit_width: int, release: Release) -> bool:
+    """`IsSupportedTilingType`: pred, and whatever has at least 8 bits and is no 8-bit float.
+
+    Unsigned integers and complex numbers only in the releases whose emitter takes them.
+    """
+    if element_type.startswith(("u", "c")) and not release.tiles_unsigned_and_complex:
+        return False
     return element_type == "pred" or (bit_width >= 8 and not element_type.startswith("f8"))
 
 
@@ -29,7 +35,7 @@ def why_not_tiled(fusion: Instruction) -> str | None:
         return "an input is no array"
     for inner in fusion.fused_computation:
         shape = inner.shape
-        if not is_tiling_type(shape.element_type, shape.bit_width):
+        if not is_tiling_type(shape.element_type, shape.bit_width, AROUND_FUSION):
             return f"{inner.name} is {shape.element_type}"
         if not _is_supported(inner):
             return f"it does not take {inner.opcode}"

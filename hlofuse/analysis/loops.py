@@ -1,11 +1,11 @@
-"""Loops that launch kernels, and how often what they call runs."""
+"""Loops that launch kernels, and how many iterations they have."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from hlofuse.analysis.kernels import CONTROL_FLOW, is_kernel, launched_computations
+from hlofuse.analysis.kernels import CONTROL_FLOW, is_kernel
 from hlofuse.ir.graph import Computation, Instruction, Module
 
 
@@ -20,24 +20,6 @@ class Loop:
     """Launched by one turn."""
 
 
-def iterations(module: Module) -> dict[Computation, int]:
-    """How often each computation that is run is; a loop of which that is not known counts once."""
-    executed = launched_computations(module)
-    found = {module.entry: 1}
-
-    def often(computation: Computation) -> int:
-        if computation not in found:
-            found[computation] = sum(
-                times * often(caller.computation) * (trip_count_of(caller) or 1)
-                for caller, times in computation.callers.items()
-                if caller.opcode in CONTROL_FLOW and caller.computation in within
-            )
-        return found[computation]
-
-    within = set(executed)
-    return {c: often(c) for c in executed}
-
-
 def outermost_loops(module: Module) -> tuple[Loop, ...]:
     """The outermost loops that launch kernels."""
     return tuple(_loops(module.entry))
@@ -47,7 +29,7 @@ def _loops(computation: Computation) -> list[Loop]:
     found: list[Loop] = []
     for instruction in computation:
         if instruction.opcode == "while":
-            count = sum(map(_kernels, (c for _, c in instruction.called)))
+            count = _launched_by(instruction)
             if count:
                 found.append(Loop(instruction.name, trip_count_of(instruction), count))
         elif instruction.opcode in CONTROL_FLOW:
@@ -61,9 +43,14 @@ def _kernels(computation: Computation) -> int:
 
 
 def _launched_by(instruction: Instruction) -> int:
-    if instruction.opcode in CONTROL_FLOW and not is_kernel(instruction):
-        return sum(_kernels(c) for _, c in instruction.called)
-    return int(is_kernel(instruction))
+    if is_kernel(instruction) or instruction.opcode not in CONTROL_FLOW:
+        return int(is_kernel(instruction))
+    return sum(_kernels(c) for name, c in instruction.called if runs_in(instruction, name))
+
+
+def runs_in(caller: Instruction, attribute: str) -> bool:
+    """True if what `caller` calls by this attribute runs: not the condition of a loop of known trip count."""
+    return caller.opcode != "while" or attribute == "body" or trip_count_of(caller) is None
 
 
 # ------------------------------------------------------------ known trips

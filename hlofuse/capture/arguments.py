@@ -1,13 +1,15 @@
-"""Shapes of arguments as a user writes them: `f32[128,512], {"w": bf16[8]}, 3`.
+"""Shapes of arguments as a user writes them: `f32[128,512], {"w": bf16[8]}, 3`; and meshes, `data=2,model=4`.
 
 The notation is a Python expression in which `DTYPE[DIMENSIONS]` stands for an array, by HLO's or numpy's name
-for the type. It is read as syntax, never run.
+for the type; `128@data` is a dimension that the axis `data` of the mesh divides, `128@(data,model)` one that
+both do. It is read as syntax, never run.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.format.escape import printable
@@ -43,7 +45,8 @@ _EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also within lists, tu
 def parse_arguments(text: str) -> list[dict[str, Any]]:
     """The arguments as plain data for the compiling process; HlofuseError says what is wrong with them.
 
-    `{"array": {"dtype", "shape"}}`, `{"dict": [[key, value], …]}`, `{"list": […]}`, `{"tuple": […]}` or
+    `{"array": {"dtype", "shape"}}`, by dimension with the names of `axes` if any is divided,
+    `{"dict": [[key, value], …]}`, `{"list": […]}`, `{"tuple": […]}` or
     `{"value": a number, text, boolean or null}`.
     """
     if not text.strip():
@@ -61,9 +64,23 @@ def parse_arguments(text: str) -> list[dict[str, Any]]:
         raise HlofuseError(f"--args is nested too deeply; {_EXAMPLE}") from None
 
 
+def check_axes(arguments: Sequence[dict[str, Any]], mesh: tuple[tuple[str | None, int], ...]) -> None:
+    """HlofuseError where an argument is divided by an axis that the mesh does not name."""
+    for spec in arguments:
+        kind, value = next(iter(spec.items()))
+        if kind == "array":
+            for name in (name for names in value.get("axes", []) for name in names):
+                if name not in dict(mesh):
+                    raise HlofuseError(f"--args: no axis {name} of the mesh; --mesh {name}=2 names one")
+        elif kind == "dict":
+            check_axes([v for _, v in value], mesh)
+        elif kind in ("list", "tuple"):
+            check_axes(value, mesh)
+
+
 def _argument(node: ast.expr) -> dict[str, Any]:
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        return {"array": {"dtype": _dtype(node.value.id), "shape": _dimensions(node.slice)}}
+        return {"array": {"dtype": _dtype(node.value.id), **_dimensions(node.slice)}}
     if isinstance(node, ast.Dict) and all(
         isinstance(k, ast.Constant) and isinstance(k.value, str | int) for k in node.keys
     ):
@@ -91,9 +108,44 @@ def _dtype(name: str) -> str:
     return _NUMPY[name]
 
 
-def _dimensions(node: ast.expr) -> list[int]:
-    items = node.elts if isinstance(node, ast.Tuple) else [node]
-    sizes = [i.value for i in items if isinstance(i, ast.Constant) and type(i.value) is int]
+def _dimensions(node: ast.expr) -> dict[str, Any]:
+    items = [_dimension(i) for i in (node.elts if isinstance(node, ast.Tuple) else [node])]
+    sizes = [i.value for i, _ in items if isinstance(i, ast.Constant) and type(i.value) is int]
     if len(sizes) != len(items):
         raise HlofuseError(f"--args: dimensions are whole numbers, not {printable(ast.unparse(node)[:80])}")
-    return sizes
+    axes = [names for _, names in items]
+    return {"shape": sizes, "axes": axes} if any(axes) else {"shape": sizes}
+
+
+def _dimension(node: ast.expr) -> tuple[ast.expr, list[str]]:
+    """Its size, and the axes that divide it."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return node.left, _axes(node.right)
+    return node, []
+
+
+def _axes(node: ast.expr) -> list[str]:
+    items = node.elts if isinstance(node, ast.Tuple) else [node]
+    names = [i.id for i in items if isinstance(i, ast.Name)]
+    if len(names) != len(items):
+        raise HlofuseError(
+            f"--args: an axis of the mesh has a name, not {printable(ast.unparse(node)[:80])}; expected"
+            ' dimensions such as "f32[1024@data,512]"'
+        )
+    return names
+
+
+def parse_mesh(text: str) -> tuple[tuple[str | None, int], ...]:
+    """A mesh as a user writes it, `4` or `data=2,model=4`: its axes, each with its name and size."""
+    axes: list[tuple[str | None, int]] = []
+    for part in text.split(","):
+        name, equals, size = part.strip().rpartition("=")
+        if not size.strip().isdecimal() or int(size) < 1 or (equals and not name.strip().isidentifier()):
+            raise HlofuseError(
+                f"--mesh {printable(text)!r}: expected a number of devices, or axes such as data=2,model=4"
+            )
+        axes.append((name.strip() or None, int(size)))
+    names = [name for name, _ in axes]
+    if len(axes) > 1 and (None in names or len(set(names)) < len(names)):
+        raise HlofuseError(f"--mesh {printable(text)!r}: each of several axes has a name of its own")
+    return tuple(axes)

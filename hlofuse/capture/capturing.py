@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from hlofuse.capture.compiling import compile_request, environment_for, flags_for
-from hlofuse.capture.folder import collect, folder_name
+from hlofuse.capture.arguments import check_axes
+from hlofuse.capture.compiling import compile_request, environment_for, flags_for, flags_of
+from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import target_config_of
 from hlofuse.capture.until_fusion import compile_until_fusion, only_fusion
-from hlofuse.capture.versions import doubt_about
+from hlofuse.capture.versions import advice_about, doubt_about
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
@@ -52,6 +55,7 @@ def capture_function(
     """
     if where.endswith(".py") and not Path(where).is_file():
         raise CaptureError(f"{printable(where)} does not exist")
+    check_axes(arguments, destination.mesh)
     request = {
         "where": where,
         "name": name,
@@ -78,13 +82,23 @@ def capture_modules(
             data = read_bytes(path)
             form = foreign_form(data)
             if form is None:
-                data = decode(data, called(path)).encode()
+                text = decode(data, called(path))
+                _check_partitions(text, destination)
+                data = text.encode()
             elif form == PROTO:
                 data = module_proto(data)
             file = Path(folder, f"{number}.{_ENDINGS[form]}")
             file.write_bytes(data)
             listed.append({"name": name, "path": str(file)})
         return _capture({"modules": listed}, destination, out, python, flags, until_fusion)
+
+
+def _check_partitions(text: str, destination: Destination) -> None:
+    """CaptureError for a module that is divided over more devices: the conversion to StableHLO forgets it."""
+    header = text[: text.find("\n", text.find("HloModule"))]
+    partitions = re.search(r"\bnum_partitions=(\d+)", header)
+    if partitions is not None and int(partitions[1]) > prod(size for _, size in destination.mesh):
+        raise CaptureError(f"the module is divided over {partitions[1]} devices: --mesh {partitions[1]}")
 
 
 def capture_command(
@@ -116,9 +130,6 @@ def capture_command(
             )
         captured.versions = _versions_of(command[0])
         _collect_all([dump], captured)
-        doubt = doubt_about(captured.versions.get("jax"))
-        if doubt is not None:
-            captured.warnings.append(doubt)
         _finish(captured, dump, out)
     if not captured.modules:
         raise CaptureError(f"{printable(command[0])} compiled nothing that JAX jitted{_reasons(captured)}")
@@ -145,7 +156,8 @@ def _capture(
     until_fusion: bool,
     jobs: int | None = None,
 ) -> Capture:
-    more = f"{only_fusion(destination.target)} {flags}".rstrip() if until_fusion else flags
+    more = f"{flags_of(destination)} {flags}".strip()
+    more = f"{only_fusion(destination.target)} {more}".rstrip() if until_fusion else more
     with _new_folder(out) as (dump, new):
         if until_fusion:
             answer, dumps = compile_until_fusion(
@@ -154,15 +166,14 @@ def _capture(
         else:
             answer = compile_request(request, destination, python=python, flags=flags_for(dump, more))
             dumps = [dump]
-        captured = Capture(new, destination.target, flags=flags_for(dump, more), until_fusion=until_fusion)
+        all_flags = f"{answer.get('flags_of_release', '')} {flags_for(dump, more)}"
+        captured = Capture(new, destination.target, flags=all_flags.strip(), until_fusion=until_fusion)
+        captured.unknown_fields = answer.get("unknown_fields", [])
         captured.versions = dict(answer.get("versions", {}))
         captured.errors = dict(answer.get("errors", {}))
         _collect_all(dumps, captured)
         if destination.device is not None:
             _set_device(captured, destination.device)
-        doubt = doubt_about(captured.versions.get("jax"))
-        if doubt is not None:
-            captured.warnings.append(doubt)
         _finish(captured, dump, out, destination)
     return captured
 
@@ -211,15 +222,24 @@ def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
 def _finish(captured: Capture, dump: Path, out: Path, destination: Destination | None = None) -> None:
     """Write the manifest and put the folder in its place; nothing happens where there is nothing."""
     captured.flags = captured.flags.replace(str(dump), "DIR")
+    advice = advice_about(captured.target, captured.flags)
+    if advice is not None and captured.errors.keys() - {m.name for m in captured.modules}:
+        captured.warnings.append(advice)
     if not captured.modules:
         if destination is not None:
             more = "\n(without --until-fusion all passes are dumped)" if captured.until_fusion else ""
             raise CaptureError(f"nothing was compiled for {destination.text}{_reasons(captured)}{more}")
         return
+    doubt = doubt_about(captured.versions.get("jaxlib"))
+    if doubt is not None:
+        captured.warnings.append(doubt)
     manifest = captured.manifest()
     if destination is not None:
         manifest["device"], manifest["topology"] = destination.device, destination.topology
-    (captured.folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        manifest["mesh"] = destination.mesh
+    _write_json(captured.folder / "manifest.json", manifest)
+    for module in captured.modules:
+        _write_json(module.folder / STAMP, captured.stamp(manifest.get("device")))
     if out.exists():
         shutil.rmtree(out)
     os.replace(captured.folder, out)
@@ -228,13 +248,18 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
     captured.modules = [_moved(m, out) for m in captured.modules]
 
 
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
 def _moved(module: Any, out: Path) -> Any:
     return replace(module, folder=out / module.name)
 
 
 def _reasons(captured: Capture) -> str:
     found = [*captured.errors.items(), *captured.left_out.items()][:5]
-    return "".join(f"\n  {printable(name)}: {printable(why)}" for name, why in found)
+    lines = [f"{printable(name)}: {printable(why)}" for name, why in found]
+    return "".join(f"\n  {line}" for line in [*lines, *captured.warnings])
 
 
 def module_names(paths: Sequence[Path]) -> list[tuple[str, Path]]:

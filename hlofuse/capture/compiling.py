@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 import tempfile
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from hlofuse.capture.model import CaptureError, Destination
 from hlofuse.capture.target_config import target_config_of
+from hlofuse.capture.versions import FLAGS_OF_RELEASES
 from hlofuse.format.escape import printable
 
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).with_name("ahead_of_time")
 _DUMP = "--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
 _EXTRA = {
     "cpu": 'pip install "hlofuse[capture]"',
@@ -31,6 +33,13 @@ def flags_for(dump: Path, more: str = "") -> str:
     # XLA takes the last of several: a --xla_dump_to of the user's would leave nothing here.
     parts = [os.environ.get("XLA_FLAGS", ""), more, _DUMP.format(folder=dump)]
     return " ".join(p for p in parts if p)
+
+
+def flags_of(destination: Destination) -> str:
+    """XLA_FLAGS without which there are not as many CPU devices."""
+    count = prod(size for _, size in destination.mesh)
+    is_host = destination.target == "cpu" and destination.mesh
+    return f"--xla_force_host_platform_device_count={count}" if is_host else ""
 
 
 def environment_for(target: str | None, flags: str) -> dict[str, str]:
@@ -59,14 +68,17 @@ def compile_request(
     with tempfile.TemporaryDirectory() as scratch:
         answer = Path(scratch, "answer.json")
         request_ = {**request, "target": destination.target, "topology": destination.topology}
+        request_["mesh"] = destination.mesh
         request_["answer"] = str(answer)
+        request_["flags_of_releases"] = FLAGS_OF_RELEASES.get(destination.target, [])
         if destination.device is not None:
             config = Path(scratch, "target_config.txtpb")
             config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
             request_["target_config"] = str(config)
+        environment = environment_for(destination.target, flags)
         while True:
             request_["done"] = [*found["compiled"], *found["errors"]]
-            done = _run_child(request_, Path(scratch), python, environment_for(destination.target, flags))
+            done = _run_child(request_, Path(scratch), python, environment)
             try:
                 output: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
             except (OSError, ValueError):
@@ -75,6 +87,8 @@ def compile_request(
             if "problem" in output:
                 raise CaptureError(_failure_text(output["problem"], destination, python))
             found["versions"] = output.get("versions", {})
+            found["flags_of_release"] = output.get("flags_of_release", "")
+            found["unknown_fields"] = output.get("unknown_fields", [])
             found["names"] = output.get("names", [])
             found["compiled"] += output.get("compiled", [])
             found["errors"].update(output.get("errors", {}))

@@ -9,12 +9,14 @@ before.hlo.pb               (gpu) the ids of PriorityFusion's input
 before_optimizations.hlo.pb (gpu) the ids of what the front end wrote
 priority_fusion.txtpb       (gpu) XLA's own record of its steps
 gpu_target_config.pbtxt     (gpu) the device
+hlofuse.json                what compiled it: the jaxlib, backend, device and flags
 """
 
 from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from hlofuse.capture.model import Capture, CapturedModule
@@ -22,6 +24,7 @@ from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 
+STAMP = "hlofuse.json"
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 
 
@@ -42,15 +45,22 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
         try:
             before, passes = stages(module, capture.target)
         except HlofuseError as error:
-            left_out = between if _is_of_host(module, capture.target) else capture.left_out
+            is_between = _is_of_host(module, capture.target) or _is_clone(module, modules)
+            left_out = between if is_between else capture.left_out
             left_out[name] = str(error).split("\n")[0]
             continue
         taken.add(name)
         folder = capture.folder / name
         folder.mkdir(parents=True)
-        _copy(module, before, passes, folder)
+        _copy(module, before, passes, folder, capture.until_fusion)
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
     return between
+
+
+def _is_clone(module: DumpedModule, modules: Sequence[DumpedModule]) -> bool:
+    """True for what XLA made of a module that was taken, to try how it runs."""
+    original = module.name.removesuffix("-clone")
+    return original != module.name and any(m.name == original for m in modules)
 
 
 def _is_of_host(module: DumpedModule, target: str) -> bool:
@@ -87,7 +97,9 @@ def _unique(name: str, taken: set[str]) -> str:
     return unique
 
 
-def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path) -> None:
+def _copy(
+    module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path, until_fusion: bool
+) -> None:
     # With the times at which XLA wrote them, which tell how long the passes took.
     shutil.copy2(before, folder / "before.hlo")
     for number, (name, path) in enumerate(passes, 1):
@@ -95,16 +107,18 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
     shutil.copy2(passes[-1][1] if passes else before, folder / "after.hlo")
     for stage, path in module.whole.items():
         name = "before_optimizations" if stage == "before_optimizations" else "after_optimizations"
+        if until_fusion and name == "after_optimizations":
+            continue  # XLA was ended somewhere ahead of it or within
         shutil.copy2(path, folder / f"{name}.hlo")
         if name == "before_optimizations":
             _copy_ids(path, folder / f"{name}.hlo.pb")
     entered = [before, *(p for name, p in passes if name in _BEFORE_PRIORITY_FUSION)][-1]
     _copy_ids(entered, folder / "before.hlo.pb")
     config = before.with_name(f"{module.label}.gpu_target_config.pbtxt")
-    if config.is_file():
+    if _is_whole(config):
         shutil.copyfile(config, folder / "gpu_target_config.pbtxt")
     flags = before.with_name(f"{module.label}.debug_options")
-    if flags.is_file():
+    if _is_whole(flags):
         lines = flags.read_text(encoding="utf-8").splitlines(keepends=True)
         remaining = [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
         (folder / "debug_options").write_text("".join(remaining), encoding="utf-8")
@@ -114,6 +128,11 @@ def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], fo
         # The module again, in one line as long as the dump.
         text = re.sub(r"(?m)^hlo_module_before_fusion: .*\n", "", text)
         (folder / "priority_fusion.txtpb").write_text(text, encoding="utf-8")
+
+
+def _is_whole(text: Path) -> bool:
+    """False for what an XLA that was ended did not come to write, or to write all of."""
+    return text.is_file() and text.read_bytes().endswith(b"\n")
 
 
 def _copy_ids(dump: Path, to: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
 TARGETS = ("cpu", "gpu", "tpu")
@@ -24,7 +26,9 @@ class Destination:
     device: str | None = None
     """The GPU, a name of `hlofuse devices` or a file; only with `gpu`."""
     topology: str | None = None
-    """`v5e:2x2`; only with `tpu`."""
+    """With `tpu` `v5e:2x2`; with `gpu` slices, hosts of each and GPUs of each host: `1x2x8`."""
+    mesh: tuple[tuple[str | None, int], ...] = ()
+    """The axes of a mesh that the program is divided over, each with its name or None, and its size."""
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
@@ -33,13 +37,18 @@ class Destination:
             raise CaptureError("target gpu asks for a device (hlofuse devices lists them)")
         if self.target != "gpu" and self.device is not None:
             raise CaptureError(f"a device goes with target gpu, not {self.target}")
-        if self.target != "tpu" and self.topology is not None:
-            raise CaptureError(f"a topology goes with target tpu, not {self.target}")
+        if self.target == "cpu" and self.topology is not None:
+            raise CaptureError("a topology goes with targets gpu and tpu, not cpu")
+        if self.target == "gpu" and self.topology and not re.fullmatch(r"\d+x\d+x\d+", self.topology):
+            raise CaptureError(
+                f"topology {printable(self.topology)!r} of GPUs: expected slices, hosts and GPUs, as in 1x1x8"
+            )
 
     @property
     def text(self) -> str:
         """For a headline: `gpu (h100_sxm)`."""
-        more = self.device or self.topology
+        mesh = "mesh " + ", ".join(f"{name}={size}" if name else str(size) for name, size in self.mesh)
+        more = ", ".join(filter(None, [self.device, self.topology, mesh if self.mesh else None]))
         return f"{self.target} ({more})" if more else self.target
 
 
@@ -74,6 +83,8 @@ class Capture:
     """Of python, jax and jaxlib, as far as the compiling process told."""
     flags: str = ""
     """XLA_FLAGS of the compiling process."""
+    unknown_fields: list[str] = field(default_factory=list)
+    """Of the GPU's description, those that this XLA does not know, and was not given."""
     until_fusion: bool = False
     """XLA was ended behind its fusion passes: there is no module after optimizations."""
     errors: dict[str, str] = field(default_factory=dict)
@@ -95,6 +106,17 @@ class Capture:
             raise CaptureError(f"choose one of the {len(self.modules)} captured modules: {names}")
         return found[0]
 
+    def stamp(self, device: str | None) -> dict[str, Any]:
+        """What `hlofuse.json` in each module's folder holds: what compiled it."""
+        flags = [f for f in self.flags.split() if not f.startswith("--xla_dump")]
+        return {
+            "schema": "hlofuse.stamp/1",
+            "jaxlib": self.versions.get("jaxlib"),
+            "backend": self.target,
+            "device": device,
+            "flags": " ".join(flags),
+        }
+
     def manifest(self) -> dict[str, Any]:
         """What `manifest.json` holds."""
         return {
@@ -102,6 +124,7 @@ class Capture:
             "target": self.target,
             "versions": self.versions,
             "flags": self.flags,
+            "unknown_fields": self.unknown_fields,
             "until_fusion": self.until_fusion,
             "modules": [{"name": m.name, "passes": list(m.passes)} for m in self.modules],
             "errors": self.errors,

@@ -7,6 +7,7 @@ versions of libraries) XLA reads little before code is generated; there the same
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription, load_device, primitive_type_number
 from hlofuse.cost.gpu.device_numbers import DeviceError
@@ -15,6 +16,7 @@ from hlofuse.ir.errors import HlofuseError
 _ACCELERATED = (9, 10)
 """Major compute capabilities whose devices XLA describes with architecture-specific features (`sm_90a`)."""
 _MEMORY_BYTES = 80 << 30
+_RUNTIME, _DNN = (12, 8, 0), (9, 10, 0)
 _SAME_FOR_ALL: dict[str, str | int] = {
     "block_dim_limit_z": 65535,
     "thread_dim_limit_x": 1024,
@@ -23,12 +25,13 @@ _SAME_FOR_ALL: dict[str, str | int] = {
     "device_memory_size": _MEMORY_BYTES,
     "device_address_bits": 64,
     "reserved_shared_memory_per_block": 1024,
-    "driver_version": "13.0.0",
-    "runtime_version": "12.8.0",
-    "dnn_version": "9.10.0",
-    "cub_version": "3.1.2",
-    "device_vendor": "NVIDIA Corporation",
+    "driver_version": '"13.0.0"',
+    "runtime_version": '"12.8.0"',
+    "dnn_version": '"9.10.0"',
+    "cub_version": '"3.1.2"',
+    "device_vendor": '"NVIDIA Corporation"',
 }
+_Value = str | int | float | dict[str, Any]
 _FROM_DEVICE = (
     "threads_per_block_limit",
     "threads_per_warp",
@@ -71,29 +74,40 @@ def target_config_of(device: str) -> tuple[DeviceDescription, str]:
 
 
 def target_config_text(device: DeviceDescription) -> str:
-    """The text of a GpuTargetConfigProto for a CUDA device."""
-    info: list[str] = [f"{name}: {getattr(device, name)}" for name in _FROM_DEVICE if getattr(device, name)]
-    info += [f"{name}: {_quoted(value)}" for name, value in _SAME_FOR_ALL.items()]
-    info += [f"name: {_quoted(device.name)}"]
-    version = ".".join(map(str, device.toolkit_version if any(device.toolkit_version) else (12, 8, 0)))
-    info += [f"compile_time_toolkit_version: {_quoted(version)}"]
+    """The text of a GpuTargetConfigProto for a CUDA device, a field a line, with those of every release."""
+    toolkit = device.toolkit_version if any(device.toolkit_version) else (12, 8, 0)
     major, minor = device.compute_capability
-    feature = " feature_extension: ACCELERATED_FEATURES" if major in _ACCELERATED else ""
-    info += [f"cuda_compute_capability {{ major: {major} minor: {minor}{feature} }}"]
+    capability: dict[str, _Value] = {"major": major, "minor": minor}
+    if major in _ACCELERATED:
+        capability["feature_extension"] = "ACCELERATED_FEATURES"
+    info: list[tuple[str, _Value]] = [(n, getattr(device, n)) for n in _FROM_DEVICE if getattr(device, n)]
+    info += _SAME_FOR_ALL.items()
+    info += [
+        ("name", _quoted(device.name)),
+        ("compile_time_toolkit_version", _quoted(".".join(map(str, toolkit)))),
+        ("cuda_compute_capability", capability),
+    ]
+    lines = ["gpu_device_info {", *(f"  {line}" for field in info for line in _field(*field))]
     rates = [
         f"rate_infos {{ key: {primitive_type_number(name)} value {{ clock_rate_ghz: {clock}"
         f" units_per_core: {units} ops_per_clock: {operations} }} }}"
         for name, clock, units, operations in device.matrix_units
     ]
     if rates:
-        info += ["matrix_unit_description {", *(f"  {r}" for r in rates), "}"]
-    lines = ["gpu_device_info {", *(f"  {line}" for line in info), "}"]
-    lines += ['platform_name: "CUDA"', f"device_description_str: {_quoted(device.name)}"]
+        lines += ["  matrix_unit_description {", *(f"    {r}" for r in rates), "  }"]
+    lines += ["}", *_field("platform_name", _quoted("CUDA"))]
+    lines += _field("device_description_str", _quoted(device.name))
+    for name, version in (("runtime_version", _RUNTIME), ("dnn_version_info", _DNN)):
+        lines += _field(name, dict(zip(("major", "minor", "patch"), version, strict=True)))
     return "\n".join(lines) + "\n"
 
 
-def _quoted(value: str | int) -> str:
-    if isinstance(value, int):
-        return str(value)
+def _field(name: str, value: _Value) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{name} {{", *(f"  {line}" for field in value.items() for line in _field(*field)), "}"]
+    return [f"{name}: {value}"]
+
+
+def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-import re
+NAMED = (
+    "0.4.35",
+    "0.4.38",
+    "0.5.3",
+    "0.6.2",
+    "0.7.2",
+    "0.8.3",
+    "0.9.2",
+    "0.10.2",
+    "0.11.1",
+    "0.11.2",
+    "0.12.0.1",
+)
+"""Releases that captures for CPU and GPU were made with, whose replay is compared with XLA."""
 
-SUPPORTED = ("0.11.1", "0.12")
-"""Releases that captures are tested with; the replay repeats the first."""
+FLAGS_OF_RELEASES = {
+    "gpu": [
+        # They stop at a gemm that a kernel of Triton is tuned for, ahead of fusion.
+        {
+            "flag": "--xla_gpu_autotune_level=0",
+            "since": "0",
+            "until": "0.10",
+            "advice": "without the device, gemms that Triton cannot compute untuned stop the compiler:"
+            " --flags=--xla_gpu_enable_triton_gemm=false leaves them to cuBLAS",
+        },
+        # They ask the device how much memory a sort needs; later ones then sort in a kernel of XLA's, too.
+        {"flag": "--xla_gpu_enable_cub_radix_sort=false", "since": "0.5", "until": "0.6"},
+    ]
+}
+"""XLA_FLAGS that releases from `since` on, before `until`, need to compile for a device that is not there."""
+
+
+def advice_about(target: str, flags: str) -> str | None:
+    """What to do about programs that did not come as far as fusion, where these flags compiled them."""
+    found = [
+        f["advice"] for f in FLAGS_OF_RELEASES.get(target, []) if "advice" in f and f["flag"] in flags.split()
+    ]
+    return found[0] if found else None
 
 
 def doubt_about(version: str | None) -> str | None:
-    """What is not assured of a capture made with this JAX; None for a known one."""
+    """What is not assured of a capture made with this jaxlib; None for a named release."""
     if version is None:
-        return (
-            "which JAX compiled this is not known: whether its XLA decides as the one replayed is not assured"
-        )
-    if version == SUPPORTED[0] or version.startswith(SUPPORTED[0] + "."):
+        return "which jaxlib compiled this is not known: --xla names the release that it is to be replayed as"
+    if version in NAMED:
         return None
-    supported = " and ".join(SUPPORTED)
-    if _numbers(version)[:2] == _numbers(SUPPORTED[1])[:2]:
-        return (
-            f"JAX {version} captures well, but the replay repeats XLA as in jaxlib {SUPPORTED[0]}:"
-            " hlofuse verify shows where this one decides otherwise"
-        )
-    is_earlier = _numbers(version) < _numbers(SUPPORTED[0])
-    what = (
-        "names of dumps and passes may be others" if is_earlier else "passes may have been added or renamed"
-    )
     return (
-        f"JAX {version} is not among the tested releases ({supported}): {what}, and its XLA may decide"
-        f" otherwise than the one replayed (jaxlib {SUPPORTED[0]}); hlofuse verify shows where"
+        f"jaxlib {version} is none of the releases that were compared with XLA ({', '.join(NAMED)}):"
+        " hlofuse verify shows where its XLA decides otherwise than the nearest of them"
     )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])

@@ -37,7 +37,14 @@ if TYPE_CHECKING:
     help="What to compile for.  [default: gpu with --device, tpu with --topology, else cpu]",
 )
 @click.option("--device", metavar="D", help="The GPU, a name or a file (hlofuse devices).")
-@click.option("--topology", metavar="T", help="The TPUs, such as v5e:2x2.")
+@click.option(
+    "--topology", metavar="T", help="The TPUs, such as v5e:2x2; slices, hosts and GPUs, such as 1x2x8."
+)
+@click.option(
+    "--mesh",
+    metavar="M",
+    help="Divide the program over so many devices: 4, or named axes as in data=2,model=4.",
+)
 @click.option(
     "--python", metavar="PYTHON", help="The Python whose JAX compiles, where it is another than ours."
 )
@@ -75,6 +82,7 @@ def command(
     target: str | None,
     device: str | None,
     topology: str | None,
+    mesh: str | None,
     python: str | None,
     flags: str,
     until_fusion: bool,
@@ -91,6 +99,7 @@ def command(
     StableHLO bytecode, HLO text or an HLO proto; or, after --, a command to run: every function it jits is
     kept. The JAX of your environment compiles; the GPU or TPU need not be there.
     """
+    from hlofuse.capture.arguments import parse_mesh
     from hlofuse.capture.model import Destination
 
     target = target or ("gpu" if device is not None else "tpu" if topology is not None else None)
@@ -106,10 +115,10 @@ def command(
                 "a command that runs needs all that is compiled in it:"
                 " --until-fusion goes with script.py:function or a file with a module"
             )
-        if arguments is not None or args_from is not None or device is not None or topology is not None:
+        if any(given is not None for given in (arguments, args_from, device, topology, mesh)):
             raise click.UsageError(
                 "a command that runs says itself what it compiles, and for the devices that are there:"
-                " --args, --args-from, --device and --topology go with script.py:function"
+                " --args, --args-from, --device, --topology and --mesh go with script.py:function"
             )
         from hlofuse.capture.capturing import capture_command
 
@@ -118,7 +127,7 @@ def command(
     else:
         if target == "tpu" and topology is None:
             topology = "v5e:2x2"
-        destination = Destination(target or "cpu", device, topology)
+        destination = Destination(target or "cpu", device, topology, parse_mesh(mesh) if mesh else ())
         captured = _compiled(
             program[0], destination, output, arguments, args_from, only, python, flags, until_fusion, jobs
         )

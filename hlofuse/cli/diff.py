@@ -16,6 +16,7 @@ from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.cli.common.side_by_side import (
     accounts_of,
     check_devices,
+    check_releases,
     picture_if_possible,
     picture_of,
     read_both,
@@ -51,6 +52,12 @@ FORMATS = ("text", "json", "markdown", "html", "svg")
 @click.option("--device", metavar="D", help="Estimate times on this GPU (hlofuse devices).")
 @click.option("--device-after", metavar="D", help="The GPU of AFTER, where it is another.")
 @click.option(
+    "--xla",
+    metavar="V|auto",
+    help="The XLA of both sides, as a release of jaxlib.  [default: what each dump says]",
+)
+@click.option("--xla-after", metavar="V|auto", help="The XLA of AFTER, where it is another.")
+@click.option(
     "--stage",
     type=click.Choice(["input", "output"]),
     help="Of two directories: the modules as they enter the fusion passes, or as they leave them.  "
@@ -69,6 +76,8 @@ def command(
     metadata: bool,
     device: str | None,
     device_after: str | None,
+    xla: str | None,
+    xla_after: str | None,
     stage: str | None,
     module: str | None,
 ) -> int:
@@ -85,8 +94,10 @@ def command(
     from hlofuse.ir import HlofuseError
 
     form = form or _by_suffix(output)
-    accounts = partial(accounts_of, device=device, device_after=device_after)
+    releases = xla, xla_after or xla
+    accounts = partial(accounts_of, device=device, device_after=device_after, releases=releases)
     check_devices(device, device_after)
+    check_releases(releases)
     directories = os.path.isdir(before) and os.path.isdir(after)
     if stage is not None and not directories:
         raise HlofuseError("--stage goes with two directories")
@@ -98,7 +109,7 @@ def command(
     with spinner("comparing"):
         found = diff(*modules, metadata=metadata)
     if not quiet:
-        _report(found, form, color, output, limit, only or SECTIONS, accounts(found))
+        _report(found, form, color, output, limit, only or SECTIONS, accounts(found), releases)
     return 0 if found.same else 1
 
 
@@ -110,12 +121,14 @@ def _report(
     limit: int,
     chosen: tuple[str, ...],
     accounts: Accounts,
+    releases: tuple[str | None, str | None],
 ) -> None:
     from hlofuse.inputs.identity import identify_file
     from hlofuse.reports.common.head import Head, head_lines
     from hlofuse.reports.diff.model import summarize
 
-    heads = [Head(identify_file(side.module)) for side in (found.before, found.after)]
+    sides = zip((found.before, found.after), releases, strict=True)
+    heads = [Head(identify_file(side.module, xla)) for side, xla in sides]
     lines = head_lines(heads)
     if form == "json":
         from json import dumps

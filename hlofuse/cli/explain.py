@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("explain")
 @input_argument
+@name_argument
 @click.option(
     "--pass", "only_pass", metavar="P", shell_complete=completion.one_pass, help="Only this pass's decisions."
 )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @report_options
 def command(
     input: str,
+    name: str | None,
     only_pass: str | None,
     computation: str | None,
     limit: int,
@@ -50,6 +52,9 @@ def command(
     First the result: kernels, bytes and flops before and after. Then, pass by pass, what was fused and by
     which rule, and what was refused. Last the rules that hold back most, with what would change them.
 
+    With NAME only the kernels that it means: a final name (what a profiler shows), a name at fusion or before
+    optimizations, a source line, model.py:42, or a part of an op_name, jit(f)/softmax.
+
     Of a module that is fused already: the kernels that are there, and what keeps each two of them apart.
     Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
@@ -58,6 +63,7 @@ def command(
     from hlofuse.cli.common.reporting import head_of, report
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.ir.errors import HlofuseError
+    from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.xla_result import compare_with_result
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.explain.explain import explain, record_check
@@ -66,24 +72,31 @@ def command(
     try:
         observed = options.run()
     except HlofuseError as error:
-        if explain_stage(options, error, {"form": form, "color": color, "output": output}, limit):
+        if explain_stage(options, error, {"form": form, "color": color, "output": output}, limit, name):
             return 0
         raise
     if compare_device is not None:
+        if name is not None:
+            raise HlofuseError("--compare-device is about the whole module: give it no NAME")
         _compare(options, observed, compare_device, limit, form, color, output)
         return 0
     _check_names(observed.replay, only_pass, computation)
     with_events(observed.replay)
     names = final_names_of(observed.replay)
+    facts = Facts(observed.replay, observed.costs, names)
     found = explain(
         observed.replay,
         only_pass=only_pass,
         computation=computation,
         what_if=observed.changes,
-        costs=observed.costs,
         record=record_check(observed),
-        names=names,
+        facts=facts,
     )
+    if name is not None:
+        from hlofuse.cli.common.naming import resolver_of
+        from hlofuse.reports.explain.selection import selected
+
+        found = selected(found, name, resolver_of(facts))
     arguments: dict[str, Any] = {
         "input_arguments": options.input_arguments,
         "limit": limit,
@@ -94,7 +107,7 @@ def command(
     result = None
     if not observed.changes and identity is not None:
         result = compare_with_result(identity.file, observed.replay.target, observed.replay.after)
-    timeline = _timeline(options)
+    timeline = _timeline(options) if name is None else None
 
     def draw(console: Console) -> None:
         from hlofuse.reports.explain.text import print_explanation
@@ -168,12 +181,12 @@ def _compare(
 ) -> None:
     from hlofuse.cli.common.output import rendered
     from hlofuse.cli.common.reporting import head_of, report
-    from hlofuse.reports.compare_devices.json import comparison_json
-    from hlofuse.reports.compare_devices.model import compare_devices
-    from hlofuse.reports.compare_devices.text import print_comparison
+    from hlofuse.reports.compare_builds.json import comparison_json
+    from hlofuse.reports.compare_builds.model import compare_builds
+    from hlofuse.reports.compare_builds.text import print_comparison
 
     second = options.on_device(observed, other)
-    found = compare_devices(observed, second, observed.replay.config.release.title)
+    found = compare_builds(observed, second)
 
     def draw(console: Console) -> None:
         print_comparison(found, console, limit=limit)

@@ -16,21 +16,24 @@ if TYPE_CHECKING:
     from hlofuse.ir.errors import HlofuseError
 
 
-def explain_stage(options: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+def explain_stage(
+    options: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int, name: str | None = None
+) -> bool:
     """Report on a fused module as it is, or on a TPU's; False where there is nothing to say but the error.
 
-    `how` are the options of the report: its form, color and output.
+    `how` are the options of the report: its form, color and output. `name` narrows it to some kernels.
     """
     from hlofuse.inputs.stage import StageError
 
     if options.changes_xla:
         return False
-    if _explain_tpu(options, error, how, limit):
+    if _explain_tpu(options, error, how, limit, name):
         return True
     if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
 
     from hlofuse.inputs.backend import NO_TARGET
+    from hlofuse.reports.common.names import launched_in
     from hlofuse.reports.fused.boundaries import explain_fused
     from hlofuse.reports.fused.json import fused_json
     from hlofuse.reports.fused.markdown import fused_markdown
@@ -42,6 +45,8 @@ def explain_stage(options: ReplayOptions, error: HlofuseError, how: Mapping[str,
     device = loaded.config.device if loaded.config is not None else None
     with spinner("asking the rules"):
         found = explain_fused(loaded.module, loaded.target, loaded.release, error.stage, device)
+    if name is not None:
+        found = found.only(name, launched_in(loaded.module, name))
     better: tuple[str, ...] = ()
     if found.right_file is not None:
         better = replace(options, input=found.right_file, module=None).input_arguments
@@ -55,7 +60,9 @@ def explain_stage(options: ReplayOptions, error: HlofuseError, how: Mapping[str,
     return True
 
 
-def _explain_tpu(options: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int) -> bool:
+def _explain_tpu(
+    options: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int, name: str | None
+) -> bool:
     from hlofuse.inputs.dump_names import TPU_PIPELINES
     from hlofuse.inputs.stage import StageError
     from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
@@ -70,6 +77,8 @@ def _explain_tpu(options: ReplayOptions, error: HlofuseError, how: Mapping[str, 
             return False
     elif not any(name in files[0].name for name in TPU_PIPELINES):
         return False
+    if name is not None:
+        raise HlofuseError("of a TPU's dumps explain takes no NAME: hlofuse trace-op follows one operation")
     from hlofuse.inputs import load
     from hlofuse.reports.tpu.json import tpu_json
     from hlofuse.reports.tpu.markdown import tpu_markdown

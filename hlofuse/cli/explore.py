@@ -40,6 +40,7 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
     XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
+    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 
     options = ReplayOptions(input=input, **request)
@@ -53,7 +54,7 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
         with progress_bar("comparing dumps") as progress:
             passes = passes_of(sequence, observed.replay.before, progress)
     with spinner("writing"):
-        html = page_html(page_of(replays, passes))
+        html = page_html(page_of(replays, passes, final_names_of))
     emit(html, output)
 
 

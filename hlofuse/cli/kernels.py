@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 from hlofuse.cli.common.reporting import ReportedModule, head_of, report
 from hlofuse.pipelines import device_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("kernels")
 @input_argument
+@name_argument
 @limit_option(20, "Kernels shown; 0 for all.")
 @click.option(
     "--sort",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @report_options
 def command(
     input: str,
+    name: str | None,
     limit: int,
     sort: str,
     form: str,
@@ -42,13 +44,14 @@ def command(
     """Tell who runs each kernel that fusion leaves in INPUT, by which rule, and how it is launched.
 
     A module from before fusion is replayed first; one that is fused already, or optimised to the end, is
-    taken as it is.
+    taken as it is. With NAME only the kernels that it means: a final name (what a profiler shows), a name at
+    fusion or before optimizations, a source line, model.py:42, or a part of an op_name, jit(f)/softmax.
     """
     from hlofuse.reports.kernels.json import selection_json
     from hlofuse.reports.kernels.markdown import selection_markdown
     from hlofuse.reports.kernels.text import print_selection
 
-    found, names, difference, reported = _selection(ReplayOptions(input=input, **request))
+    found, names, difference, reported = _selection(ReplayOptions(input=input, **request), name)
     ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
     shown = ordered[: limit or None]
     report(
@@ -68,10 +71,13 @@ def command(
 
 def _selection(
     options: ReplayOptions,
+    name: str | None,
 ) -> tuple[KernelSelection, FinalNames | None, Difference | None, ReportedModule]:
-    from hlofuse.cli.common.naming import final_names_of
+    from hlofuse.cli.common.naming import final_names_of, resolver_of, with_events
     from hlofuse.inputs.stage import stage_of
+    from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import LaunchedNames
+    from hlofuse.reports.common.names import launched_in
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.kernels import kernel_selection
 
@@ -81,9 +87,13 @@ def _selection(
     stage = stage_of(module, target)
     as_it_is = stage.is_fused and not stage.foreign_to(target)
     if as_it_is and not options.takes_any_stage:
-        return kernel_selection(module, target, loaded.release, device=device), None, None, loaded
+        found = kernel_selection(module, target, loaded.release, device=device)
+        if name is not None:
+            found = found.only(name, launched_in(module, name))
+        return found, None, None, loaded
     observed = options.at_fusion_input(loaded).observe()
     replay = observed.replay
+    with_events(replay)
     names = final_names_of(replay)
     found = kernel_selection(
         replay.final.module,
@@ -94,4 +104,6 @@ def _selection(
         what_if=observed.changes,
         names=LaunchedNames(replay, names),
     )
+    if name is not None:
+        found = found.only(name, resolver_of(Facts(replay, observed.costs, names)).launched(name))
     return found, names, difference_of(observed), replay

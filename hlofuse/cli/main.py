@@ -43,6 +43,10 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "What changed": {
         "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
+        "upgrade": (
+            "hlofuse.cli.upgrade",
+            "What another release of XLA makes of the same program, and which of its changes matter.",
+        ),
         "check": ("hlofuse.cli.check", "Hold fusion against a budget or a stored baseline, for CI."),
         "timeline": ("hlofuse.cli.timeline", "What each pass of a compilation did, from a dump directory."),
         "trace-op": (

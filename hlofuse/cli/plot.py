@@ -57,8 +57,10 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
 def _plot(loaded: Loaded, kind: str) -> Plot:
     from hlofuse.account import Account, KernelTimes
+    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.ir import HlofuseError
     from hlofuse.replay import ModuleTexts
+    from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.common.unoptimized import BRIEF
     from hlofuse.reports.difference.phrases import warning_line
 
@@ -75,6 +77,7 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
         from hlofuse.plot.bars import plot_passes
 
         return plot_passes(replay, times, alerts)
+    labels = LaunchedNames(replay, final_names_of(replay)).shown()
     if kind == "kernels":
         from hlofuse.plot.bars import plot_kernels
         from hlofuse.render.pair import pair_of
@@ -83,8 +86,8 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
         backend = replay.config.build.backend
         account = times.account if times is not None else partial(Account, backend=backend)
         pair, before, after = pair_of(replay, title), account(replay.before), account(final.module)
-        return plot_kernels(pair, before, after, final.names_at_fusion, title, alerts)
+        return plot_kernels(pair, before, after, final.names_at_fusion, title, alerts, labels=labels)
     from hlofuse.plot.roofline import plot_roofline
 
     assert times is not None
-    return plot_roofline(replay.before, replay.final.module, times, title, alerts)
+    return plot_roofline(replay.before, replay.final.module, times, title, alerts, labels)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.naming import drawn_name
+from hlofuse.cli.common.naming import drawn_name, renamed_kernels
 from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import emit, write_file
 from hlofuse.cli.common.progress import spinner
@@ -135,18 +135,20 @@ def command(
         focus = drawn_name(shown, shown_view, focus) if focus is not None else None
         opened = tuple(drawn_name(shown, shown_view, name) for name in opened)
         collapsed = tuple(drawn_name(shown, shown_view, name) for name in collapsed)
+    names = renamed_kernels(drawn) if isinstance(drawn, Replay) and view != "before" else {}
     if animate:
         if not isinstance(drawn, Replay):
             raise HlofuseError("--animate shows a replay: give it a module as it enters the fusion passes")
         from hlofuse.render.animate import animate as animate_svg
 
         with spinner("drawing"):
-            text = animate_svg(drawn, Options(max_nodes, legend=not no_legend), caption)
+            options = Options(max_nodes, legend=not no_legend, final_names=names)
+            text = animate_svg(drawn, options, caption)
         emit(text, None if to_stdout else Path(output))
         return
     if directory:
         assert not isinstance(drawn, ModulePair)
-        options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend)
+        options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend, names)
         write_atlas(Path(output), drawn, view, options, caption)
         return
     with spinner("drawing"):
@@ -160,6 +162,7 @@ def command(
             collapse=collapsed,
             legend=not no_legend,
             caption=caption,
+            final_names=names,
         )
         content = drawing.to_bytes(form)
     for notice in drawing.notices:

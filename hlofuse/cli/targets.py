@@ -10,7 +10,7 @@ import click
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.reporting import report
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.releases import NEWEST, OLDEST, Span
+from hlofuse.releases import ANY, EARLIEST, NEWEST
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,12 +49,12 @@ def _compilation(target: Target) -> list[str]:
 
 
 def _releases(target: Target) -> str:
-    return f"as in jaxlib {target.release}" if target.release else f"of jaxlib {OLDEST} to {NEWEST}"
+    return f"as in jaxlib {target.release}" if target.release else f"of jaxlib {EARLIEST} to {NEWEST}"
 
 
 def _passes(steps: tuple[Step, ...]) -> list[str]:
     """Each pass, with its releases where not all run it."""
-    return [step.text if step.span == Span() else f"{step.text} ({step.span})" for step in steps]
+    return [step.text if step.span == ANY else f"{step.text} ({step.span})" for step in steps]
 
 
 def _json(target: Target, verbose: bool) -> dict[str, Any]:
@@ -62,8 +62,9 @@ def _json(target: Target, verbose: bool) -> dict[str, Any]:
         "name": target.name,
         "title": target.title,
         "release": target.release or None,
-        "passes": _passes(target.steps),
-        "options": {name: _passes(steps) for name, steps in target.options.items()},
+        "passes": [s.text for s in target.steps],
+        "spans": {s.text: str(s.span) for s in target.steps if s.span != ANY},
+        "options": {name: [s.text for s in steps] for name, steps in target.options.items()},
         "additions": {a.name: list(a.passes) for a in target.optional_passes},
         "fidelity": target.fidelity,
         **({"compilation": _compilation(target)} if verbose else {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.reporting import head_of_dump, report
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+
+if TYPE_CHECKING:
+    from hlofuse.reports.timeline.dumps import DumpSequence
 
 
 @click.command("trace-op")
@@ -36,7 +40,7 @@ def command(
     jit(f)/softmax, takes every operation that has it. Instructions are matched by structure; where only their
     op_name tells, that is said.
     """
-    from hlofuse.inputs.dump_directory import far_largest
+    from hlofuse.inputs.dump_directory import far_largest, is_corpus_case
     from hlofuse.reports.timeline import dump_sequences
     from hlofuse.reports.trace_op import follow
     from hlofuse.reports.trace_op.json import provenance_json
@@ -52,6 +56,8 @@ def command(
             f"{printable(directory)} holds {len(found)} modules; choose one with --module:\n{listed}"
             + ("\n  …" if len(ranked) > 12 else "")
         )
+    if is_corpus_case(Path(directory)):
+        sequence = _whole(sequence, directory)
     with spinner("following"):
         provenance = follow(sequence, query)
     report(
@@ -64,3 +70,18 @@ def command(
         heads=[head_of_dump(sequence.dumps[0].path)],
     )
     return 0
+
+
+def _whole(sequence: DumpSequence, folder: str) -> DumpSequence:
+    """A capture folder's dumps and what lies around them, for the device that it was captured for."""
+    from hlofuse.cli.common.replaying import ReplayOptions
+    from hlofuse.reports.trace_op.replayed import with_replayed_passes
+
+    try:
+        loaded = ReplayOptions(folder).read(any_stage=True)
+    except HlofuseError:
+        return sequence
+    config = loaded.config
+    device, flags = (config.device, config.build.flags) if config is not None else (None, ())
+    with spinner("repeating the passes around fusion"):
+        return with_replayed_passes(sequence, loaded.target, device, flags)

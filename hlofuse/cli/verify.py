@@ -14,12 +14,16 @@ from hlofuse.cli.common.options import (
     report_options,
     target_options,
     until_option,
+    xla_flags_option,
 )
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import require_end
 from hlofuse.cli.common.reporting import report
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
+from hlofuse.pipelines.flags import merged, parse_flags
+from hlofuse.pipelines.targets import target_by_flags
+from hlofuse.releases import release_of
 from hlofuse.replay.config import release_for
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 @click.argument("after", metavar="[AFTER]", required=False, type=click.Path(path_type=Path))
 @module_option
 @target_options
+@xla_flags_option
 @until_option
 @click.option(
     "--ties",
@@ -55,6 +60,7 @@ def command(
     option: str | None,
     order: Any,
     ids: str | None,
+    xla_flags: str | None,
     until: Any,
     ties: str,
     jobs: int | None,
@@ -71,7 +77,8 @@ def command(
     verify DUMP_DIR       every module of a directory written by XLA_FLAGS=--xla_dump_to
     verify CORPUS_DIR     folders with before.hlo, NN-PASS.hlo, after.hlo
 
-    Instructions are compared by structure, never by name. With --until end, AFTER is the module after all
+    Instructions are compared by structure, never by name. Where the dumps leave the XLA release open, the
+    report is that of the release that agrees best. With --until end, AFTER is the module after all
     optimizations, and the names of kernels, the kernels and the copies are compared. Exit status 1 when
     something differs.
     """
@@ -85,9 +92,8 @@ def command(
     if target is None:  # what the dumps were made by counts more than what they are asked about
         chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
         target = chosen.name
-    passes_of(
-        target, release_for(target, xla if xla != "auto" else None), option
-    )  # wrong names are said first
+    # What is wrong with the call is reported before anything is read.
+    passes_of(target, release_of(release_for(target, None if xla == "auto" else xla)), option)
     if device is not None:
         device_of(target, device)
     if ids is not None and after is None:
@@ -95,6 +101,11 @@ def command(
     if until == "end":
         require_end(target, device_of(target, device)[0] if device is not None else None)
     cases, skipped = _cases(path, after, target, option, module, until)
+    flags = parse_flags(xla_flags) if xla_flags is not None else ()
+    by_flags = _target_by_flags(target, cases, flags, xla if xla != "auto" else None)
+    if by_flags != target:
+        target = by_flags
+        cases, skipped = _cases(path, after, target, option, module, until)
     has_device = device is not None or not TARGETS[target].needs_device
     if not has_device and not any(recorded_device(str(c.before)) for c in cases):
         raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
@@ -111,6 +122,7 @@ def command(
             order=order,
             ids=ids,
             ties_from_record=ties == "xla",
+            flags=flags,
             until=until,
             jobs=workers,
             skipped=skipped,
@@ -130,6 +142,19 @@ def command(
     if all(v.error is not None for v in found.verdicts):
         return 2
     return 0 if found.agrees else 1
+
+
+def _target_by_flags(target: str, cases: list[Case], flags: tuple[str, ...], xla: str | None) -> str:
+    """The target whose passes the flags of the call and of a capture choose, in the release that it says."""
+    from hlofuse.inputs.companions import flags_of
+    from hlofuse.inputs.stamp import stamp_of
+
+    before = str(cases[0].before)
+    stamp = stamp_of(before)
+    version = xla or (stamp.jaxlib if stamp is not None else None)
+    if not version:
+        return target
+    return target_by_flags(target, release_for(target, version), merged(flags_of(before), flags))
 
 
 def _cases(

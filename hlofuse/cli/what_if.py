@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
 from hlofuse.cli.common.output import emit, rendered, write_file
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options
@@ -18,7 +19,9 @@ from hlofuse.ir.errors import HlofuseError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hlofuse.account import Observed
     from hlofuse.replay import ReplayConfig
+    from hlofuse.reports.explain.model import Explanation
     from hlofuse.reports.whatif.sweep import Vary
 
 
@@ -32,6 +35,7 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
 
 @click.command("what-if")
 @input_argument
+@name_argument
 @click.option(
     "--sweep",
     "sweeps",
@@ -67,6 +71,7 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
 @report_options
 def command(
     input: str,
+    name: str | None,
     sweeps: tuple[str, ...],
     more_devices: tuple[str, ...],
     plot: Path | None,
@@ -79,17 +84,19 @@ def command(
     """Rank the rules by what each costs the module in INPUT; with --sweep, try other values of knobs.
 
     Without --sweep each rule that refused something here is switched off alone, and the fusion passes are
-    replayed. Rules without which the program would be wrong stay.
+    replayed. Rules without which the program would be wrong stay. With NAME, any name of kernels, only the
+    rules that keep another kernel apart from these.
     """
-
     options = ReplayOptions(input=input, **request)
     if options.xla_trace is not None:
         raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
     if not sweeps:
         if plot is not None or more_devices:
             raise HlofuseError("--plot and --also-device go with --sweep")
-        _rank(options, limit, form, color, output)
+        _rank(options, name, limit, form, color, output)
         return 0
+    if name is not None:
+        raise HlofuseError("--sweep is about the whole module: give it no NAME")
     axes = _axes(sweeps)
     if plot is not None:
         from hlofuse.render import format_of
@@ -100,7 +107,9 @@ def command(
     return 0
 
 
-def _rank(options: ReplayOptions, limit: int, form: str, color: str, output: Path | None) -> None:
+def _rank(
+    options: ReplayOptions, name: str | None, limit: int, form: str, color: str, output: Path | None
+) -> None:
     from hlofuse.reports.whatif.json import ranking_json
     from hlofuse.reports.whatif.markdown import ranking_markdown
     from hlofuse.reports.whatif.ranking import rank
@@ -109,7 +118,12 @@ def _rank(options: ReplayOptions, limit: int, form: str, color: str, output: Pat
     loaded = options.read()
     assert loaded.config is not None
     with progress_bar("replaying") as progress:
-        found = rank(loaded.input, loaded.config, progress=progress)
+        found = rank(
+            loaded.input,
+            loaded.config,
+            progress=progress,
+            narrowed=partial(_around, name) if name is not None else None,
+        )
     report(
         form,
         color,
@@ -122,6 +136,17 @@ def _rank(options: ReplayOptions, limit: int, form: str, color: str, output: Pat
         note=loaded.note,
         heads=[head_of(loaded)],
     )
+
+
+def _around(name: str, observed: Observed) -> Explanation:
+    """What is decided about the kernels that a name means."""
+    from hlofuse.cli.common.naming import final_names_of, resolver_of
+    from hlofuse.reports.common.facts import Facts
+    from hlofuse.reports.explain.explain import explain
+    from hlofuse.reports.explain.selection import selected
+
+    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
+    return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))
 
 
 def _sweep(

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 
 from hlofuse.diff.graph import Graph, Region, Value
+from hlofuse.diff.lines import LineShifts, line_text
 from hlofuse.diff.matching import TRIVIAL, Matching
 from hlofuse.ir import Instruction
 
@@ -36,6 +37,8 @@ class Similarity:
         """Pairs that have rivals."""
         self.scores: dict[int, dict[int, float]] = {}
         """Proposals of each value of BEFORE, and under ~index of each of AFTER."""
+        self.lines: LineShifts
+        """Set when there is something to match."""
         self.hints: dict[Instruction, tuple[str, str, str]] = {}
 
     def run(self) -> int:
@@ -43,6 +46,7 @@ class Similarity:
         m = self.m
         if not self.m.free_before(self.b) or not self.m.free_after(self.a):
             return 0
+        self.lines = LineShifts(m, self.b)
         for b in self.b.indices:
             if m.forward[b] >= 0:
                 self._propose_around(b, m.forward[b])
@@ -213,13 +217,15 @@ class Similarity:
         return total + (0.25 if b.instruction.name == a.instruction.name else 0.0)
 
     def _hints(self, graph: Graph, v: Value) -> tuple[str, str, str]:
-        """Name without its numbers, the framework's name, the source line."""
+        """Name without its numbers, the framework's name, the source line as it is numbered in AFTER."""
         i = v.instruction
         found = self.hints.get(i)
         if found is None:
-            source = graph.module.source_of(i)
+            source, line = graph.module.source_of(i), ""
+            if source is not None:
+                line = self.lines.line_after(source) if graph is self.m.before else line_text(source)
             op = _PLACES.sub("", i.op_name or "")
-            found = self.hints[i] = (_NUMBERS.sub("", i.name), op, str(source) if source else "")
+            found = self.hints[i] = (_NUMBERS.sub("", i.name), op, line)
         return found
 
 

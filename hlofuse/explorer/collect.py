@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hlofuse.account import KernelTime, Observed
 from hlofuse.analysis.bitcasts import leaves_size
@@ -15,7 +15,9 @@ from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.final_names import FinalNames, LaunchedNames, final_names
 from hlofuse.reports.common.phrases import figures_text, headline
 from hlofuse.reports.common.unoptimized import BRIEF
 from hlofuse.reports.explain.explain import explain, record_check
@@ -26,12 +28,17 @@ from hlofuse.rules.pages import sections
 from hlofuse.trace import Event
 
 
-def page_of(replays: dict[str, Observed], passes: Passes | None = None) -> Page:
+def page_of(
+    replays: dict[str, Observed],
+    passes: Passes | None = None,
+    names: Callable[[Replay], FinalNames] = final_names,
+) -> Page:
     """One run, or several to be compared: what tells each from the others, and the replay.
 
-    `passes` is what every pass of the compilation did, where its dumps are at hand.
+    `passes` is what every pass of the compilation did, where its dumps are at hand; `names` finds XLA's final
+    names of a replay.
     """
-    runs = tuple(_Collector(label, observed).run() for label, observed in replays.items())
+    runs = tuple(_Collector(label, observed, names).run() for label, observed in replays.items())
     quoted = {d.rule for run in runs for d in run.decisions} | {
         h.rule for run in runs for h in run.refused_edges
     }
@@ -50,12 +57,14 @@ def page_of(replays: dict[str, Observed], passes: Passes | None = None) -> Page:
 class _Collector:
     """One run's worth."""
 
-    def __init__(self, label: str, observed: Observed) -> None:
+    def __init__(self, label: str, observed: Observed, names: Callable[[Replay], FinalNames]) -> None:
         self.label = label
         self.replay = observed.replay
         self.note = observed.note
         self.costs = observed.costs
-        self.facts = Facts(observed.replay, observed.costs)
+        found = names(observed.replay)
+        self.names = LaunchedNames(observed.replay, found)
+        self.facts = Facts(observed.replay, observed.costs, found)
         self.explained = explain(
             observed.replay,
             what_if=observed.changes,
@@ -91,6 +100,7 @@ class _Collector:
             boxes.count,
             tuple(boxes.ends_as(b) for b in range(boxes.count)),
             regions_of(boxes, operations),
+            tuple((printable(name), printable(final)) for name, final in self.names.renamed().items()),
             tuple(self._kernels(boxes)),
             tuple(_refused_edges(e, decisions)),
             before,
@@ -167,7 +177,7 @@ class _Collector:
             time = self.costs.kernel(i) if self.costs is not None else None
             _, memory, compute, emitter = self._times(time)
             yield Kernel(
-                printable(i.name),
+                printable(self.names.of(i.name)[1]),
                 box_of.get(names.get(i.name, i.name), -1),
                 i.fusion_kind or i.opcode,
                 row.cost.bytes_accessed,
@@ -178,6 +188,7 @@ class _Collector:
                 emitter,
                 _source(self.replay.final.module, i),
                 printable(layer_of(i.op_name)),
+                row.is_floor,
                 row.runs,
             )
 

@@ -61,6 +61,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         "regions": [
             [g.computation, [[b, differences(inside)] for b, inside in g.kernels]] for g in r.regions
         ],
+        "final_names": [[s(name), s(final)] for name, final in r.final_names],
         "kernels": _kernels(r.kernels, s),
         "held": _refused_edges(r.refused_edges, s),
     }
@@ -121,6 +122,7 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
         "emitter": [s(x.emitter) for x in kernels],
         "source": [s(x.source) for x in kernels],
         "layer": [s(x.layer) for x in kernels],
+        "floor": [int(x.is_floor) for x in kernels],
         "turns": [x.iterations for x in kernels],
     }
 

@@ -94,6 +94,7 @@ class Kernel:
     """A kernel of the final module."""
 
     name: str
+    """XLA's final name, which a profiler shows."""
     box: int
     """-1 for what came with a rewrite that names no predecessor."""
     kind: str
@@ -107,6 +108,8 @@ class Kernel:
     emitter: str = ""
     source: str = ""
     layer: str = ""
+    is_floor: bool = False
+    """`us` is a lower bound."""
     iterations: int = 1
     """How often its loops run it, as far as the dump says; the figures are those of one turn."""
 
@@ -155,6 +158,8 @@ class Run:
     ends_as: tuple[int, ...]
     """Of each box: the one that holds its contents in the end (one of them, where there are copies)."""
     regions: tuple[Region, ...]
+    final_names: tuple[tuple[str, str], ...]
+    """Of kernels whose name at the end of fusion is not their final one: both."""
     kernels: tuple[Kernel, ...]
     refused_edges: tuple[RefusedEdge, ...]
     kernels_before: int

@@ -11,10 +11,13 @@ from pathlib import Path
 from hlofuse.inputs.backend import FRONT_ENDS, NO_TARGET, backend_of
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.stamp import stamp_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.identity import Fact, Source
-from hlofuse.pipelines.targets import TARGETS
+from hlofuse.pipelines.targets import TARGETS, target_by_flags
+from hlofuse.releases import nearest
 
 # Parts of file names, the first that is found decides: passes of a pipeline, then what every dump has.
 _EVIDENCE: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -42,7 +45,7 @@ class ChosenTarget:
     def backend(self, module: Module) -> Fact:
         """The backend of the module with its evidence; another compiler's name where it is no target."""
         backend = TARGETS[self.name].backend
-        if self == requested_target(self.name):
+        if self == requested_target(self.name) or self.source == "stamp":
             return Fact(backend, self.source, self.evidence)
         found = backend_of(module)
         if found is not None and found.value in FRONT_ENDS and not module.is_scheduled:
@@ -67,12 +70,27 @@ def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> 
 
     `path` is a dump directory (of `module`), a corpus, or a file whose neighbours are looked at.
     """
+    stamped = _target_of_stamp(path)
+    if stamped is not None:
+        return stamped
     names = sibling_names(Path(path), module) if str(path) != "-" else ()
     for target, evidence in _EVIDENCE:
         for mark in evidence:
             if any(mark in name for name in names):
                 return ChosenTarget(target, f"there are dumps called {mark}", "directory")
     return _target_of_folder(Path(path)) if str(path) != "-" else None
+
+
+def _target_of_stamp(path: str | os.PathLike[str]) -> ChosenTarget | None:
+    """The target that a capture says it is for."""
+    stamp = stamp_of(path)
+    if stamp is None or stamp.backend not in TARGETS:
+        return None
+    try:
+        name = target_by_flags(stamp.backend, nearest(stamp.jaxlib)[0], parse_flags(stamp.flags))
+    except HlofuseError:
+        name = stamp.backend
+    return ChosenTarget(name, f"{stamp.file} says so", "stamp")
 
 
 def _target_of_folder(path: Path) -> ChosenTarget | None:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.stamp import stamp_of
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.pipelines.flags import from_debug_options
+from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.ir.graph import Module
 
 
 def target_config_of(filename: str | None) -> Path | None:
@@ -112,10 +114,21 @@ def recorded_device(filename: str | None) -> RecordedDevice | None:
     record = priority_record_of(filename)
     device = device_in_record(record) if record is not None else None
     if device is None:
-        return None
+        return _stamped_device(filename)
     return RecordedDevice(
         device, f"for {device.name}, whose numbers are in XLA's own record beside the module"
     )
+
+
+def _stamped_device(filename: str | None) -> RecordedDevice | None:
+    """The device that a capture names, if it is one of ours."""
+    from hlofuse.cost.gpu.device import device_names, load_device
+
+    stamp = stamp_of(filename)
+    if stamp is None or stamp.device not in device_names():
+        return None
+    device = replace(load_device(stamp.device), name=stamp.device)
+    return RecordedDevice(device, f"for {device.name}, as {stamp.file} says")
 
 
 def _case_input(filename: str | None) -> str | None:
@@ -133,11 +146,22 @@ def priority_record_of(filename: str | None) -> Path | None:
 
 
 def flags_of(filename: str | None) -> tuple[str, ...]:
-    """XLA flags that change what fuses, from the `debug_options` beside a module; () without one."""
+    """XLA flags that change what fuses, from a capture's stamp and the `debug_options` beside a module."""
     path = _sibling(_case_input(filename), ("debug_options",), ("debug_options",))
-    if path is None or not path.stat().st_size:  # all flags at their defaults
-        return ()
-    return from_debug_options(read_text(path, as_module=False))
+    is_there = path is not None and path.stat().st_size  # empty where all flags have their defaults
+    found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_there else ()
+    stamp = stamp_of(filename)
+    if stamp is None:
+        return found
+    try:
+        return merged(parse_flags(stamp.flags), found)
+    except HlofuseError:  # somebody has written into it
+        return found
+
+
+def compiled_with(module: Module) -> tuple[str, ...]:
+    """XLA flags that change what fuses: those of the dump, and those that the user gives before them."""
+    return merged(flags_of(module.filename), module.requested_flags)
 
 
 def before_optimizations_of(filename: str | None) -> Path | None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.backend import FRONT_ENDS, NO_TARGET, backend_of
 from hlofuse.inputs.choose_target import ChosenTarget, choose_target, sibling_names
-from hlofuse.inputs.release import includes, replayed_release, written_by
+from hlofuse.inputs.companions import compiled_with
+from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import BEFORE, stage_of
+from hlofuse.inputs.stamp import stamp_of
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import merged, not_honoured
 from hlofuse.pipelines.identity import Fact, Identity
-from hlofuse.pipelines.targets import TARGETS
+from hlofuse.pipelines.targets import TARGETS, target_by_flags
 
-if TYPE_CHECKING:
-    pass
-
-TARGET_FLAGS = frozenset(flag for target in TARGETS.values() for flag in target.flags)
 # ------------------------------------------------------------ front ends
 
 _OP_NAMES = (("jit(", "JAX"), ("pmap(", "JAX"), ("pjit", "JAX"))
@@ -68,20 +66,15 @@ def _notes(
     module: Module,
     stage: Fact,
     backend: Fact,
-    release: Fact,
-    replayed: str,
     note: str,
-    flags: tuple[str, ...],
+    unfollowed: tuple[str, ...],
 ) -> tuple[str, ...]:
-    found = [note] if note else []
-    if backend.value not in NO_TARGET and release.source != "default" and not includes(release, replayed):
-        found.append(f"XLA {release.evidence} wrote this; the passes repeated are those of {replayed}")
+    found = [note] if note and backend.value not in NO_TARGET else []
     contradiction = _contradicted_by(module, backend)
     if contradiction is not None:
         found.append(f"{contradiction}, and is replayed as a module for {backend.value.upper()}")
-    unknown = [f for f in not_honoured(flags) if f not in TARGET_FLAGS]
-    if unknown:
-        found.append(f"the replay does not follow {', '.join(map(printable, unknown))}")
+    if unfollowed:
+        found.append(f"the replay does not follow {', '.join(map(printable, unfollowed))}")
     partitions = partitions_of(module)
     if partitions > 1:
         whole = "all of them together, as the module is not partitioned yet"
@@ -90,9 +83,22 @@ def _notes(
     return tuple(found)
 
 
-def identify_file(module: Module) -> Identity:
-    """What a module that was read from a file is taken for, with nothing but the file to go by."""
-    return identify(module, choose_target(module.filename or "-", read=module))
+def identify_file(module: Module, xla: str | None = None) -> Identity:
+    """What a module that was read from a file is taken for, as a release unless the file is to say it."""
+    return settled(module, choose_target(module.filename or "-", read=module), xla=xla)[1]
+
+
+def settled(
+    module: Module, chosen: ChosenTarget, device: Fact | None = None, xla: str | None = None
+) -> tuple[ChosenTarget, Identity]:
+    """The target that the flags of a module choose, and what the module is taken for."""
+    flags = compiled_with(module)
+    identity = identify(module, chosen, device, flags, xla)
+    by_flags = target_by_flags(chosen.name, identity.replayed, flags)
+    if by_flags == chosen.name:
+        return chosen, identity
+    chosen = replace(chosen, name=by_flags)
+    return chosen, identify(module, chosen, device, flags, xla)
 
 
 def identify(
@@ -111,9 +117,11 @@ def identify(
     path = Path(module.filename) if module.filename and module.filename != "<stdin>" else None
     files = sibling_names(path, None) if path is not None else ()
     stage = stage_of(module, chosen.name).fact
-    written = written_by(module, files)
-    release, replayed, note = replayed_release(TARGETS[chosen.name].release, xla, written)
-    all_flags = merged(TARGETS[chosen.name].flags, flags)
+    target = TARGETS[chosen.name]
+    folder = path.parent if path is not None else None
+    written = written_by(module, files, stamp_of(path), target.backend, folder)
+    release, replayed, note = replayed_release(target.release, xla, written)
+    unfollowed = tuple(f for f in not_honoured(flags) if f not in target.flags)
     return Identity(
         module.name,
         stage,
@@ -123,9 +131,10 @@ def identify(
         device,
         front_end_of(module, backend_of(module)),
         partitions_of(module),
-        all_flags,
+        merged(target.flags, flags),
         backend.value not in NO_TARGET,
-        _notes(module, stage, backend, written, replayed, note, all_flags),
+        _notes(module, stage, backend, note, unfollowed),
         str(path) if path is not None else None,
         module.text_note or "",
+        (replayed,) if release.source == "asked" else written.releases,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.companions import before_optimizations_of, flags_of
+from hlofuse.inputs.companions import before_optimizations_of, compiled_with
 from hlofuse.inputs.load import load
 from hlofuse.inputs.named_order import in_creation_order
 from hlofuse.inputs.unique_ids import unique_ids_for
@@ -79,7 +79,7 @@ def replayed_from_dump(module: Module, target: str, device: DeviceDescription | 
         unoptimized = load(source)
         restore_literals(unoptimized)
         in_creation_order(unoptimized, unique_ids_for(unoptimized))
-        return with_replayed_order(module, unoptimized, target, device, flags_of(module.filename))
+        return with_replayed_order(module, unoptimized, target, device, compiled_with(module))
     except HlofuseError:
         return None
 

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.format.escape import printable
 from hlofuse.inputs.backend import FRONT_ENDS, backend_of
+from hlofuse.inputs.companions import compiled_with
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
 from hlofuse.inputs.release import is_of_earlier_dialect
@@ -341,7 +342,7 @@ def _counts_if_changed(module: Module, target: str) -> tuple[int, int] | None:
     with_list = target if before_fusion(target) else "cpu"
     before = _operations(module)
     try:
-        after = _operations(lower_to_fusion_input(module, with_list).module)
+        after = _operations(lower_to_fusion_input(module, with_list, flags=compiled_with(module)).module)
     except HlofuseError:  # calls that multiply beyond reason: they are there no more at fusion
         return before.total(), before.total()
     return (before.total(), after.total()) if before != after else None

@@ -6,6 +6,7 @@ visited first (`HloComputation::Accept`), so that a call is inlined in another o
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,7 +30,28 @@ def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
                 order.append(i)
                 if i.shape.is_tuple:
                     order += _elements(i, ids_here)
-        computation.reorder(order)
+            computation.reorder(order)
+    if ids is None:
+        _name_elements(module)
+
+
+_NUMBERED = re.compile(r"(.+)\.(\d+)")
+
+
+def _name_elements(module: Module) -> None:
+    """The names that a front end gave elements: an operation's results have the numbers behind its own."""
+    taken = {i.name for i in module.instructions()}
+    for element in module.instructions():
+        if element.opcode != "get-tuple-element":
+            continue
+        source, index = element.operands[0], element.tuple_index
+        match = _NUMBERED.fullmatch(source.name)
+        if match is None or not source.op_name or element.name != f"{source.name}_{index}":
+            continue
+        name = f"{match[1]}.{int(match[2]) + 1 + index}"
+        if name not in taken:
+            taken.add(name)
+            element.name = module.instruction_names.unique(name)
 
 
 def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Instruction]:

@@ -678,6 +678,7 @@ class Module:
         "order_source",
         "print_options",
         "processing_order",
+        "requested_flags",
         "requested_stage",
         "requested_target",
         "text_note",
@@ -702,6 +703,8 @@ class Module:
         """The target that the user says it is for (`--target`); None where it is to be found out."""
         self.requested_stage: str | None = None
         """The stage that the user says it shows (`--stage`); None where it is to be found out."""
+        self.requested_flags: tuple[str, ...] = ()
+        """XLA flags that the user says it is compiled with (`--xla-flags`), besides those in its dump."""
         self.text_note: str | None = None
         """Where in a longer text it was found, and where that is cut short; None for a text of its own."""
         self.print_options = PrintOptions()

@@ -181,7 +181,8 @@ def replace_instruction(
     computation = old.computation
     assert computation is not None
     old.replace_all_uses_with(new)
-    if old.opcode == new.opcode and computation.module is not None:
+    same = old.opcode == new.opcode and old_raw.get("custom_call_target") == new_raw.get("custom_call_target")
+    if same and computation.module is not None:
         # XLA gives the old name on without making it unique again: the old one is about to go.
         new.name = old.name
     remove_with_unused_operands(old, has_side_effect, ignore_control_dependencies=relay_control_dependencies)

@@ -11,7 +11,8 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import rewrite_each
+from hlofuse.passes.common.rewriting import Explained, rewrite_each
+from hlofuse.rules.rewrites.others import BATCH_NORM
 from hlofuse.trace import Recorder
 
 _OPCODES = ("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
@@ -24,7 +25,7 @@ class BatchNormExpander(Pass):
     name: ClassVar[str] = "batchnorm_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, _OPCODES, _expand, recorder)
+        return rewrite_each(module, _OPCODES, _expand, recorder, Explained(BATCH_NORM))
 
 
 def _expand(x: Instruction) -> bool:

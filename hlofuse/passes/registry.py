@@ -123,6 +123,6 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
     present = {f.name for f in fields(kind)}
     context = {**context, "release": release}
     options |= {key: value for key, value in context.items() if key in present}
-    created = kind(settings=settings.in_pass(m[1], target), **options)
+    created = kind(settings=settings.in_release(release).in_pass(m[1], target), **options)
     assert isinstance(created, Pass)
     return created

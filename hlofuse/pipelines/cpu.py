@@ -68,7 +68,7 @@ from hlofuse.pipelines.unimplemented import (
     has_index_vector,
     has_mixed_operands,
 )
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
@@ -159,7 +159,7 @@ _PIPELINES: tuple[Pipeline, ...] = (
             BitcastDtypesExpander(),
             TopkRewriter(_is_of_f32),
             TransposeFolding(),
-            HloCSE(release=OUTSIDE_FUSION, layout_sensitive=False, only_fusion_computations=False),
+            HloCSE(release=AROUND_FUSION, layout_sensitive=False, only_fusion_computations=False),
             WhileLoopTripCountAnnotator(),
             FlattenCallGraph(),
             CpuLayoutAssignment(),
@@ -210,7 +210,7 @@ _AFTER_FUSION = (
                             replace(_ALGEBRAIC, layout_sensitive=True, bitcast_convert_as_bitcast=True)
                         ),
                         HloDCE(),
-                        HloCSE(release=OUTSIDE_FUSION, only_fusion_computations=False),
+                        HloCSE(release=AROUND_FUSION, only_fusion_computations=False),
                     ),
                 )
             ),

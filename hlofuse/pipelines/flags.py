@@ -15,6 +15,7 @@ YNN_KINDS = "xla_cpu_experimental_ynn_fusion_type"
 TRITON_MULTI_OUTPUT = "xla_gpu_unsupported_enable_triton_multi_output_fusion"
 
 _HONOURED = (DISABLED, YNN_KINDS, TRITON_MULTI_OUTPUT)
+_DEFAULTS = ("--xla_gpu_enable_priority_fusion=true",)
 _DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
 _CHANGES_FUSION = (
     *_HONOURED,
@@ -66,7 +67,7 @@ def merged(flags: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
 
 def not_honoured(flags: Iterable[str]) -> tuple[str, ...]:
     """Flags that change what fuses, and that no replay follows."""
-    return tuple(f for f in flags if _name(f) not in _HONOURED)
+    return tuple(f for f in flags if _name(f) not in _HONOURED and f not in _DEFAULTS)
 
 
 def value_of(flags: Iterable[str], name: str) -> str | None:

@@ -10,6 +10,9 @@ SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")
 """The weakest first."""
 
 
+_SHOWN = 5
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One statement, such as the backend of a module."""
@@ -56,6 +59,8 @@ class Identity:
     """The file it was read from; None for standard input."""
     excerpt: str = ""
     """Where in a longer text the module was found; empty for a text of its own."""
+    releases: tuple[str, ...] = ()
+    """The named releases that `release` leaves open, oldest first."""
 
     @property
     def weakest(self) -> tuple[str, Fact]:
@@ -65,12 +70,38 @@ class Identity:
             named.append(("the device", self.device))
         return min(named, key=lambda pair: (pair[1].strength, not pair[1].is_open))
 
+    @property
+    def differences(self) -> list[str]:
+        """What differs between the releases that are left open: rules, behaviours, passes and knobs."""
+        from hlofuse.pipelines.differences import differences
+        from hlofuse.pipelines.targets import TARGETS
+
+        target = self.backend.value
+        return sorted(d.name for d in differences(target, self.releases)) if target in TARGETS else []
+
+    @property
+    def span_note(self) -> str:
+        """Which rules and passes depend on what the evidence of the release leaves open; empty for none."""
+        if not self.release.is_open:
+            return ""
+        found = self.differences
+        shown = [name for name in found if name.isupper() or "_" not in name][:_SHOWN] or found[:_SHOWN]
+        more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        verb = "differs" if len(found) == 1 else "differ"
+        end = f"{verb} within XLA {self.release.value}: --xla names the release"
+        return f"{', '.join(shown)}{more} {end}" if found else ""
+
     def to_json(self) -> dict[str, Any]:
         """The fields that begin every JSON report: `module`, `stage`, `xla`, and the evidence of each."""
         facts = {"stage": self.stage, "backend": self.backend, "release": self.release}
         if self.device is not None:
             facts["device"] = self.device
         release = self.release
+        found: dict[str, dict[str, Any]] = {
+            k: {"source": f.source, "text": f.evidence} for k, f in facts.items()
+        }
+        if release.is_open:
+            found["release"] |= {"releases": list(self.releases), "differences": self.differences}
         same = release.source == "default" or release.value == self.replayed
         return {
             "module": self.module,
@@ -83,7 +114,7 @@ class Identity:
                 "device": self.device.value if self.device is not None else None,
                 "flags": dict(f.removeprefix("--").partition("=")[::2] for f in self.flags),
             },
-            "identified_by": {k: {"source": f.source, "text": f.evidence} for k, f in facts.items()},
+            "identified_by": found,
             "front_end": self.front_end or None,
             "partitions": self.partitions,
             "text_note": self.excerpt or None,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from hlofuse.analysis.kernels import is_kernel
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -19,6 +20,10 @@ from hlofuse.trace.provenance import Provenance
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+
+
+AfterPass: TypeAlias = Callable[[str, Module], None]
+"""Is given the name of a pass and the module that it has changed."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,11 @@ def lower_to_fusion_input(
     without: Collection[str] = (),
     flags: tuple[str, ...] = (),
     provenance: Provenance | None = None,
+    after_pass: AfterPass | None = None,
 ) -> FusionInput:
     """What `target` does before fusion with these XLA flags, to a copy, `without` some passes.
 
-    `provenance` learns what becomes of each instruction.
+    `provenance` learns what becomes of each instruction, `after_pass` is called where one changed the module.
     HlofuseError where calls would multiply beyond reason, and for a program partitioned by hand that the
     partitioner has not seen.
     """
@@ -54,7 +60,7 @@ def lower_to_fusion_input(
     if provenance is not None:
         provenance.begin(out)
     recorder.watch(out)
-    _run_all(before_fusion(target, device, flags), out, recorder, without, provenance)
+    _run_all(before_fusion(target, device, flags), out, recorder, without, provenance, after_pass)
     if provenance is not None:
         provenance.end()
     out.watcher = None
@@ -81,19 +87,31 @@ def finish(
     device: DeviceDescription | None = None,
     without: Collection[str] = (),
     flags: tuple[str, ...] = (),
+    after_pass: AfterPass | None = None,
 ) -> FinalModule:
-    """What `target` does with a module after its fusion passes, to a copy, `without` some passes."""
+    """What `target` does with a module after its fusion passes, to a copy, `without` some passes.
+
+    `after_pass` is called where one changed the module.
+    """
     out, recorder, provenance = copy_module(module), Recorder(), Provenance()
     provenance.begin(out)
-    _run_all(
-        after_fusion(target, device, flags), out, recorder, {*without, *disabled_passes(flags)}, provenance
-    )
+    without = {*without, *disabled_passes(flags)}
+    _run_all(after_fusion(target, device, flags), out, recorder, without, provenance, after_pass)
     provenance.end()
+    launched = {i.name: is_kernel(i) for i in out.instructions()}
     names: dict[str, str] = {}
+    copies = {i.name for i in out.instructions() if i.opcode == "copy"}
     for instruction in module.instructions():
         fate = provenance.fate(instruction.name)
-        if fate is not None and fate.survivor is not None:
-            names.setdefault(fate.survivor, instruction.name)
+        final = fate.survivor if fate is not None else None
+        # A copy in place of a tuple's element was not there, nor one of what costs nothing.
+        # An element that a kernel yields is not the kernel.
+        if final is None or (launched[final] and not is_kernel(instruction)):
+            continue
+        if final in copies and instruction.opcode != "copy":
+            continue
+        if final not in names or final == instruction.name:
+            names[final] = instruction.name
     return FinalModule(out, names, tuple(recorder.events), tuple(recorder.left_alone), recorder.not_repeated)
 
 
@@ -103,12 +121,16 @@ def _run_all(
     recorder: Recorder,
     without: Collection[str],
     provenance: Provenance | None,
+    after_pass: AfterPass | None,
 ) -> None:
     def run(step: Pass) -> bool:
         recorder.begin_pass(step.name)
         if provenance is not None:
             provenance.begin_pass(step.name)
-        return step.name not in without and step.run(module, recorder)
+        changed = step.name not in without and step.run(module, recorder)
+        if changed and after_pass is not None:
+            after_pass(step.name, module)
+        return changed
 
     for pipeline in pipelines:
         pipeline.run_with(run)

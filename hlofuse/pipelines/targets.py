@@ -83,7 +83,7 @@ class Target:
 
     def has_by_default(self, option: str, release: Release) -> bool:
         """True if that release has the option on unless a flag says otherwise."""
-        return option in self.default_options and self.default_options[option].includes(release.name)
+        return option in self.default_options and release.has(self.default_options[option], option)
 
     def listed(self, option: str | None = None) -> tuple[Step, ...]:
         """The passes of all releases, or those of a variant; HlofuseError for a name that is none."""
@@ -122,10 +122,13 @@ TARGETS: dict[str, Target] = {
         "with multi-output the kernels of 1,620 of 1,621 modules (docs/fidelity.md)",
         {
             "multi-output": _steps(
-                "fusion(may_duplicate=false)",
-                "fusion-wrapper",
-                "cpu_multi_output_fusion",
-                "tuple-simplifier",
+                Step("fusion", Span(until="0.6")),
+                Step("fusion(may_duplicate=false)", Span(since="0.7")),
+                Step("fusion-wrapper", Span("0.5", "0.6")),
+                Step("fusion-wrapper", Span(since="0.8")),
+                Step("cpu_multi_output_fusion", Span(since="0.7")),
+                Step("tuple-simplifier", Span(since="0.7")),
+                Step("fusion-wrapper", Span("0.7", "0.7")),
             )
         },
         backend="cpu",
@@ -193,11 +196,20 @@ OPTION_FLAGS = {"triton-multi-output": "--xla_gpu_unsupported_enable_triton_mult
 """The XLA flag of an option (`Target.options`), where XLA has one."""
 
 
-def passes_of(target: str, release: str, option: str | None = None) -> tuple[str, ...]:
-    """The pass list of a target or of one of its variants in a release (its name)."""
+def passes_of(target: str, release: Release, option: str | None = None) -> tuple[str, ...]:
+    """The pass list of a target or of one of its variants in a release."""
     if target not in TARGETS:
         raise HlofuseError(f"there is no target {target!r}; known: {', '.join(TARGETS)}")
-    return tuple(s.text for s in TARGETS[target].listed(option) if s.span.includes(release))
+    return tuple(s.text for s in TARGETS[target].listed(option) if release.has(s.span, s.text))
+
+
+def target_by_flags(target: str, release: str, flags: tuple[str, ...]) -> str:
+    """The target whose passes flags choose within a backend and a release; else the target itself."""
+    for name, other in TARGETS.items():
+        chosen = (other.backend, other.release) == (TARGETS[target].backend, release)
+        if chosen and set(other.flags) <= set(flags):
+            return name
+    return target
 
 
 def pass_names_of(target: str) -> tuple[str, ...]:
@@ -238,8 +250,9 @@ def compilation(
     """XLA's passes from the front end to the kernels that run."""
     from hlofuse.passes.base import Pipeline
     from hlofuse.passes.registry import make_pass
-    from hlofuse.releases import OUTSIDE_FUSION
+    from hlofuse.releases import REFERENCE, release_of
 
-    passes = passes_of(target, OUTSIDE_FUSION.name, option)
-    fusion = Pipeline("fusion", [make_pass(p, target, OUTSIDE_FUSION, device=device) for p in passes])
+    release = release_of(TARGETS[target].release or REFERENCE)
+    passes = passes_of(target, release, option)
+    fusion = Pipeline("fusion", [make_pass(p, target, release, device=device) for p in passes])
     return (*before_fusion(target, device), fusion, *after_fusion(target, device))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hlofuse.account import Account, KernelTimes, Launched
 from hlofuse.format.escape import shorten
@@ -131,18 +132,20 @@ def plot_kernels(
     title: str,
     alerts: tuple[str, ...] = (),
     most: int = MOST,
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:
     """By the greater of both figures, all launches; time where there is a model of it, else bytes.
 
     `after` is what is launched, `names_at_fusion` what its kernels were called in the pair's
-    second module. What went into several kernels counts in equal parts in each.
+    second module, `labels` what the plot calls them where that is another name. What went into several
+    kernels counts in equal parts in each.
     """
     timed = after.totals.us is not None
 
     def measure(row: Launched) -> float:
         return (row.total_us or 0.0) if timed else float(row.cost.bytes_accessed * row.runs)
 
-    found = _measured_kernels(pair, before, after, names_at_fusion, measure)
+    found = _measured_kernels(pair, before, after, names_at_fusion, labels, measure)
     found.sort(key=lambda k: (-max(k.after, k.before), k.label))
     rows = [_kernel_row(k) for k in found[:most]]
     lines = [
@@ -166,6 +169,7 @@ def _measured_kernels(
     before: Account,
     after: Account,
     names_at_fusion: Mapping[str, str],
+    labels: Mapping[str, str],
     measure: Callable[[Launched], float],
 ) -> list[_Kernel]:
     launched = {names_at_fusion.get(r.instruction.name, r.instruction.name): r for r in after.rows}
@@ -179,7 +183,12 @@ def _measured_kernels(
         for name in final:
             shares[name].append(measure(row) / len(final))
     found = [
-        _Kernel(row.instruction.name, sum(shares[name]), measure(row), len(shares[name]))
+        _Kernel(
+            labels.get(row.instruction.name, row.instruction.name),
+            sum(shares[name]),
+            measure(row),
+            len(shares[name]),
+        )
         for name, row in launched.items()
     ]
     if removed:

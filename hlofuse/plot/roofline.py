@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hlofuse.account import KernelTimes
 from hlofuse.analysis.kernels import kernels
@@ -30,10 +31,18 @@ class _Dot:
 
 
 def plot_roofline(
-    before: Module, after: Module, times: KernelTimes, title: str, alerts: tuple[str, ...] = ()
+    before: Module,
+    after: Module,
+    times: KernelTimes,
+    title: str,
+    alerts: tuple[str, ...] = (),
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:
-    """Both modules' kernels on the device of `times`, by the model's own flops, bytes and time."""
-    sides = [_dots(module, times) for module in (before, after)]
+    """Both modules' kernels on the device of `times`, by the model's own flops, bytes and time.
+
+    `labels` are what the plot calls kernels of `after`, where that is another name.
+    """
+    sides = [_dots(before, times, {}), _dots(after, times, labels)]
     device = times.device
     roof = device.core_count * device.fpus_per_core * device.clock_rate_ghz * 2e9
     ridge = roof / device.memory_bandwidth
@@ -132,13 +141,13 @@ def _notes(before: Module, after: Module, sides: list[list[_Dot]], device: Devic
     return lines
 
 
-def _dots(module: Module, times: KernelTimes) -> list[_Dot]:
+def _dots(module: Module, times: KernelTimes, labels: Mapping[str, str]) -> list[_Dot]:
     found = []
     for k in kernels(module):
         t = times.kernel(k)
         moved = t.bytes_read + t.bytes_written if t is not None else 0
         if t is not None and t.us > 0 and t.flops > 0 and moved > 0:
-            found.append(_Dot(k.name, t.flops / moved, t.flops / t.us * 1e6, t.us))
+            found.append(_Dot(labels.get(k.name, k.name), t.flops / moved, t.flops / t.us * 1e6, t.us))
     return found
 
 

@@ -39,7 +39,7 @@ NAMED = (
     NamedRelease("0.12.0.1", ""),
 )
 NAMES = tuple(named.name for named in NAMED)
-OLDEST, NEWEST = NAMES[0], NAMES[-1]
+EARLIEST, NEWEST = NAMES[0], NAMES[-1]
 REFERENCE = "0.11.1"
 """The newest release whose source could be read: what is repeated where nothing tells the release, and
 the one whose passes before and after fusion are repeated."""
@@ -96,14 +96,11 @@ def nearest(text: str) -> tuple[str, str]:
     if version in NAMES:
         return version, ""
     number = numbers(version)
-    for named in NAMED:
-        series = numbers(named.series)
-        if len(series) < len(number) and number[: len(series)] == series and named.name != "0.11.2":
-            return (
-                named.name,
-                f"{version} is replayed as {named.name}, the compared release of its series",
-            )
-    earlier = [name for name in NAMES if numbers(name) < number]
-    if not earlier:
-        raise HlofuseError(f"--xla {text}: the oldest release that is repeated is {OLDEST}")
-    return earlier[-1], f"{version} is replayed as {earlier[-1]}, the nearest release that was compared"
+    of_series = [n.name for n in NAMED if number[: len(numbers(n.series))] == numbers(n.series)]
+    earlier = [name for name in of_series or NAMES if numbers(name) < number]
+    if not earlier and not of_series:
+        raise HlofuseError(f"--xla {text}: the oldest release that is repeated is {EARLIEST}")
+    name = earlier[-1] if earlier else of_series[0]
+    if of_series and len(number) == 2:  # a series, not a release
+        return name, ""
+    return name, f"{version} is replayed as {name}, the nearest release that was compared with XLA"

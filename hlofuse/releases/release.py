@@ -34,6 +34,9 @@ class Release:
 
     name: str
     """As jaxlib counts, such as `0.8.3`."""
+    flipped: frozenset[str]
+    """Codes of rules, texts of passes and names of knobs that it is taken to have though it has not, or the
+    other way round; empty for XLA's own."""
     in_place_through_bitcasts: bool = _holds(
         "0.10", source="hlo/analysis/alias_info.cc: GetFusionInstructionInPlaceInputOutputPairs"
     )
@@ -90,6 +93,31 @@ class Release:
     into it and fusion passes do not; since, the other way round."""
     compares_shardy: bool = _holds("0.4.38", source="service/hlo_cse.cc")
     """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
+    embedded_computations_stay: bool = _holds(
+        "0.10",
+        source="service/instruction_fusion.cc: InstructionFusion::IsEmbeddedComputation",
+        seen="2 of 56",
+    )
+    """Nothing is fused inside what a reduce, sort, map, scatter or custom call applies to each element."""
+    cpu_inlined_computations_stay: bool = _holds(
+        "0.7", source="service/cpu/cpu_options.cc: UseExperimentalLoopFusion", seen="2 of 56"
+    )
+    """On CPU the fusion emitters generate loops by default, and a computation that they inline holds no
+    fusions; before, only those of scatters and custom calls held none."""
+    cpu_own_expensive: bool = _holds(
+        "0.9",
+        source="service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::IsExpensive",
+        seen="2 of 56",
+    )
+    """CPU has its own list of expensive operations; before, the one that all backends share."""
+    wraps_all_loops: bool = _holds(
+        "0.11", source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction", seen="2 of 56"
+    )
+    """FusionWrapper wraps transposes, dynamic-update-slices and the inverse and hyperbolic functions."""
+    tiles_unsigned_and_complex: bool = _holds(
+        "0.11", source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType"
+    )
+    """The tiled emitter of XLA:CPU takes arrays of unsigned integers and of complex numbers."""
     whole_flops_per_ns: bool = _holds(
         until="0.7", source="service/gpu/model/gpu_performance_model_base.cc: CalculateEffectiveFlopsPerNs"
     )
@@ -160,6 +188,10 @@ class Release:
     triton_aligns_concatenates: bool = _holds("0.11", source=_TRITON_SUPPORT)
     """Triton takes concatenates only if all operands but the last are multiples of 64 long."""
 
+    def has(self, span: Span, name: str) -> bool:
+        """True if what has that span and name (a rule's code, a pass's text) is part of this release."""
+        return span.includes(self.name) is not (name in self.flipped)
+
     @property
     def title(self) -> str:
         """As reports name it: `jaxlib 0.8.3`."""
@@ -174,8 +206,9 @@ def behaviours() -> dict[str, Behaviour]:
 @lru_cache(maxsize=len(NAMES))
 def release_of(name: str) -> Release:
     """The release of that name (`NAMES`)."""
-    return Release(name, **{field: b.span.includes(name) for field, b in behaviours().items()})
+    values: dict[str, Any] = {field: b.span.includes(name) for field, b in behaviours().items()}
+    return Release(name, frozenset(), **values)
 
 
-OUTSIDE_FUSION = release_of(REFERENCE)
+AROUND_FUSION = release_of(REFERENCE)
 """The release whose passes before and after fusion are repeated, whichever a module's own is."""

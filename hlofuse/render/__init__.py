@@ -10,7 +10,7 @@ animate.py, atlas.py  a film of the decisions, a directory of pictures
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hlofuse.ir import Module
 from hlofuse.render.compose import compose
@@ -34,6 +34,7 @@ def render(
     collapse: tuple[str, ...] = (),
     legend: bool = True,
     caption: Sequence[str] = (),
+    final_names: Mapping[str, str] | None = None,
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
 
@@ -43,8 +44,10 @@ def render(
     `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.
     `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than
     `max_nodes` boxes a side are never drawn unasked: the picture is collapsed and says so
-    (`Drawing.notices`). `caption` are lines of one's own at the head.
+    (`Drawing.notices`). `caption` are lines of one's own at the head. `final_names` are those of kernels that
+    have another name after fusion.
     """
-    scene = compose(drawn, view, Options(max_nodes, focus, radius, open, collapse, legend))
+    options = Options(max_nodes, focus, radius, open, collapse, legend, final_names or {})
+    scene = compose(drawn, view, options)
     scene.caption = list(caption)
     return Drawing(to_dot(scene), scene, list(scene.notices))

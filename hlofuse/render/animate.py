@@ -74,7 +74,7 @@ def animate(replay: Replay, options: Options, caption: Sequence[str] = ()) -> st
     areas = _areas(raw)
     places = {name: areas[key] for name, key in keys.items() if key in areas}
     return _animation(
-        drawing.to_svg(), raw, _Timing(len(steps)), list(_layers(steps, places)), _captions(steps)
+        drawing.to_svg(), raw, _Timing(len(steps)), list(_layers(steps, places)), _captions(steps, options)
     )
 
 
@@ -187,12 +187,15 @@ def _areas(raw: bytes) -> dict[str, Area]:
     return found
 
 
-def _captions(steps: Sequence[_Step]) -> list[str]:
+def _captions(steps: Sequence[_Step], options: Options) -> list[str]:
+    def shown(name: str | None) -> str:
+        return shorten(options.final_names.get(name or "", name or ""), 40)
+
     lines = [f"before: {plural(len(steps), 'fusion')} to come"]
     for n, step in enumerate(steps, 1):
         e = step.event
         rule = f"   {e.rule}" if e.rule else ""
-        pair = f"{shorten(e.producer or '', 40)} → {shorten(e.consumer or '', 40)}"
+        pair = f"{shown(e.producer)} → {shown(e.consumer)}"
         lines.append(f"{n} of {len(steps)}   {pair}   {e.pass_name}{rule}")
     return lines
 

@@ -60,7 +60,7 @@ class _Pages:
         self.options = options
         self.pages = pages
         self.files: dict[str, str] = {}
-        self._builder = Builder(module)
+        self._builder = Builder(module, final_names=options.final_names)
 
     def draw(self, computation: Computation, options: Options) -> None:
         """A picture of a computation (of a fusion's: with what lies around), and of its parts."""

@@ -11,6 +11,7 @@ from hlofuse.format.units import bytes_text, plural, ranges
 from hlofuse.ir import Instruction, Module
 from hlofuse.render.arrows import Arrows, Drawn
 from hlofuse.render.labels import (
+    NAME_LIMIT,
     constant_text,
     cut,
     detail,
@@ -46,10 +47,11 @@ class Builder:
         future: Mapping[Instruction, str] | None = None,
         titles: Mapping[str, str] | None = None,
         notes: Mapping[Instruction, str] | None = None,
+        final_names: Mapping[str, str] | None = None,
     ) -> None:
         """`numbers` says what kernel an instruction is, or is to be; `future` groups those of one kernel.
 
-        `notes` are words that single an instruction out.
+        `notes` are words that single an instruction out; `final_names` come first where a kernel has one.
         """
         self.module = module
         self.costs = KernelCosts()
@@ -57,8 +59,14 @@ class Builder:
         self.future = future or {}
         self.titles = titles or {}
         self.notes = notes or {}
+        self.final_names = final_names or {}
         self._prefix = prefix
         self._count = 0
+
+    def names(self, i: Instruction, limit: int = NAME_LIMIT) -> list[str]:
+        """The final name, then that at the end of fusion; one where the two are the same."""
+        final = self.final_names.get(i.name)
+        return [name_of(i, limit)] if final is None else [shorten(final, limit), name_of(i, limit)]
 
     def key(self) -> str:
         self._count += 1
@@ -149,14 +157,14 @@ class _PanelBuilder:
         if i.opcode in ("parameter", "constant"):
             box.title, box.lines = value_title(i), [shape_of(i)]
         elif i.opcode == "fusion":
-            box.title, box.aside = name_of(i), detail(i)
+            (box.title, *box.lines), box.aside = self.context.names(i), detail(i)
             ops = list(i.fused_computation)
-            box.lines = [f"{plural(op_count(ops), 'op')}: {summary(ops)}"]
+            box.lines.append(f"{plural(op_count(ops), 'op')}: {summary(ops)}")
             box.lines.append(traffic(self.context.costs.instruction(i)))
             box.opens = i.fused_computation.name
         else:
             box.aside = " ".join(filter(None, (detail(i), self._arguments(i))))
-            box.lines = [name_of(i), shape_of(i)]
+            box.lines = [*self.context.names(i), shape_of(i)]
             if style == "control" and i.called:
                 names = [f"{role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
                 box.lines += names
@@ -183,12 +191,13 @@ class _PanelBuilder:
 
     def _open(self, fusion: Instruction) -> None:
         """A frame with the fused operations in it."""
+        title, *names = self.context.names(fusion, 40)
         outline = Outline(
             self.context.key(),
             fusion.fusion_kind or "",
-            name_of(fusion, 40),
+            title,
             detail(fusion),
-            [traffic(self.context.costs.instruction(fusion))],
+            [*names, traffic(self.context.costs.instruction(fusion))],
             tooltip(self.context.module, fusion, self.context.costs),
             self.context.numbers.get(fusion, ""),
             marked=fusion in self.plan.marked,

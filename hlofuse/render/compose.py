@@ -58,7 +58,7 @@ def _one(
 ) -> Scene:
     scene = _scene(module, options, line)
     decided = plan(module, options)
-    builder = Builder(module, notes=notes)
+    builder = Builder(module, notes=notes, final_names=options.final_names)
     panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
     scene.panels = [p for island in split(panels[:1]) for p in island] + panels[1:]
     scene.notices = decided.notices
@@ -69,7 +69,7 @@ def _one(
 def before_of(replay: Replay, options: Options) -> Scene:
     """The module before a replay, set out by the kernels it is to become."""
     pair = pair_of(replay, f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else ""))
-    future, titles = _futures(pair, kernel_numbers(pair.after))
+    future, titles = _futures(pair, kernel_numbers(pair.after), options.final_names)
     scene = _scene(pair.before, options, _change(pair))
     decided = plan(pair.before, options)
     builder = Builder(pair.before, "b", future, _groups(pair.before, future), titles)
@@ -97,7 +97,7 @@ def finished(
 
 def _both(pair: ModulePair, options: Options) -> Scene:
     after_numbers = kernel_numbers(pair.after)
-    future, titles = _futures(pair, after_numbers)
+    future, titles = _futures(pair, after_numbers, options.final_names)
     sides: list[dict[str, Panel]] = []
     scene = _scene(pair.after, options, _change(pair))
     for side, module in (("before", pair.before), ("after", pair.after)):
@@ -105,7 +105,7 @@ def _both(pair: ModulePair, options: Options) -> Scene:
             groups = _groups(module, future)
             builder = Builder(module, "b", future, groups, titles, pair.notes)
         else:
-            builder = Builder(module, "a", after_numbers, notes=pair.notes)
+            builder = Builder(module, "a", after_numbers, notes=pair.notes, final_names=options.final_names)
         decided = plan(module, for_side(options, pair, module))
         panels = {
             p.computation.name: builder.panel(p, f"{side}: {_panel_title(p.computation)}")
@@ -124,10 +124,10 @@ def _both(pair: ModulePair, options: Options) -> Scene:
 
 
 def _futures(
-    pair: ModulePair, numbers: Mapping[Instruction, str]
+    pair: ModulePair, numbers: Mapping[Instruction, str], final_names: Mapping[str, str]
 ) -> tuple[dict[Instruction, str], dict[str, str]]:
     """For each instruction before: the kernels it is in after; and the name of each kernel."""
-    titles = {number: kernel.name for kernel, number in numbers.items()}
+    titles = {number: final_names.get(kernel.name, kernel.name) for kernel, number in numbers.items()}
     future: dict[Instruction, str] = {}
     for i, computed_in in pair.kernels.items():
         kernel_numbers = [numbers[k] for k in computed_in if k in numbers]

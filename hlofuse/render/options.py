@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from hlofuse.ir import HlofuseError
 
@@ -24,6 +25,8 @@ class Options:
     open: tuple[str, ...] = ()
     collapse: tuple[str, ...] = ()
     legend: bool = True
+    final_names: Mapping[str, str] = field(default_factory=dict)
+    """Of kernels of a module after fusion that a profiler shows under another name."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_nodes <= HARD_LIMIT:

@@ -13,7 +13,7 @@ from hlofuse.pipelines.build import XlaBuild
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import disabled_passes, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
-from hlofuse.releases import REFERENCE, Release, nearest, release_of
+from hlofuse.releases import AROUND_FUSION, REFERENCE, Release, nearest, release_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.parse_settings import parse_settings
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -35,6 +35,8 @@ class ReplayConfig:
     """What differs from XLA, in words; empty when XLA itself is repeated."""
     xla: ReplayConfig | None = None
     """The same without the changes; None when there are none."""
+    mixed: Release | None = None
+    """What is repeated where that is no release as it is, but one with something of another."""
 
     @property
     def device(self) -> DeviceDescription | None:
@@ -44,7 +46,7 @@ class ReplayConfig:
     @property
     def release(self) -> Release:
         """What differs between releases, as this one has it."""
-        return release_of(self.build.release)
+        return self.mixed or release_of(self.build.release)
 
 
 def replay_config(
@@ -52,6 +54,7 @@ def replay_config(
     device: str | DeviceDescription | None = None,
     *,
     xla: str | None = None,
+    mixed: Release | None = None,
     option: str | None = None,
     overrides: Iterable[str] = (),
     disable: Iterable[str] = (),
@@ -63,18 +66,18 @@ def replay_config(
     """The configuration for a target, a device and the options of a what-if run, such as `--set NAME=VALUE`.
 
     `xla` is a release; unless it is given, XLA as in the reference release is repeated (`REFERENCE`).
-    `xla_flags` are those that the module was compiled with; what they switch off is not replayed.
+    `mixed` is one with something of another (`hlofuse.pipelines.differences`). `xla_flags` are those that the
+    module was compiled with; what they switch off is not replayed.
 
     HlofuseError for whatever name is not known, with what may have been meant, and for a package of rules
     that cannot be used.
     """
     overrides, disable, enable = tuple(overrides), tuple(disable), tuple(enable)
-    passes_of(target, REFERENCE)
-    release = release_of(release_for(target, xla))
+    release = mixed or release_of(release_for(target, xla))
     if option is None:
         option = _option(target, release, xla_flags)
     off = disabled_passes(xla_flags)
-    standard = tuple(p for p in passes_of(target, release.name, option) if p.partition("(")[0] not in off)
+    standard = tuple(p for p in passes_of(target, release, option) if p.partition("(")[0] not in off)
     listed = with_enabled(target, standard, enable) if passes is None else split_passes(passes)
     if passes is not None:
         listed = with_enabled(target, listed, enable)
@@ -103,10 +106,10 @@ def replay_config(
     def build(on: DeviceDescription | None) -> XlaBuild:
         return XlaBuild(release.name, tables.backend, on, flags)
 
-    as_xla = ReplayConfig(target, build(stated), standard)
+    as_xla = ReplayConfig(target, build(stated), standard, mixed=mixed)
     if not changes:
         return as_xla
-    return ReplayConfig(target, build(described), listed, settings, changes, as_xla)
+    return ReplayConfig(target, build(described), listed, settings, changes, as_xla, mixed)
 
 
 def release_for(target: str, xla: str | None) -> str:
@@ -114,6 +117,7 @@ def release_for(target: str, xla: str | None) -> str:
 
     HlofuseError for text that is no version, and for a target that is for another release.
     """
+    passes_of(target, AROUND_FUSION)  # refuses an unknown target
     only = TARGETS[target].release
     if xla is None:
         return only or REFERENCE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlofuse.releases import ANY, Span
+from hlofuse.releases import ANY, Release, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,25 @@ class Knob:
     default: float | int | bool
     unit: str = ""
     summary: str = ""
+    by_release: tuple[tuple[Span, float | int | bool], ...] = ()
+    """The values of the releases in which it is not the default."""
+
+    def __post_init__(self) -> None:
+        if self.by_release:
+            _VARYING[self.name] = self
+
+    def value_in(self, release: Release) -> float | int | bool:
+        """XLA's value in that release."""
+        return next((v for span, v in self.by_release if release.has(span, self.name)), self.default)
+
+
+_VARYING: dict[str, Knob] = {}
+
+
+def knob_values(release: Release) -> dict[str, float]:
+    """By name, the values of that release that are not the knob's default."""
+    values = {name: float(knob.value_in(release)) for name, knob in _VARYING.items()}
+    return {name: value for name, value in values.items() if value != _VARYING[name].default}
 
 
 @dataclass(frozen=True, slots=True)

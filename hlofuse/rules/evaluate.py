@@ -22,7 +22,7 @@ def in_force(
 ) -> tuple[Callable[[Q], Verdict | None], ...]:
     """Those of the rules that XLA of that release has, in their order."""
     spans = ((evaluate, getattr(evaluate, "rule", None)) for evaluate in rules)
-    return tuple(evaluate for evaluate, rule in spans if rule is None or rule.span.includes(release.name))
+    return tuple(evaluate for evaluate, rule in spans if rule is None or release.has(rule.span, rule.code))
 
 
 def first_verdict(

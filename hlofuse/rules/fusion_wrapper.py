@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_tiled_emitter import is_tiling_type
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release, Span
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import condition
 
@@ -17,16 +19,29 @@ _WHY = (
 )
 _NOTHING = "Nothing: wrapping changes the form of the program, not the number of kernels."
 
-WRAPPED_OPCODES = frozenset(
+_LATER_WRAPPED = frozenset(
     """
-    abs acos acosh add and asin asinh atan2 atanh bitcast-convert broadcast cbrt ceil clamp compare
-    complex convert cosine cosh count-leading-zeros divide dynamic-slice dynamic-update-slice erf
-    exponential exponential-minus-one floor gather imag iota is-finite log log-plus-one map maximum
-    minimum mulhi multiply negate not or pad popcnt power real reduce reduce-precision reduce-window
-    remainder reshape reverse round-nearest-afz round-nearest-even rsqrt select shift-left
-    shift-right-arithmetic shift-right-logical sign sine sinh slice sqrt subtract tan tanh transpose xor
+    acos acosh asin asinh atanh cosh dynamic-update-slice mulhi sinh transpose
     """.split()
 )
+"""Wrapped where `Release.wraps_all_loops`."""
+WRAPPED_OPCODES = _LATER_WRAPPED | frozenset(
+    """
+    abs add and atan2 bitcast-convert broadcast cbrt ceil clamp compare complex convert cosine
+    count-leading-zeros divide dynamic-slice erf exponential exponential-minus-one floor gather imag iota
+    is-finite log log-plus-one map maximum minimum multiply negate not or pad popcnt power real reduce
+    reduce-precision reduce-window remainder reshape reverse round-nearest-afz round-nearest-even rsqrt
+    select shift-left shift-right-arithmetic shift-right-logical sign sine slice sqrt subtract tan tanh xor
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WrapCandidate:
+    """An operation that XLA of that release may put into a fusion of its own."""
+
+    instruction: Instruction
+    release: Release
 
 
 @condition(
@@ -40,8 +55,8 @@ WRAPPED_OPCODES = frozenset(
         allows=True,
     )
 )
-def scatter(instruction: Instruction) -> dict[str, Any] | None:
-    return {} if instruction.opcode == "scatter" else None
+def scatter(candidate: WrapCandidate) -> dict[str, Any] | None:
+    return {} if candidate.instruction.opcode == "scatter" else None
 
 
 @condition(
@@ -55,10 +70,21 @@ def scatter(instruction: Instruction) -> dict[str, Any] | None:
         "turns these emitters off.",
         mirrors=_MIRRORS,
         allows=True,
+        span=Span(since="0.8"),
+        history="transpose, dynamic-update-slice, mulhi and the inverse and hyperbolic functions but tanh "
+        "since 0.11.",
     )
 )
-def elemental(instruction: Instruction) -> dict[str, Any] | None:
-    return {"opcode": instruction.opcode} if instruction.opcode in WRAPPED_OPCODES else None
+def elemental(candidate: WrapCandidate) -> dict[str, Any] | None:
+    opcode = candidate.instruction.opcode
+    if opcode not in WRAPPED_OPCODES or _is_too_early(candidate):
+        return None
+    return {"opcode": opcode}
+
+
+def _is_too_early(candidate: WrapCandidate) -> bool:
+    """True for an operation that only later releases wrap."""
+    return candidate.instruction.opcode in _LATER_WRAPPED and not candidate.release.wraps_all_loops
 
 
 @condition(
@@ -70,9 +96,11 @@ def elemental(instruction: Instruction) -> dict[str, Any] | None:
         advice="Copies often keep a donated buffer or a loop's state apart; donating the argument "
         "(jax.jit(..., donate_argnums=...)) can remove them.",
         mirrors=_MIRRORS,
+        span=Span(since="0.9"),
     )
 )
-def plain_copy(instruction: Instruction) -> dict[str, Any] | None:
+def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
+    instruction = candidate.instruction
     if instruction.opcode != "copy" or instruction.shape.key != instruction.operands[0].shape.key:
         return None
     return {"bytes": instruction.shape.byte_size}
@@ -86,13 +114,16 @@ def plain_copy(instruction: Instruction) -> dict[str, Any] | None:
         why="The tiled emitter that would generate the copy does not support these types.",
         advice="Nothing: the copy runs by XLA's default code.",
         mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
+        span=Span(since="0.9"),
+        history="Until 0.10 also a copy of unsigned integers or of complex numbers.",
     )
 )
-def copy_of_narrow_type(instruction: Instruction) -> dict[str, Any] | None:
+def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:
+    instruction = candidate.instruction
     if instruction.opcode != "copy":
         return None
     element_type = instruction.shape.element_type
-    if is_tiling_type(element_type, instruction.shape.bit_width):
+    if is_tiling_type(element_type, instruction.shape.bit_width, candidate.release):
         return None
     return {"element_type": element_type}
 
@@ -109,9 +140,11 @@ def copy_of_narrow_type(instruction: Instruction) -> dict[str, Any] | None:
         "transposed avoids it.",
         mirrors=_MIRRORS,
         allows=True,
+        span=Span(since="0.9"),
     )
 )
-def layout_copy(instruction: Instruction) -> dict[str, Any] | None:
+def layout_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
+    instruction = candidate.instruction
     if instruction.opcode != "copy":
         return None
     return {"from": str(instruction.operands[0].shape), "to": str(instruction.shape)}
@@ -130,9 +163,11 @@ def layout_copy(instruction: Instruction) -> dict[str, Any] | None:
         "flip the kernel once instead.",
         mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
         allows=True,
+        span=Span(since="0.11"),
     )
 )
-def slow_convolution(instruction: Instruction) -> dict[str, Any] | None:
+def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
+    instruction = candidate.instruction
     if instruction.opcode != "convolution":
         return None
     reason = why_not_eigen(instruction)
@@ -147,10 +182,11 @@ def slow_convolution(instruction: Instruction) -> dict[str, Any] | None:
         why="Eigen's code is faster than generated loops.",
         advice="Nothing to do.",
         mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
+        span=Span(since="0.11"),
     )
 )
-def eigen_convolution(instruction: Instruction) -> dict[str, Any] | None:
-    return {} if instruction.opcode == "convolution" else None
+def eigen_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
+    return {} if candidate.instruction.opcode == "convolution" else None
 
 
 @condition(
@@ -162,10 +198,13 @@ def eigen_convolution(instruction: Instruction) -> dict[str, Any] | None:
         "loops.",
         advice="Nothing to do.",
         mirrors=_MIRRORS,
+        span=Span(since="0.8"),
+        history="Until 0.10 also what FW002 covers since 0.11.",
     )
 )
-def better_alone(instruction: Instruction) -> dict[str, Any] | None:
-    return {"opcode": instruction.opcode} if instruction.opcode in ("concatenate", "dot") else None
+def better_alone(candidate: WrapCandidate) -> dict[str, Any] | None:
+    opcode = candidate.instruction.opcode
+    return {"opcode": opcode} if opcode in ("concatenate", "dot") or _is_too_early(candidate) else None
 
 
 RULES = (

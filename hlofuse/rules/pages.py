@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hlofuse.releases import ANY, Span
 from hlofuse.rules.catalogue import Knob, Rule
 
 SCHEMA = "hlofuse.rules/1"
@@ -53,8 +54,24 @@ def by_family(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
 
 def knob_text(knob: Knob) -> str:
     """One line for a knob."""
+    return f"{knob.name} = {_values(knob)}: {knob.summary}"
+
+
+def _values(knob: Knob) -> str:
     unit = f" {knob.unit}" if knob.unit else ""
-    return f"{knob.name} = {knob.default:g}{unit}: {knob.summary}"
+    others = "".join(f", {value:g} in XLA {span}" for span, value in knob.by_release)
+    return f"{knob.default:g}{unit}{others}"
+
+
+def releases_text(span: Span) -> str:
+    """The releases that have a rule, in a sentence; empty for all."""
+    if span == ANY:
+        return ""
+    if span.since == span.until:
+        return f"In XLA {span.since} only."
+    if span.since:
+        return f"In XLA {span.since} " + (f"to {span.until}." if span.until else "and later.")
+    return f"In XLA {span.until} and earlier."
 
 
 def sections(rule: Rule) -> list[tuple[str, str]]:
@@ -69,6 +86,7 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
         ("Switched off by", f"`XLA_FLAGS={rule.flag}`" if rule.flag else ""),
         ("Knobs", "\n".join(knob_text(k) for k in rule.knobs)),
         ("In XLA", rule.mirrors),
+        ("Releases", releases_text(rule.span)),
         ("Comes from", f"{rule.package}; it is not XLA's" if rule.package else ""),
         ("History", rule.history),
     ]
@@ -110,6 +128,8 @@ def rule_json(rule: Rule) -> dict[str, Any]:
         "knobs": [
             {"name": k.name, "default": k.default, "unit": k.unit, "summary": k.summary} for k in rule.knobs
         ],
+        "since": rule.span.since or None,
+        "until": rule.span.until or None,
         "history": rule.history,
     }
 
@@ -124,7 +144,7 @@ def rule_markdown(rule: Rule, level: int = 1) -> str:
     out = [f"{'#' * level} {rule.code}: {rule.title}\n"]
     for heading, text in sections(rule):
         if heading == "Knobs":
-            text = "\n".join(f"- `{k.name}` = {k.default:g} {k.unit}: {k.summary}" for k in rule.knobs)
+            text = "\n".join(f"- `{k.name}` = {_values(k)}: {k.summary}" for k in rule.knobs)
         elif heading == "In XLA":
             text = "; ".join(_mirror_markdown(part) for part in rule.mirrors.split("; "))
         out.append(f"{'#' * (level + 1)} {heading}\n\n{text}\n")

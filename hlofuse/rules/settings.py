@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hlofuse.rules.catalogue import Knob
+from hlofuse.releases import Release
+from hlofuse.rules.catalogue import Knob, knob_values
 from hlofuse.rules.verdict import PluginRules
 
 
@@ -23,6 +24,11 @@ class Settings:
     def value(self, knob: Knob) -> float:
         """The knob's value in this run."""
         return self.knobs.get(knob.name, knob.default) if self.knobs else knob.default
+
+    def in_release(self, release: Release) -> Settings:
+        """With that release's values of the knobs that nothing overrides."""
+        values = knob_values(release)
+        return replace(self, knobs={**values, **self.knobs}) if values else self
 
     def in_pass(self, name: str, target: str) -> Settings:
         """As they hold in one pass (XLA's name) of a target."""

@@ -87,7 +87,7 @@ def _assert_together(found: Measured, wanted: frozenset[str]) -> None:
     near = sorted(kernels, key=lambda k: -len(wanted & k.operations))
     lines = [f"{found.profile.name}: no kernel holds {', '.join(sorted(wanted))} together; nearest are"]
     lines += [f"  {line}" for line in listed(k for k in near if wanted & k.operations)]
-    names = {k.name for k in near if wanted & k.operations}
+    names = {k.input_name for k in near if wanted & k.operations}
     reasons = [h for h in found.refused_edges() if h.kernels <= names]
     lines += [f"  {h.rule} keeps {pair(h)} apart: {h.title}" for h in reasons[:5]]
     raise AssertionError("\n".join(lines))

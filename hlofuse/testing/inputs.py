@@ -44,8 +44,10 @@ def _of_module(module: Module, target: str | None, device: str | None, root: Pat
     from hlofuse.account import observed_replay
     from hlofuse.replay import replay_config
     from hlofuse.reports.check.measure import profile_of_replay, refused_edges
+    from hlofuse.reports.common.facts import Facts
 
     chosen = target or ("gpu" if device is not None else "cpu")
     observed = observed_replay(module, replay_config(chosen, device))
-    profile = profile_of_replay(module.name, observed, root)
-    return Measured(profile, module.filename or "<module>", lambda: refused_edges(observed, root))
+    facts = Facts(observed.replay, observed.costs)
+    profile = profile_of_replay(module.name, facts, root)
+    return Measured(profile, module.filename or "<module>", lambda: refused_edges(facts, root))

@@ -9,6 +9,9 @@ from hlofuse.ir.graph import GraphWatcher, Instruction, Module
 from hlofuse.trace.events import Event
 from hlofuse.trace.recorder import OnlySkipped
 
+_MOVING = ("copy", "transpose")
+"""A copy into another layout ends as a transpose, or joins one."""
+
 
 class BeforeFusion(OnlySkipped):
     """A recorder that is the module's watcher as well; passes that tell nothing cost next to nothing."""
@@ -18,6 +21,8 @@ class BeforeFusion(OnlySkipped):
         self._events: list[tuple[Event, tuple[Instruction, ...]]] = []
         self._now: dict[Instruction, Instruction | None] = {}
         """What stands for an instruction that an event speaks of; None for itself."""
+        self._copies: dict[Instruction, Instruction] = {}
+        """Their last clones, as of a computation that is inlined."""
         self._other: GraphWatcher | None = None
 
     def watch(self, module: Module) -> None:
@@ -57,22 +62,30 @@ class BeforeFusion(OnlySkipped):
         """An instruction like it, or a fusion that holds it, stands for what an event speaks of."""
         if self._other is not None:
             self._other.replaced(old, new)
-        if old in self._now and old is not new and (new.opcode == old.opcode or new.opcode == "fusion"):
+        if old not in self._now or old is new:
+            return
+        if old.opcode in _MOVING:
+            new = _moving(new)
+        if new.opcode in (old.opcode, "fusion") or (old.opcode in _MOVING and new.opcode in _MOVING):
             self._now[old] = new
             self._now.setdefault(new, None)
 
     def copied(self, old: Instruction, new: Instruction) -> None:
         if self._other is not None:
             self._other.copied(old, new)
+        if old in self._now:
+            self._copies[old] = new
+            self._now.setdefault(new, None)
 
     def following_names(self, module: Module) -> tuple[Event, ...]:
         """The events that speak of something in `module`, which fusion begins with, under its names there."""
         found = []
         for event, about in self._events:
-            names = [i.name if i.computation is not None and i.computation.module is module else None
-                     for i in map(self._successor, about)]  # fmt: skip
+            stand_for = [self._successor(i, module) for i in about]
+            names = [i.name if _is_in(i, module) else None for i in stand_for]
             if event.event == "rewrite":
-                added = tuple(dict.fromkeys(n for n in names if n is not None))
+                works = {i.name for i in stand_for if i.opcode != "constant"}
+                added = tuple(dict.fromkeys(n for n in names if n in works))
                 if added:
                     found.append(event._replace(added=added))
             elif all(names):
@@ -80,9 +93,24 @@ class BeforeFusion(OnlySkipped):
                 found.append(event._replace(producer=producer, consumer=consumer))
         return tuple(found)
 
-    def _successor(self, instruction: Instruction) -> Instruction:
+    def _successor(self, instruction: Instruction, module: Module) -> Instruction:
         seen = {instruction}
-        while (following := self._now.get(instruction)) is not None and following not in seen:
+        while True:
+            following = self._now.get(instruction)
+            if following is None and not _is_in(instruction, module):
+                following = self._copies.get(instruction)
+            if following is None or following in seen:
+                return instruction
             instruction = following
             seen.add(following)
-        return instruction
+
+
+def _is_in(instruction: Instruction, module: Module) -> bool:
+    return instruction.computation is not None and instruction.computation.module is module
+
+
+def _moving(x: Instruction) -> Instruction:
+    """What moves the data that a bitcast views."""
+    while x.opcode == "bitcast":
+        x = x.operands[0]
+    return x

@@ -13,7 +13,7 @@ class Change:
 
     name: str
     what: str
-    """`replaced`, `copied` or `removed`."""
+    """`replaced`, `copied`, `removed`, or `renamed` if it stayed, by no pass in particular."""
     pass_name: str
     by: str | None = None
     """What stands for it from then on; None for what was removed."""
@@ -90,6 +90,8 @@ class Provenance:
             what, pass_name = self._next[last][y]
             if self._name(last) != self._name(y):
                 changes.append(Change(self._name(last), what, pass_name, self._name(y)))
+        if end is not None and self._name(end) != end.name:
+            changes.insert(0, Change(self._name(end), "renamed", "", end.name))
         return Fate(tuple(reversed(changes)), end.name if end is not None else None)
 
     def _last(self, start: Instruction, before: dict[Instruction, Instruction]) -> Instruction:

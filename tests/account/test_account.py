@@ -13,7 +13,7 @@ from hlofuse.account.live_memory import alias_info_of, peak_temporary_bytes
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 from ..conftest import ROOT
 from ..running import Run

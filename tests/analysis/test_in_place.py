@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
 from hlofuse.ir import parse_module
 from hlofuse.ir.fusing import append_producer
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 TEXT = """HloModule m
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hlofuse.capture.arguments import parse_arguments
+from hlofuse.capture.arguments import parse_arguments, parse_mesh
 from hlofuse.ir.errors import HlofuseError
 
 
@@ -26,6 +26,13 @@ def array(dtype: str, *shape: int) -> dict[str, Any]:
         ("f32[2] {'w': f32[3]}", [array("float32", 2), {"dict": [["w", array("float32", 3)]]}]),
         ("[f32[1], f64[2]]", [{"list": [array("float32", 1), array("float64", 2)]}]),
         ("(f32[1],)", [{"tuple": [array("float32", 1)]}]),
+        (
+            "f32[8@data,4], bf16[8@(data,model)]",
+            [
+                {"array": {"dtype": "float32", "shape": [8, 4], "axes": [["data"], []]}},
+                {"array": {"dtype": "bfloat16", "shape": [8], "axes": [["data", "model"]]}},
+            ],
+        ),
         ("3, -1.5, True, None, 'relu'", [{"value": v} for v in (3, -1.5, True, None, "relu")]),
     ],
 )
@@ -39,6 +46,8 @@ def test_what_is_read(text: str, expected: list[dict[str, Any]]) -> None:
         ("f31[2]", "no element type f31; did you mean"),
         ("f32[2", "cannot be read"),
         ("f32[n]", "dimensions are whole numbers"),
+        ("f32[n@data]", "dimensions are whole numbers"),
+        ("f32[2@3]", "an axis of the mesh has a name, not 3"),
         ("f32[-2]", "dimensions are whole numbers"),
         ("f32[True]", "dimensions are whole numbers"),
         ("exit()", "no shape or plain value"),
@@ -51,3 +60,31 @@ def test_what_is_read(text: str, expected: list[dict[str, Any]]) -> None:
 def test_what_is_not(text: str, attributes: str) -> None:
     with pytest.raises(HlofuseError, match=attributes):
         parse_arguments(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "axes"),
+    [
+        ("4", ((None, 4),)),
+        ("data=2", (("data", 2),)),
+        ("data=2, model=4", (("data", 2), ("model", 4))),
+    ],
+)
+def test_a_mesh(text: str, axes: tuple[tuple[str | None, int], ...]) -> None:
+    assert parse_mesh(text) == axes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a number of devices, or axes such as data=2,model=4"),
+        ("0", "expected a number of devices"),
+        ("=4", "expected a number of devices"),
+        ("data=two", "expected a number of devices"),
+        ("2,2", "each of several axes has a name of its own"),
+        ("a=2,a=2", "each of several axes has a name of its own"),
+    ],
+)
+def test_what_is_no_mesh(text: str, message: str) -> None:
+    with pytest.raises(HlofuseError, match=message):
+        parse_mesh(text)

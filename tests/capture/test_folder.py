@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hlofuse.capture.compiling import flags_for
+from hlofuse.capture.versions import NAMED
 from hlofuse.inputs.companions import device_in_dump
 
 from ..running import Run
@@ -64,7 +65,7 @@ def tree(folder: Path) -> list[str]:
 def test_a_cpu_program(capture: Any, tmp_path: Path) -> None:
     result = capture({"programs": {"f": CPU}})
     assert (result.status, result.err) == (0, "")
-    assert "1 module for cpu in out  (jax 0.11.1)" in result.out
+    assert "1 module for cpu in out  (jax 0.11.1, jaxlib 0.11.1)" in result.out
     assert tree(tmp_path / "out") == [
         "f/01-fusion.hlo",
         "f/after.hlo",
@@ -72,6 +73,7 @@ def test_a_cpu_program(capture: Any, tmp_path: Path) -> None:
         "f/before.hlo",
         "f/before.hlo.pb",
         "f/before_optimizations.hlo",
+        "f/hlofuse.json",
         "manifest.json",
     ]
     assert (tmp_path / "out/f/after.hlo").read_text().endswith("// fused\n")
@@ -79,7 +81,7 @@ def test_a_cpu_program(capture: Any, tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["schema"] == "hlofuse.capture/1"
     assert manifest["target"] == "cpu"
-    assert manifest["versions"] == {"jax": "0.11.1"}
+    assert manifest["versions"] == {"jax": "0.11.1", "jaxlib": "0.11.1"}
     assert manifest["flags"].startswith("--xla_dump_to=DIR ")
     assert manifest["modules"] == [{"name": "f", "passes": ["fusion"]}]
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".capture")]
@@ -114,7 +116,12 @@ def test_where_nothing_was_compiled_for_the_gpu_that_is_said(capture: Any) -> No
 def test_a_tpu_program(capture: Any, tmp_path: Path) -> None:
     result = capture({"programs": {"f": TPU}}, "--target", "tpu")
     assert (result.status, result.err) == (0, "")
-    assert tree(tmp_path / "out/f") == ["01-Main_fusion.tpu_fusion.hlo", "after.hlo", "before.hlo"]
+    assert tree(tmp_path / "out/f") == [
+        "01-Main_fusion.tpu_fusion.hlo",
+        "after.hlo",
+        "before.hlo",
+        "hlofuse.json",
+    ]
     refused = capture({"programs": {"f": TPU}}, "--target", "tpu", "--explain")
     assert refused.status == 2
     assert "closed" in refused.err
@@ -137,16 +144,43 @@ def test_an_abort_costs_one_program(capture: Any, tmp_path: Path) -> None:
     assert [m["name"] for m in manifest["modules"]] == ["f", "h"]
 
 
-@pytest.mark.parametrize(
-    ("version", "attributes"),
-    [("0.12.0", "captures well"), ("0.4.35", "not among the tested"), ("0.13.1", "not among the tested")],
-)
-def test_other_releases(capture: Any, tmp_path: Path, version: str, attributes: str) -> None:
+@pytest.mark.parametrize("version", ["0.12.0", "0.4.34", "0.13.1"])
+def test_a_release_that_was_not_compared_is_doubted(capture: Any, tmp_path: Path, version: str) -> None:
     result = capture({"jax": version, "programs": {"f": CPU}})
     assert result.status == 0
-    assert f"warning: JAX {version}" in result.err
-    assert attributes in result.err
+    assert (
+        f"warning: jaxlib {version} is none of the releases that were compared with XLA (0.4.35,"
+        in result.err
+    )
     assert json.loads((tmp_path / "out/manifest.json").read_text())["warnings"]
+
+
+@pytest.mark.parametrize("version", NAMED)
+def test_of_a_named_release_there_is_no_doubt(capture: Any, tmp_path: Path, version: str) -> None:
+    result = capture(
+        {"jax": version, "programs": {"f": CPU}}, "--flags", "--xla_cpu_use_fusion_emitters=false"
+    )
+    assert (result.status, result.err) == (0, "")
+    assert json.loads((tmp_path / "out/f/hlofuse.json").read_text()) == {
+        "schema": "hlofuse.stamp/1",
+        "jaxlib": version,
+        "backend": "cpu",
+        "device": None,
+        "flags": "--xla_cpu_use_fusion_emitters=false",
+    }
+
+
+def test_of_a_program_that_did_not_reach_fusion_there_is_advice(capture: Any, tmp_path: Path) -> None:
+    stopped = {"before_optimizations.txt": INPUT}
+    fake = {"jax": "0.8.3", "programs": {"f": GPU, "g": stopped}, "errors": {"g": "too fragmented"}}
+    result = capture({**fake, "flags": "--xla_gpu_autotune_level=0"}, "--device", "h100_sxm")
+    assert result.status == 0
+    assert "g: too fragmented" in result.err
+    assert "--flags=--xla_gpu_enable_triton_gemm=false leaves them to cuBLAS" in result.err
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["flags"].startswith("--xla_gpu_autotune_level=0 ")
+    assert json.loads((tmp_path / "out/f/hlofuse.json").read_text())["flags"] == "--xla_gpu_autotune_level=0"
+    assert "leaves them" not in capture(fake, "--device", "h100_sxm").err
 
 
 def test_what_is_missing_is_named(capture: Any, tmp_path: Path) -> None:
@@ -214,7 +248,7 @@ def test_a_command_that_runs(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.M
     result = hlofuse("capture", "-o", "out", "--", FAKE, "train.py", answer, FAKE_CAPTURE=fake)
     assert result.status == 0
     assert "2 modules for cpu in out" in result.out
-    assert "which JAX compiled this is not known" in result.err
+    assert "which jaxlib compiled this is not known" in result.err
 
 
 def test_capture_s_own_dump_folder_counts_and_flags_are_stored(tmp_path: Path) -> None:

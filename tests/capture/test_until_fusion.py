@@ -54,6 +54,13 @@ def f():
     go_on("f")
     time.sleep(600)  # generates code
 
+def torn():  # what XLA writes once it is past fusion
+    fuse("torn")
+    dump("torn", "cpu_after_optimizations", "HloModule jit_to")
+    open(f"{DUMP}/module_0001.jit_torn.debug_options", "w").close()
+    go_on("torn")
+    time.sleep(600)
+
 def same(): f()
 
 def late():
@@ -87,7 +94,7 @@ PROGRAMS["nonsense"] = 3
 
 @pytest.fixture
 def capture(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    for package, text in {"jax": JAX, "jaxlib": ""}.items():
+    for package, text in {"jax": JAX, "jaxlib": "__version__ = '0.11.1'"}.items():
         folder = tmp_path / "packages" / package
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text(text)
@@ -101,18 +108,20 @@ def capture(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> An
     return run
 
 
-def test_code_is_not_waited_for(capture: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["f", "torn"])
+def test_code_is_not_waited_for(capture: Any, tmp_path: Path, name: str) -> None:
     began = time.monotonic()
-    result = capture("program.py:f")
+    result = capture(f"program.py:{name}")
     assert (result.status, result.err) == (0, "")
     assert time.monotonic() - began < 300
-    assert sorted(p.name for p in (tmp_path / "out/f").iterdir()) == [
+    assert sorted(p.name for p in (tmp_path / "out" / name).iterdir()) == [
         "01-fusion.hlo",
         "after.hlo",
         "before.hlo",
         "before_optimizations.hlo",
+        "hlofuse.json",
     ]
-    assert (tmp_path / "out/f/after.hlo").read_text().endswith("// fused\n")
+    assert (tmp_path / "out" / name / "after.hlo").read_text().endswith("// fused\n")
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["until_fusion"] is True
     assert "--xla_dump_to=DIR " in manifest["flags"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,60 @@ def test_from_python(program: Path) -> None:
     assert captured.module().before == program / "scaled/scaled/before.hlo"
     replayed = hlofuse.replay(hlofuse.load(captured.module().before))
     assert [i.opcode for i in replayed.after.entry] == ["parameter", "fusion"]
+
+
+SEVERAL = """
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+def named(x):
+    return jax.lax.with_sharding_constraint(jnp.sin(x), P("data", "model")).sum()
+
+if jax.device_count() > 1:
+    mesh = jax.make_mesh((jax.device_count(),), ("i",))
+    local = jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+
+def shapes():
+    return (jax.ShapeDtypeStruct((64, 32), "float32", sharding=NamedSharding(mesh, P("i"))),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "parameter"),
+    [
+        ("named", ["--mesh", "data=2,model=2", "--args", "f32[64@data,32]"], "f32[32,32]"),
+        ("named", ["--mesh", "data=2,model=2", "--args", "f32[64,32]"], "f32[64,32]"),
+        ("local", ["--mesh", "4", "--args-from", "shapes"], "f32[16,32]"),
+    ],
+)
+def test_a_program_for_several_devices(
+    hlofuse: Run, program: Path, function: str, options: list[str], parameter: str
+) -> None:
+    (program / "several.py").write_text(SEVERAL)
+    result = hlofuse("capture", f"several.py:{function}", *options, "-o", "out", "--until-fusion")
+    assert (result.status, result.err) == (0, "")
+    (before,) = program.glob("out/*/before.hlo")
+    text = before.read_text()
+    assert "num_partitions=4" in text
+    assert "all-reduce(" in text
+    assert re.search(rf"= {re.escape(parameter)}\S* parameter\(0\)", text) is not None
+
+
+def test_a_module_for_several_devices_asks_for_them(hlofuse: Run, program: Path) -> None:
+    (program / "several.py").write_text(SEVERAL)
+    options = ["--mesh", "4", "--args-from", "shapes"]
+    assert hlofuse("capture", "several.py:local", *options, "-o", "out").status == 0
+    (module,) = program.glob("out/*/before_optimizations.hlo")
+    refused = hlofuse("capture", module, "-o", "again")
+    assert refused.status == 2
+    assert "the module is divided over 4 devices: --mesh 4" in refused.err
+    assert hlofuse("capture", module, "--mesh", "4", "-o", "again").status == 0
+    (again,) = program.glob("again/*/before.hlo")
+    assert "num_partitions=4" in again.read_text()
+    assert "all-reduce(" in again.read_text()
+
+
+def test_an_axis_that_the_mesh_does_not_name(hlofuse: Run, program: Path) -> None:
+    refused = hlofuse("capture", "program.py:f", "--args", "f32[8], {'w': f32[64@data]}", "--mesh", "4")
+    assert refused.status == 2
+    assert "--args: no axis data of the mesh; --mesh data=2 names one" in refused.err

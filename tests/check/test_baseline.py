@@ -14,6 +14,7 @@ from hlofuse.replay import replay_config
 from hlofuse.reports.check import Profile, read_baseline
 from hlofuse.reports.check.baseline import module_text, updated_files
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result
+from hlofuse.reports.common.facts import Facts
 
 from ..diff.programs import Program, programs, text
 from .profiles import profile
@@ -38,7 +39,7 @@ def test_renamed_and_reordered_copies_have_the_same_baseline(program: Program, s
 def test_it_reads_like_this(samples: Path) -> None:
     module = parse_module((samples / "gpu" / "softmax" / "before.hlo").read_text())
     observed = observed_replay(module, replay_config("gpu", "h100_sxm"))
-    assert module_text(profile_of_replay("softmax", observed, Path())) == (
+    assert module_text(profile_of_replay("softmax", Facts(observed.replay, observed.costs), Path())) == (
         '[module."softmax"]\n'
         'target = "gpu"\n'
         'device = "h100_sxm"\n'

@@ -20,6 +20,7 @@ from hlofuse.reports.check.markdown import check_markdown
 from hlofuse.reports.check.model import ModuleCheck, RefusedEdge, Where
 from hlofuse.reports.check.sarif import check_sarif
 from hlofuse.reports.check.text import print_check
+from hlofuse.reports.common.model import Place
 
 from ..running import Golden
 from .profiles import kernel, profile
@@ -45,8 +46,8 @@ def refused_edge(word: str = "") -> RefusedEdge:
         "PF001",
         f"A title{word}",
         f"Advice{word}",
-        f"tanh.1{word}",
-        f"add{word}",
+        Place(f"tanh.1{word}"),
+        Place(f"add{word}"),
         frozenset(),
         place,
         4096,

@@ -7,6 +7,7 @@ import pytest
 from hlofuse.ir import HlofuseError
 from hlofuse.reports.check.limits import most_significant, parse_bytes, parse_time
 from hlofuse.reports.check.model import RefusedEdge, Where
+from hlofuse.reports.common.model import Place
 
 
 @pytest.mark.parametrize(
@@ -41,10 +42,10 @@ def test_a_time_without_a_unit_is_refused() -> None:
 
 def test_a_producer_that_a_rule_keeps_from_several_users_is_named_once() -> None:
     def pair(rule: str, producer: str, consumer: str) -> RefusedEdge:
-        return RefusedEdge(rule, "", "", producer, consumer, frozenset(), Where(), 8, None)
+        return RefusedEdge(rule, "", "", Place(producer), Place(consumer), frozenset(), Where(), 8, None)
 
     refused = [pair("PF002", "dot", "a"), pair("PF002", "dot", "b"), pair("PF031", "dot", "c")]
     refused += [pair("PF002", f"dot.{k}", "a") for k in range(9)]
-    reported = [(h.rule, h.producer, h.consumer) for h in most_significant(refused)]
+    reported = [(h.rule, h.producer.name, h.consumer and h.consumer.name) for h in most_significant(refused)]
     assert reported[:3] == [("PF002", "dot", "a"), ("PF031", "dot", "c"), ("PF002", "dot.0", "a")]
     assert len(reported) == 5

@@ -85,11 +85,11 @@ def test_a_sum_that_is_not_split_is_one_kernel(size: str, flags: tuple[str, ...]
 def test_a_product_ends_at_a_value_with_two_readers() -> None:
     result = _replayed(PRODUCT.replace("END", TWICE), "gpu")
     assert _kernels(result) == 2
-    pair = why(result, "gemm_fusion_d", "v")
+    pair = why(result, "gemm_fusion_d", "v.1")
     assert isinstance(pair, PairAnswer)
     (explained,) = pair.created_by
     assert explained.rule.code == "RW013"
-    assert explained.created == ("gemm_fusion_d", "v")
+    assert explained.created == ("gemm_fusion_d", "v.1")
     assert explained.reason == "d is read by 2 operations (a, v), and the product's kernel ends there"
 
 

@@ -17,11 +17,11 @@ from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import parse_module
 from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.compare_devices.model import compare_devices
+from hlofuse.reports.compare_builds.model import compare_builds
 from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.kernel_text import print_timed_kernel
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import notes
-from hlofuse.reports.explain.text import print_timed_kernel
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import why, why_each
 from hlofuse.trace.priority_record import read_priority_record
@@ -236,7 +236,7 @@ def test_two_devices_and_the_number_that_makes_the_difference() -> None:
     module, here = parse_module(TOO_EXPENSIVE), load_device("h100_sxm")
     quick = replace(here, clock_rate_ghz=60.0)
     first, second = (observed_replay(module, replay_config("gpu", d)) for d in (here, quick))
-    found = compare_devices(first, second, "jaxlib 0.11.1")
+    found = compare_builds(first, second)
     assert found.flipped
     for edge in found.flipped:
         assert edge.terms == (("clock_rate_ghz", here.clock_rate_ghz, 60.0),)
@@ -266,7 +266,8 @@ def test_what_only_a_constant_joined_keeps_its_story(hlofuse: Run, tmp_path: Pat
     file.write_text(SUM)
     out = hlofuse("why", file, *H100, "sum").out
     assert "is gone" not in out
-    assert "\nsum ended in " in out
+    assert "\nsum.1 ended in " in out
+    assert "sum is named sum.1 where fusion begins" in out
 
 
 def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples: Path) -> None:

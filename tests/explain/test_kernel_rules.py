@@ -6,7 +6,8 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import release_of
+from hlofuse.replay.config import release_for
 from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.catalogue import catalogue
 
@@ -151,8 +152,8 @@ def module(code: str, shape: str, instruction: str, root: tuple[str, str] | None
 
 
 def choice(target: str, device: str | None, text: str) -> Choice:
-    parsed = parse_module(text)
-    found = kernel_selection(parsed, target, RELEASE, device=load_device(device) if device else None)
+    parsed, release = parse_module(text), release_of(release_for(target, None))
+    found = kernel_selection(parsed, target, release, device=load_device(device) if device else None)
     return next(k for k in found.kernels if k.name == "kernel")
 
 

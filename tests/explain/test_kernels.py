@@ -10,7 +10,7 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.replay import replay
 from hlofuse.reports.kernels import Choice, kernel_selection

@@ -14,7 +14,7 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.kernels import Choice, kernel_selection
 
 DATA = Path(__file__).parent.parent / "data" / "kernels.tar.xz"

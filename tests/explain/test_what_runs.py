@@ -11,7 +11,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render.palette import category
 from hlofuse.replay import replay
 from hlofuse.reports.common.unoptimized import simplified

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -237,7 +238,7 @@ def test_filters_list_and_step_through_what_is_listed(visit: Open) -> None:
     assert page.evaluate("explorer.run.decisions.kind[explorer.state.at - 1]") == "fuse"
     page.fill("#filter-text", "softmax")
     page.press("#filter-text", "Enter")
-    for row in page.locator("#panel .row .first").all_inner_texts():
+    for row in page.locator("#panel .row .first").all_text_contents():
         assert "softmax" in row
     assert "q=softmax" in page.evaluate("location.hash")
     page.click("#clear")
@@ -289,9 +290,9 @@ def test_two_settings_side_by_side(browser: Browser, hlofuse: Run, samples: Path
     result = hlofuse("explore", samples / "cpu/softmax/before.hlo", "--disable", "CPU007", "-o", out)
     assert result.status == 0, result.err
     seen = Visit(browser, out)
-    assert seen.page.locator("#run-picker button").all_inner_texts() == ["as XLA", "what if"]
+    assert seen.page.locator("#run-picker button").all_text_contents() == ["as XLA", "what if"]
     seen.page.click("#splits [data-key=runs]")
-    labels = seen.page.locator(".pane-label").all_inner_texts()
+    labels = seen.page.locator(".pane-label").all_text_contents()
     assert [label.partition(":")[0] for label in labels] == ["as XLA", "what if"]
     assert labels[0].partition(":")[2] != labels[1].partition(":")[2]
     seen.page.click("#run-picker [data-key='1']")
@@ -307,7 +308,7 @@ def test_two_devices_side_by_side(browser: Browser, hlofuse: Run, samples: Path,
     assert result.status == 0, result.err
     seen = Visit(browser, out, "#split=runs&view=steps")
     assert seen.page.locator(".pane svg").count() == 2
-    assert [t.partition(":")[0] for t in seen.page.locator(".pane-label").all_inner_texts()] == [
+    assert [t.partition(":")[0] for t in seen.page.locator(".pane-label").all_text_contents()] == [
         "h100_sxm",
         "v100",
     ]
@@ -390,7 +391,7 @@ def test_no_figure_is_broken_and_the_part_that_is_drawn_is_named(visit: Open, wi
     seen = visit("gpu/gpt2_block", "#view=steps&step=137")
     seen.page.set_viewport_size({"width": width, "height": 780})
     figures = seen.page.locator("#totals span")
-    assert figures.all_inner_texts()[0] == "43 kernels → 15"
+    assert figures.all_text_contents()[0] == "43 kernels → 15"
     heights = [box["height"] for f in figures.all() if (box := f.bounding_box()) is not None]
     assert len(heights) == 4
     assert max(heights) < 30
@@ -475,3 +476,49 @@ def test_the_welcome_leads_to_the_first_decision(visit: Open) -> None:
     assert seen.at > 1
     seen.page.click("#details >> text=Begin with the first decision")
     assert seen.at == 1
+
+
+@pytest.fixture
+def with_final_names(browser: Browser, hlofuse: Run, gpt2_whole: Path, tmp_path: Path) -> Iterator[Visit]:
+    file = tmp_path / "page.html"
+    assert hlofuse("explore", gpt2_whole, "-o", file, "--device", "h100_sxm", "--no-timeline").status == 0
+    seen = Visit(browser, file)
+    yield seen
+    seen.page.context.close()
+
+
+def test_final_names_come_first(with_final_names: Visit) -> None:
+    """On boxes, in decisions and lists; the name at fusion next to it."""
+    seen = with_final_names
+    both, final = "loop_multiply_fusion (fusion.21)", "loop_multiply_fusion"
+    seen.page.click("#views [data-key=fusion]")
+    assert both in seen.page.locator("#panes .group .name").all_text_contents()
+    seen.page.click("#tab-held")
+    assert f"gemm_fusion_dot.2 → {final}" in seen.page.locator("#panel .first").all_text_contents()
+    seen.page.click("#tab-kernels")
+    row = seen.page.locator("#panel [role=option]", has_text=final)
+    assert "fusion.21" in row.locator(".second").inner_text()
+    row.click()
+    assert seen.details.startswith(both)
+    assert both in seen.page.locator("#panes .fusion-name").all_text_contents()
+    seen.page.evaluate("explorer.goTo(100)")
+    assert f"fusion.34 fused into {both}" in seen.details
+    assert seen.problems == []
+
+
+@pytest.mark.parametrize("name", ["loop_multiply_fusion", "fusion.21"])
+def test_search_and_links_take_either_name(with_final_names: Visit, name: str) -> None:
+    seen = with_final_names
+    seen.page.fill("#search", name)
+    assert seen.page.inner_text("#suggestion-0 span") == "loop_multiply_fusion (fusion.21)"
+    seen.page.goto(f"{seen.url}#show={name}")
+    seen.page.reload()
+    seen.page.wait_for_selector("html[data-ready]")
+    assert seen.details.startswith("loop_multiply_fusion (fusion.21)")
+
+
+def test_a_lower_bound_is_marked(with_final_names: Visit) -> None:
+    seen = with_final_names
+    seen.page.click("#tab-kernels")
+    row = seen.page.locator("#panel [role=option]", has_text="gemm_fusion_dot.2")
+    assert row.locator(".worth").inner_text() == "≥ 1.27 µs"

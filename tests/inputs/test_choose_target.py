@@ -136,13 +136,15 @@ def test_the_folder_of_a_corpus_tells_by_its_name(folder: str, target: str, tmp_
     assert choose_target(tmp_path / folder / "plain.hlo").name == "cpu"
 
 
-def test_an_older_release_is_reported(hlofuse: Run, tmp_path: Path) -> None:
+def test_an_older_release_is_replayed(hlofuse: Run, tmp_path: Path) -> None:
     file = tmp_path / "m.hlo"
     file.write_text(module_calling("mine", OLD))
-    out = hlofuse("explain", file, columns=300).out
-    assert "Note: XLA 0.7 or earlier (source_file in each line) wrote this" in out
+    found = json.loads(hlofuse("explain", file, "--format", "json").out)
+    assert (found["xla"]["release"], found["xla"]["written_by"]) == ("0.7.2", "0.7 or earlier")
+    assert found["identified_by"]["release"]["text"] == "0.7 or earlier (source_file in each line)"
     file.write_text(module_calling("mine"))
-    assert "wrote this" not in hlofuse("explain", file).out
+    found = json.loads(hlofuse("explain", file, "--format", "json").out)
+    assert (found["xla"]["release"], found["xla"]["written_by"]) == ("0.11.1", None)
 
 
 GPU_FUSION = """HloModule m, is_scheduled=true

@@ -10,7 +10,7 @@ from hlofuse.inputs import DumpDirectory, load
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 from .dump_directories import FULL, PIPELINE, dump
 
@@ -185,5 +185,5 @@ def test_a_second_run_is_told_by_the_pass_before_it(tmp_path: Path) -> None:
             "0004.fusion.after_cse.before_dce",
         ],
     )
-    _, after = DumpDirectory(tmp_path).pick().stages("gpu", passes_of("gpu", RELEASE.name))
+    _, after = DumpDirectory(tmp_path).pick().stages("gpu", passes_of("gpu", RELEASE))
     assert [name for name, _ in after] == ["priority-fusion", "multi_output_fusion", "cse-2"]

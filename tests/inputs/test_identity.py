@@ -61,7 +61,7 @@ def test_flags_of_a_dump_are_followed(tmp_path: Path, hlofuse: Run) -> None:
     disabled = ("--xla-flags", "--xla_disable_hlo_passes=fusion --xla_gpu_enable_triton_gemm=false")
     found = json.loads(hlofuse("explain", path, *disabled, "--format", "json").out)
     assert [p["name"] for p in found["passes"]] == ["fusion-wrapper"]
-    assert found["notes"] == ["the replay does not follow --xla_gpu_enable_triton_gemm=false"]
+    assert "the replay does not follow --xla_gpu_enable_triton_gemm=false" in found["notes"]
 
 
 def test_flags_are_read_as_xla_reads_them(hlofuse: Run) -> None:

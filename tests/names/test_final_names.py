@@ -151,3 +151,36 @@ def test_a_what_if_run_does_not_borrow_names() -> None:
     assert final_names(replay(module), module).source == "dump"
     changed = replay(module, replay_config("cpu", passes="fusion"))
     assert final_names(changed, module).source == "replayed"
+
+
+BOTH = "loop_multiply_fusion (fusion.21)"
+
+
+def test_check_names_both_sides_of_what_is_kept_apart(gpt2_whole: Path, hlofuse: Run) -> None:
+    """What is in the way is found by the names at fusion, whatever a later pass calls the kernels."""
+    call = ("check", gpt2_whole, "--device", "h100_sxm", "--max-kernels", 3)
+    assert f"gemm_fusion_dot.2 → {BOTH}" in hlofuse(*call, columns=160).out
+    module = json.loads(hlofuse(*call, "--format", "json").out)["modules"][0]
+    names = {k["input_name"]: k["name"] for k in module["kernels"]}
+    assert names["fusion.21"] == "loop_multiply_fusion"
+    pairs = module["findings"][0]["held"]
+    assert all(p["consumer"] == names[p["consumer_input_name"]] for p in pairs)
+
+
+def test_pictures_show_the_final_name_first(gpt2_whole: Path, hlofuse: Run) -> None:
+    on = ("--device", "h100_sxm", "-o", "-")
+    closed = hlofuse("render", gpt2_whole, "--max-nodes", 60, *on).out
+    opened = hlofuse("render", gpt2_whole, "--focus", "loop_multiply_fusion", "--open", "fusion.21", *on).out
+    both = hlofuse("render", gpt2_whole, "--view", "both", "--max-nodes", 200, *on).out
+    for dot in (closed, opened, both):
+        assert "<B>loop_multiply_fusion</B>" in dot
+        assert "<B>fusion.21</B>" not in dot
+        assert ">fusion.21<" in dot
+    before = hlofuse("render", gpt2_whole, "--view", "before", *on).out
+    assert "loop_multiply_fusion" not in before
+
+
+def test_plots_show_the_final_name_first(gpt2_whole: Path, hlofuse: Run) -> None:
+    for kind in ("kernels", "roofline"):
+        out = hlofuse("plot", gpt2_whole, "--kind", kind, "--device", "h100_sxm", "-o", "-").out
+        assert BOTH in out.replace("&#40;", "(").replace("&#41;", ")"), kind

@@ -6,7 +6,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.verify import verify_module
 from hlofuse.passes import make_pass
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Event, Recorder
 
 

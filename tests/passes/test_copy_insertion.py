@@ -23,7 +23,7 @@ from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
 from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
 from hlofuse.passes.copy_insertion.post_scheduling import PostSchedulingCopyInsertion
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases

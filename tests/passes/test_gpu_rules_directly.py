@@ -7,7 +7,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import replay
 from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code

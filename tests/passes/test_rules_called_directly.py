@@ -11,7 +11,7 @@ from hlofuse.ir.verify import verify_module
 from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder

@@ -10,7 +10,7 @@ from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.instruction_fusion.candidate import FusionState
 from hlofuse.rules.priority_fusion import (

@@ -8,7 +8,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
 from hlofuse.pipelines import TARGETS, passes_of
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import replay
 from hlofuse.rules.parse_settings import parse_settings
 
@@ -87,6 +87,6 @@ def test_a_wrong_pass_is_said_to_be_one(text: str, message: str) -> None:
 
 def test_a_wrong_target_or_option_is_said_to_be_one() -> None:
     with pytest.raises(HlofuseError, match="there is no target 'tpu'; known: cpu, gpu"):
-        passes_of("tpu", RELEASE.name)
+        passes_of("tpu", RELEASE)
     with pytest.raises(HlofuseError, match="target cpu has no option 'mof'; known: multi-output"):
-        passes_of("cpu", RELEASE.name, "mof")
+        passes_of("cpu", RELEASE, "mof")

@@ -13,7 +13,7 @@ from hlofuse.ir import parse_module
 from hlofuse.pipelines import device_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render.pair import ModulePair, pair_of
 from hlofuse.replay import ModuleTexts, replay
 

@@ -1,6 +1,6 @@
 """A file of cases isolates one rule: modules, what the rule says about them, and XLA's answers (EXPECT).
 
-Keys of a case: `target`, `option`, `device`; `applied=CODE,…` (some decision rests on the rule) and
+Keys of a case: `target`, `option`, `device`, `xla`; `applied=CODE,…` (some decision rests on the rule) and
 `not_applied=CODE,…` (none does). REFUSED lists reasons that XLA's record of its steps gives for refusals.
 """
 
@@ -19,20 +19,22 @@ from hlofuse.rules.settings import AS_XLA, Settings
 from ..fixtures import Case, read_cases
 
 CASES = read_cases(Path(__file__).parent)
-KEYS = {"target", "option", "device", "applied", "not_applied"}
+KEYS = {"target", "option", "device", "xla", "applied", "not_applied"}
 
 
 def replayed(case: Case, settings: Settings = AS_XLA) -> Replay:
     """The replay that the header asks for."""
-    option, device = case.options.get("option"), case.options.get("device")
-    return replay(case.module(), case.options["target"], option=option, device=device, settings=settings)
+    option, device, xla = (case.options.get(key) for key in ("option", "device", "xla"))
+    target = case.options["target"]
+    return replay(case.module(), target, option=option, device=device, xla=xla, settings=settings)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_as_xla_answered(case: Case) -> None:
     assert case.options.keys() <= KEYS
-    target, option, device = case.options["target"], case.options.get("option"), case.options.get("device")
-    v = verify_module(case.module(), case.expected(), target=target, option=option, device=device)
+    target = case.options["target"]
+    option, device, xla = (case.options.get(key) for key in ("option", "device", "xla"))
+    v = verify_module(case.module(), case.expected(), target=target, option=option, device=device, xla=xla)
     assert v.exact, str(v.difference)
     # On GPU ties go by unique ids, which a text does not carry, and names show which came first.
     assert v.fusion_names == v.fusions or target == "gpu"

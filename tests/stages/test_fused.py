@@ -17,7 +17,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.ir.verify import check_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import Replay, ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.refusals import refusals

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.reports.timeline import dump_sequences
 from hlofuse.reports.trace_op import follow
 from hlofuse.reports.trace_op.model import How, Trail
+from hlofuse.reports.trace_op.replayed import with_replayed_passes
 
 from ..running import Golden, Run
 from .dump_directory import ALL, FUSED, PLAIN, SIMPLER, write
@@ -54,8 +59,12 @@ def test_an_operation_of_a_gpt2_block_from_its_line_to_its_kernel(gpt2_whole: Pa
         ("dot_decomposer", How.REWRITTEN),
         ("splitk-rewriter", How.REWRITTEN),
         ("triton-gemm-rewriter", How.FUSED),
+        ("rename-instructions", How.CHANGED),
+        ("priority-fusion", How.CHANGED),
+        ("rename_fusions", How.CHANGED),
     ]
-    assert [k.name for k in product.ends] == ["gemm_fusion_dot.6"]
+    # The product is split, and the kernels that read it sum its parts.
+    assert [k.name for k in product.ends] == ["gemm_fusion_dot.6", "loop_add_fusion", "triton_softmax.6"]
     assert product.ends[0].opcodes == ("dot",)
     # The sum is computed where it is stored and again where it is normalized.
     assert [k.name for k in residual.ends] == ["loop_add_fusion", "triton_softmax.6"]
@@ -103,3 +112,31 @@ def test_a_damaged_dump_is_left_out_and_named(gpt2: Path, hlofuse: Run) -> None:
     document = json.loads(hlofuse("trace-op", gpt2, "dot_general.9", "--format", "json").out)
     assert document["unreadable"] == [cut.name]
     assert document["operations"][0]["ends_in"][0]["name"] == "gemm_fusion_dot.6"
+
+
+def test_a_capture_folder_is_followed_from_the_program_on(tmp_path: Path) -> None:
+    """It holds dumps around fusion only: XLA's other passes are repeated."""
+    product = """HloModule m
+
+ENTRY main {
+  x = f32[64,8192]{1,0} parameter(0)
+  w = f32[8192,128]{1,0} parameter(1)
+  s.4 = f32[64,8192]{1,0} sine(x)
+  ROOT d = f32[64,128]{1,0} dot(s.4, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+    begun = lower_to_fusion_input(parse_module(product), "gpu", load_device("h100_sxm"))
+    (tmp_path / "before_optimizations.hlo").write_text(product)
+    for name in ("before.hlo", "after.hlo"):
+        (tmp_path / name).write_text(print_module(begun.module))
+    device = load_device("h100_sxm")
+    whole = with_replayed_passes(dump_sequences(tmp_path)[0], "gpu", device)
+    (trail,) = follow(whole, "d").trails
+    assert [s.dump.after for s in trail.events][:3] == [
+        "before_optimizations",
+        "splitk-rewriter",
+        "triton-gemm-rewriter",
+    ]
+    assert len(trail.ends) == 2
+    (sine,) = follow(whole, "s.4").trails
+    assert sine.ends

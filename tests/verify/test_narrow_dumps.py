@@ -12,7 +12,7 @@ import pytest
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.verify import find_cases, verify
 from hlofuse.reports.verify.model import Report
 
@@ -47,7 +47,7 @@ def verified(folder: Path) -> Report:
 @pytest.mark.parametrize(
     ("pattern", "compared", "not_dumped"),
     [
-        (".*", [name.split("(")[0] for name in passes_of("gpu", RELEASE.name)], ()),
+        (".*", [name.split("(")[0] for name in passes_of("gpu", RELEASE)], ()),
         ("fusion|variadic-op-splitter", ["priority-fusion", "dce"], ("cse",)),
         ("priority-fusion|variadic-op-splitter", ["priority-fusion"], ("cse", "dce")),
         ("variadic-op-splitter|^cse$", ["priority-fusion", "cse"], ("dce",)),

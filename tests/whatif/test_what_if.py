@@ -15,7 +15,8 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.verify import verify_module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.targets import passes_of
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
+from hlofuse.releases import release_of
 from hlofuse.replay import Checkpoint, replay_config
 from hlofuse.reports.difference.model import difference_of
 from hlofuse.reports.whatif.markdown import ranking_markdown
@@ -205,7 +206,7 @@ def test_what_a_target_leaves_out_can_be_added(target: object) -> None:
             *(f"{f}001" for f in optional_pass.families),
         ):
             config = replay_config(target.name, device, enable=[name])
-            release = target.release or RELEASE.name
+            release = release_of(target.release) if target.release else RELEASE
             passes = passes_of(target.name, release)
             assert config.passes == (*passes, *optional_pass.passes)
             assert config.changes == (f"with {name}",)

@@ -27,7 +27,9 @@ def measure_all(
     `baseline` are the profiles that they will be held against: those tell the device where nothing else does.
     """
     context = _Context(root, baseline or {}, cache(warn))
-    return _with_names_of_their_own([m for r in requests for m in _modules(r, context)])
+    return _with_names_of_their_own(
+        [_one(one, name, context) for r in requests for one, name in each_module(r)]
+    )
 
 
 def has_several(path: str) -> bool:
@@ -48,30 +50,30 @@ class _Context:
     """What is said of a device: of many modules once."""
 
 
-def _modules(request: ReplayOptions, context: _Context) -> Iterator[Measured]:
-    """The modules of one input, each under the name that it is paired by."""
+def each_module(request: ReplayOptions) -> Iterator[tuple[ReplayOptions, str | None]]:
+    """A request for each module of one input, with the name that it is paired by; None for its own."""
     from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 
     folder = Path(request.input)
     if request.input == "-" or not folder.is_dir():
-        yield _one(request, None, context)
+        yield request, None
     elif is_corpus_case(folder):
-        yield _one(request, folder.name, context)
+        yield request, folder.name
     elif corpus_cases(folder):
         for case in corpus_cases(folder):
             if request.module in (None, case.name):
-                yield _one(replace(request, input=str(case), module=None), case.name, context)
+                yield replace(request, input=str(case), module=None), case.name
         if request.module is not None and request.module not in {c.name for c in corpus_cases(folder)}:
             request.read()  # says which there are
     elif request.module is not None:
-        yield _one(request, None, context)
+        yield request, None
     else:
         for module in DumpDirectory(folder).modules:
             file = _file_of(module, request)
             if file is not None:
-                yield _one(replace(request, input=str(file)), module.name, context)
+                yield replace(request, input=str(file)), module.name
             else:
-                yield _one(replace(request, module=module.label), module.name, context)
+                yield replace(request, module=module.label), module.name
 
 
 def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
@@ -96,10 +98,12 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
 
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
+    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.inputs.backend import NO_TARGET
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
+    from hlofuse.reports.common.facts import Facts
 
     root = context.root
     loaded = request.read(
@@ -122,9 +126,10 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     assert loaded.config is not None
     # Nothing is held against XLA's own replay here.
     observed = replace(loaded, config=replace(loaded.config, xla=None)).observe(one_of_many=True)
-    profile = profile_of_replay(name or module.name, observed, root)
+    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
+    profile = profile_of_replay(name or module.name, facts, root)
     return Measured(
-        profile, file, lambda: refused_edges(observed, root), loaded.changes, loaded.note, head_of(loaded)
+        profile, file, lambda: refused_edges(facts, root), loaded.changes, loaded.note, head_of(loaded)
     )
 
 

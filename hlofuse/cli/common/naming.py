@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 
     from hlofuse.ir.graph import Module
     from hlofuse.replay import Replay
+    from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import FinalNames
+    from hlofuse.reports.common.names import Names
     from hlofuse.trace import Event
 
 
@@ -28,6 +30,20 @@ def final_names_of(replay: Replay) -> FinalNames:
         except HlofuseError:  # damaged, or cut short
             final = None
         return final_names(replay, final)
+
+
+def renamed_kernels(replay: Replay) -> dict[str, str]:
+    """By their names at the end of fusion the final ones of kernels that have another."""
+    from hlofuse.reports.common.final_names import LaunchedNames
+
+    return LaunchedNames(replay, final_names_of(replay)).renamed()
+
+
+def resolver_of(facts: Facts) -> Names:
+    """Looks names up in a replay, in the module before optimizations next to its input as well."""
+    from hlofuse.reports.common.names import Names
+
+    return Names(facts, lambda: unoptimized_of(facts.replay))
 
 
 def unoptimized_of(replay: Replay) -> Module | None:
@@ -97,7 +113,7 @@ def drawn_name(drawn: Module | Replay, view: str, name: str) -> str:
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.ir.graph import Module
     from hlofuse.reports.common.facts import Facts
-    from hlofuse.reports.common.names import Names, matching, plain_name
+    from hlofuse.reports.common.names import matching, plain_name
 
     plain = plain_name(name)
     if isinstance(drawn, Module):
@@ -111,7 +127,7 @@ def drawn_name(drawn: Module | Replay, view: str, name: str) -> str:
     else:
         facts = Facts(drawn, names=final_names_of(drawn))
         try:
-            meanings = Names(facts).find(name)
+            meanings = resolver_of(facts).find(name)
         except HlofuseError:  # may be a part, or a computation of the other side
             return name
         found = [meaning.name for meaning in meanings]

@@ -20,6 +20,11 @@ def input_argument(command: F) -> F:
     return click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))(command)
 
 
+def name_argument(command: F) -> F:
+    """`[NAME]`: any name of kernels that the report is narrowed to."""
+    return click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.names)(command)
+
+
 def limit_option(default: int, meaning: str) -> Callable[[F], F]:
     """`--limit N`: how many entries of a list are shown; `meaning` say of which, and what 0 means."""
     return click.option(
@@ -93,6 +98,15 @@ def target_options(command: F) -> F:
     )(command)
 
 
+def xla_flags_option(command: F) -> F:
+    """`--xla-flags`."""
+    return click.option(
+        "--xla-flags",
+        metavar="FLAGS",
+        help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
+    )(command)
+
+
 def stage_options(command: F) -> F:
     """`--stage`, and `--assume-input` for the commonest of them."""
     command = click.option(
@@ -100,11 +114,7 @@ def stage_options(command: F) -> F:
         is_flag=True,
         help="The same as --stage fusion-input: replay the fusion passes whatever the module looks like.",
     )(command)
-    command = click.option(
-        "--xla-flags",
-        metavar="FLAGS",
-        help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
-    )(command)
+    command = xla_flags_option(command)
     return click.option(
         "--stage",
         type=click.Choice(["before-optimizations", "fusion-input", "after-fusion", "scheduled"]),

@@ -152,19 +152,22 @@ class ReplayOptions:
         from hlofuse.cli.common.progress import spinner
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
-        from hlofuse.inputs.identity import identify
+        from hlofuse.inputs.companions import compiled_with
+        from hlofuse.inputs.identity import settled
         from hlofuse.inputs.stage import INPUT
         from hlofuse.pipelines import TARGETS, passes_of
-        from hlofuse.releases import REFERENCE
+        from hlofuse.pipelines.flags import parse_flags
+        from hlofuse.releases import AROUND_FUSION
         from hlofuse.replay import ReplayInput
 
         if self.target is not None:  # what is wrong with the call is reported before anything is read
-            passes_of(self.target, REFERENCE, self.option)
+            passes_of(self.target, AROUND_FUSION, self.option)
             if self.device is not None or not TARGETS[self.target].needs_device:
                 self.config(self.target, self.device, self._requested_release)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
         module.requested_stage, module.requested_target = self.requested_stage, self.target
+        module.requested_flags = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
         defaults = otherwise(module) if otherwise is not None else None
         if defaults is not None and self.device is None and not chosen.evidence:
@@ -172,8 +175,9 @@ class ReplayOptions:
         if self.target is not None:
             chosen = requested_target(self.target)
         device, evidence, note = self._device(module, chosen, defaults, any_stage)
-        flags = self._flags(module)
-        identity = identify(module, chosen, evidence, flags, self.xla)
+        chosen, identity = settled(module, chosen, evidence, self.xla)
+        if span_note := identity.span_note:
+            identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
         if device is None and TARGETS[target].needs_device:
@@ -185,7 +189,7 @@ class ReplayOptions:
         with spinner("determining the stage"):
             exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
         on_note(note)
-        config = self.config(target, device, release, flags=flags)
+        config = self.config(target, device, release, flags=compiled_with(module))
         log_file, log = self._fusion_log(module, target)
         input = ReplayInput(
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
@@ -328,14 +332,6 @@ class ReplayOptions:
         program = Loaded(ReplayInput(unoptimized, identity=input.identity), target, config)
         return replace(self, order=None, ids=None, xla_trace=None)._lowered(program).observe()
 
-    def _flags(self, module: Module) -> tuple[str, ...]:
-        """XLA flags that change what fuses: those in the dump, and those of the call before them."""
-        from hlofuse.inputs.companions import flags_of
-        from hlofuse.pipelines.flags import merged, parse_flags
-
-        requested = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
-        return merged(flags_of(module.filename), requested)
-
     def config(
         self,
         target: str,
@@ -343,6 +339,7 @@ class ReplayOptions:
         release: str | None,
         more: Sequence[str] = (),
         flags: tuple[str, ...] = (),
+        mixed: Release | None = None,
     ) -> ReplayConfig:
         """What is asked for on a device and of a release, with `more` overrides and XLA flags."""
         from hlofuse.replay import replay_config
@@ -351,6 +348,7 @@ class ReplayOptions:
             target,
             device,
             xla=release,
+            mixed=mixed,
             option=self.option,
             overrides=(*self.overrides, *more),
             disable=self.disable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import device_of
+from hlofuse.releases import nearest
 
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
@@ -80,10 +82,23 @@ def check_devices(before: str | None, after: str | None) -> None:
             device_of("gpu", name)
 
 
-def accounts_of(diff: ModuleDiff, *, device: str | None, device_after: str | None) -> Accounts:
+def check_releases(releases: Iterable[str | None]) -> None:
+    """HlofuseError for text that is no release, before anything is read."""
+    for release in releases:
+        if release not in (None, "auto"):
+            nearest(release)
+
+
+def accounts_of(
+    diff: ModuleDiff,
+    *,
+    device: str | None,
+    device_after: str | None,
+    releases: tuple[str | None, str | None] = (None, None),
+) -> Accounts:
     """What runs of either side: the passes that are left to run are repeated.
 
-    Devices are those of the call, else those that the dumps carry.
+    Devices and releases are those of the call, else those that the dumps carry.
     """
     from hlofuse.account import Account
     from hlofuse.account.running import running
@@ -96,8 +111,8 @@ def accounts_of(diff: ModuleDiff, *, device: str | None, device_after: str | Non
     compared: list[Account] = []
     names: list[str] = []
     unfused: list[bool] = []
-    for module, name in zip(modules, (device, device_after or device), strict=True):
-        identity = identify_file(module)
+    for module, name, xla in zip(modules, (device, device_after or device), releases, strict=True):
+        identity = identify_file(module, xla)
         recorded = recorded_device(module.filename) if name is None else None
         on = device_of("gpu", name)[0] if name is not None else recorded.device if recorded else None
         final, as_it_is = running(module, identity, on)

@@ -116,7 +116,8 @@ class TritonSupport:
         if reason is not None:
             return f"Unsupported output data type: {reason}" if release.triton_names_types else _OUTPUT_TYPE
         if any(self.data_type(o.shape.element_type) is not None for o in operands):
-            return "Unsupported input data type: Not allowed" if release.triton_names_types else _INPUT_TYPE
+            word = "allowed" if release.triton_takes_dots else "fusing"
+            return f"Unsupported input data type: Not {word}" if release.triton_names_types else _INPUT_TYPE
         if opcode in (
             "concatenate",
             "pad",

@@ -71,8 +71,8 @@ class App {
     const step = said.has("step") ? Number(said.get("step")) : length;
     this.state.goTo(Number.isInteger(step) ? Math.min(length, Math.max(0, step)) : length);
     this.letGo();
-    if (view.show && this.run.boxNamed.has(view.show)) {
-      this.chosen = this.run.boxNamed.get(view.show);
+    if (view.show && this.run.boxOf(view.show) !== undefined) {
+      this.chosen = this.run.boxOf(view.show);
       this.chosenOp = this.run.names[this.chosen] === view.show ? this.chosen : NONE;
     }
     this.told = said.has("step") && this.state.at > 0;

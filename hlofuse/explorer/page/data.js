@@ -37,6 +37,9 @@ class Run {
       computations: texts(json.computations), passes: texts(json.passes), names: texts(json.names),
       endsAs: summed(json.ends_as),
     });
+    // Of kernels: by the name at the end of fusion the one that a profiler shows, where it is another.
+    this.finalNames = new Map(json.final_names.map(([name, final]) => [text(name), text(final)]));
+    this.namesAtFusion = new Map([...this.finalNames].map(([name, final]) => [final, name]));
     const o = json.operations;
     this.ops = {
       count: o.opcode.length, opcode: texts(o.opcode), shape: texts(o.shape), computation: o.computation,
@@ -62,7 +65,8 @@ class Run {
     this.kernels = k.name.map((name, n) => ({
       name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], flops: k.flops[n], us: k.us[n],
       usMemory: k.us_memory[n], usCompute: k.us_compute[n], emitter: text(k.emitter[n]), source: text(k.source[n]),
-      layer: text(k.layer[n]), turns: k.turns[n],
+      layer: text(k.layer[n]), turns: k.turns[n], floor: k.floor[n] === 1,
+      atFusion: this.namesAtFusion.get(text(name)) ?? "",
     }));
     const h = json.held;
     this.held = h.decision.map((decision, n) => ({
@@ -75,6 +79,13 @@ class Run {
         if (ops[n] === RENAME || ops[n] === APPEAR) this.boxNamed.set(this.names[ops[n + 2]], ops[n + 1]);
     });
   }
+
+  finalOf(name) { return this.finalNames.get(name) ?? name; }
+
+  // `loop_add_fusion (fusion.3)`: the final name, then that at fusion.
+  shown(name) { return this.finalNames.has(name) ? `${this.finalNames.get(name)} (${name})` : name; }
+
+  boxOf(name) { return this.boxNamed.get(name) ?? this.boxNamed.get(this.namesAtFusion.get(name)); }
 
   get length() { return this.decisions.count; }
 

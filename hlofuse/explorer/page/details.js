@@ -29,10 +29,10 @@ function decisionDetails(app, n) {
     el("h2", {}, el("span", { class: `badge ${d.kind[n]}` }, KIND_WORDS[d.kind[n]]), sentence(run, n)),
     reasonLine(data, run, n) && el("p", { class: "reason" }, reasonLine(data, run, n)),
     facts([
-      ["producer", boxLink(app, d.producer[n], d.producerName[n])],
+      ["producer", boxLink(app, d.producer[n], run.shown(d.producerName[n]))],
       [priority ? "users" : "consumer", priority
-        ? el("span", { class: "many" }, ...d.others[n].map((b) => boxLink(app, b, app.state.nameOf(b))))
-        : d.consumerName[n] && boxLink(app, d.consumer[n], d.consumerName[n])],
+        ? el("span", { class: "many" }, ...d.others[n].map((b) => boxLink(app, b, app.state.shownOf(b))))
+        : d.consumerName[n] && boxLink(app, d.consumer[n], run.shown(d.consumerName[n]))],
       ["fused", unit(d.usFused[n])], ["unfused", unit(d.usUnfused[n])], ["saves", unit(d.usSaved[n])],
       ["figures", d.usSaved[n] === null && d.figures[n]], ["XLA's words", d.reason[n] && `“${d.reason[n]}”`],
       ["layer", run.layerOfDecision(n)], ["source", sourceLink(app, run.sourceOfDecision(n))], ["computation", d.computation[n]],
@@ -48,8 +48,8 @@ function boxDetails(app, box, chosenOp) {
   const kernel = run.kernels.find((k) => k.box === run.endsAs[box]);
   const alone = op !== NONE && op < ops.count;
   const inside = state.members[box];
-  const name = alone ? run.names[op] : state.nameOf(box);
-  const now = state.alive[box] ? (state.fused[box] ? `in ${state.nameOf(box)}` : "on its own") : "gone by this step";
+  const name = alone && op !== box ? run.names[op] : state.shownOf(box);
+  const now = state.alive[box] ? (state.fused[box] ? `in ${state.shownOf(box)}` : "on its own") : "gone by this step";
   const history = run.historyOf(alone && op !== box ? op : box);
   return el("article", { class: "box" },
     el("h2", {}, name),
@@ -60,7 +60,8 @@ function boxDetails(app, box, chosenOp) {
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
     kernel && fold(`Kernel ${kernel.name}`, true, facts([
-      ["kind", kernel.kind], ["time", launchedText(kernel.us)], ["runs", timesText(kernel)],
+      ["at fusion", kernel.atFusion], ["kind", kernel.kind],
+      ["time", kernel.us === null ? "" : `${kernelTime(kernel)}, launch included`], ["runs", timesText(kernel)],
       ["memory", kernel.usMemory === null ? "" : timeText(kernel.usMemory)],
       ["compute", kernel.usCompute === null ? "" : timeText(kernel.usCompute)],
       ["moves", bytesText(kernel.bytes)], ["flops", numberText(kernel.flops)], ["emitter", kernel.emitter],
@@ -83,8 +84,8 @@ function edgeDetails(app, from, to) {
     .reduce((sum, m) => sum + run.ops.bytes[m], 0);
   const last = about.at(-1);
   return el("article", { class: "edge-details" },
-    el("h2", {}, `${state.nameOf(from)} → ${state.nameOf(to)}`),
-    facts([["passes", bytesText(bytes)], ["producer", boxLink(app, from, state.nameOf(from))], ["consumer", boxLink(app, to, state.nameOf(to))]]),
+    el("h2", {}, `${state.shownOf(from)} → ${state.shownOf(to)}`),
+    facts([["passes", bytesText(bytes)], ["producer", boxLink(app, from, state.shownOf(from))], ["consumer", boxLink(app, to, state.shownOf(to))]]),
     last === undefined ? el("p", {}, "No pass was asked about these two.")
       : el("p", { class: "reason" }, `${KIND_WORDS[d.kind[last]]}${d.rule[last] && ` (${d.rule[last]})`}: ${reasonLine(data, run, last)}`),
     historyList(app, about));
@@ -102,8 +103,8 @@ function neighbours(app, words, boxes, edge) {
   const list = [...boxes];
   if (!list.length) return null;
   return fold(`${words} ${list.length}`, list.length < 5,
-    el("ul", {}, ...list.slice(0, 100).map((b) => el("li", {}, boxLink(app, b, app.state.nameOf(b)), " ",
-      el("button", { type: "button", class: "small", "aria-label": `The edge to or from ${app.state.nameOf(b)}`, onclick: () => edge(b) }, "edge")))));
+    el("ul", {}, ...list.slice(0, 100).map((b) => el("li", {}, boxLink(app, b, app.state.shownOf(b)), " ",
+      el("button", { type: "button", class: "small", "aria-label": `The edge to or from ${app.state.shownOf(b)}`, onclick: () => edge(b) }, "edge")))));
 }
 
 // First of all: why there are so many kernels.

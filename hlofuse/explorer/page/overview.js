@@ -129,8 +129,9 @@ function drawOverview(run, state, view, decision, act, room) {
   const single = view === "fusion" && groups.every((g) => g.boxes.size < 2);
   const inParts = view === "fusion" && !single;
   const between = inParts ? new Map() : edgesBetween(run, state, view, groups, keyOfBox);
+  for (const g of groups) g.label = view === "scope" ? shortScope(run, g.name) : single ? run.shown(g.name) : g.name;
   const nodes = groups.map((g) => ({
-    width: Math.max(168, Math.min(320, 24 + 6.9 * Math.min(g.name.length, 40))), height: 46, group: g,
+    width: Math.max(168, Math.min(320, 24 + 6.9 * Math.min(g.label.length, 40))), height: 46, group: g,
   }));
   measureKernels(run, nodes, single);
   const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
@@ -146,7 +147,6 @@ function drawOverview(run, state, view, decision, act, room) {
   });
   const d = run.decisions;
   const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));
-  for (const g of groups) g.label = view === "scope" ? shortScope(run, g.name) : g.name;
   const drawn = nodes.map((n) => groupNode(n, view, most, inQuestion.has(n.group.name) ? d.kind[decision] : "", act));
   return { group: svg("g", { class: "overview" }, ...lines, ...drawn, ...marks), width: size.width, height: size.height };
 }
@@ -180,7 +180,7 @@ function measureKernels(run, nodes, single) {
 
 function groupNode(n, view, most, kind, act) {
   const g = n.group, now = g.boxes.size;
-  const cost = n.kernel && (n.kernel.us !== null ? timeText(n.kernel.us) : n.kernel.bytes && bytesText(n.kernel.bytes)); // no bytes: XLA does not know
+  const cost = n.kernel && (n.kernel.us !== null ? kernelTime(n.kernel) : n.kernel.bytes && bytesText(n.kernel.bytes)); // no bytes: XLA does not know
   const words = n.single
     ? [countText(g.ops, "operation"), cost].filter(Boolean).join(" · ") : `${countText(g.before, "kernel")} → ${now}${n.us ? ` · ${timeText(n.us)}` : ""}`;
   const bar = (count, y, name) =>
@@ -191,10 +191,10 @@ function groupNode(n, view, most, kind, act) {
     act.group(g);
   };
   return svg("g", {
-    class: `group ${kind}`, tabindex: 0, role: "button", "aria-label": `${g.name}: ${words}`,
+    class: `group ${kind}`, tabindex: 0, role: "button", "aria-label": `${n.single ? g.label : g.name}: ${words}`,
     transform: `translate(${n.x} ${n.y})`, onclick: press, onkeydown: press,
   },
-  svg("title", {}, `${g.name}\n${words}`),
+  svg("title", {}, `${n.single ? g.label : g.name}\n${words}`),
   svg("rect", { class: "frame", width: n.width, height: n.height, rx: 6 }),
   svg("text", { x: 10, y: 16, class: "name" }, shortName(g.label, 40)),
   svg("text", { x: 10, y: 30, class: "words" }, words),

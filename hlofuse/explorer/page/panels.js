@@ -90,7 +90,7 @@ class Panels {
       if (view.rule && d.rule[n] !== view.rule) continue;
       if (view.computation && d.computation[n] !== view.computation) continue;
       if (view.source && run.sourceOfDecision(n) !== view.source) continue;
-      if (words && !`${d.producerName[n]} ${d.consumerName[n]} ${d.resultName[n]} ${d.reason[n]}`.toLowerCase().includes(words)) continue;
+      if (words && !`${sentence(run, n)} ${d.resultName[n]} ${d.reason[n]}`.toLowerCase().includes(words)) continue;
       this.listed.push(n);
     }
   }
@@ -125,7 +125,7 @@ class Panels {
     const worth = d.kind[n] === "fuse" ? d.usSaved[n] : null;
     return [
       el("span", { class: `dot ${d.kind[n]}`, "aria-hidden": "true" }),
-      el("span", { class: "first" }, sentence(run, n)),
+      el("span", { class: "first", title: sentence(run, n) }, sentence(run, n, true)),
       el("span", { class: "worth" }, worth === null ? d.rule[n] : timeText(worth)),
       el("span", { class: "second" }, `${n + 1} · ${run.passes[d.pass[n]]} · ${reasonLine(data, run, n) || KIND_WORDS[d.kind[n]]}`),
     ];
@@ -137,16 +137,17 @@ class Panels {
     const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
     bar.style.width = `${Math.max(1, part * 100)}%`;
     return [
-      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, us !== null ? timeText(us) : bytesText(bytes)),
-      el("span", { class: "second" }, [timesText(k), k.kind, bytesText(bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
+      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, us !== null ? kernelTime(k, us) : bytesText(bytes)),
+      el("span", { class: "second" }, [k.atFusion, timesText(k), k.kind, bytesText(bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
     ];
   }
 
   refusedRow(h) {
-    const title = this.app.data.rules.get(h.rule)?.title ?? "";
+    const title = this.app.data.rules.get(h.rule)?.title ?? "", { run } = this.app;
     return [
       el("span", { class: "dot ineligible", "aria-hidden": "true" }),
-      el("span", { class: "first" }, `${h.producer} → ${h.consumer}`),
+      el("span", { class: "first", title: `${run.shown(h.producer)} → ${run.shown(h.consumer)}` },
+        `${run.finalOf(h.producer)} → ${run.finalOf(h.consumer)}`),
       el("span", { class: "worth" }, h.us === null ? bytesText(h.bytes) : h.us < 0 ? `${timeText(-h.us)} slower` : timeText(h.us)),
       el("span", { class: "second" }, `${h.rule} · ${title}`),
     ];

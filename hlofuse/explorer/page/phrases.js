@@ -10,6 +10,9 @@ function timeText(us) {
   return `${sign}${size.toFixed(size >= 999.5 ? 0 : size >= 99.95 ? 1 : 2)} µs`;
 }
 
+// A lower bound where XLA has no estimate, or one that no machine reaches.
+const kernelTime = (kernel, us = kernel.us) => (us === null ? "" : `${kernel.floor ? "≥ " : ""}${timeText(us)}`);
+
 const launchedText = (us) => (us === null ? "" : `${timeText(us)}, launch included`);
 
 function bytesText(bytes) {
@@ -26,9 +29,10 @@ function countText(n, one, many = `${one}s`) { return `${numberText(n)} ${n === 
 // How often the loops around a kernel run it.
 function timesText(kernel) { return kernel.turns > 1 ? countText(kernel.turns, "time") : ""; }
 
-// What a decision says, without its reason.
-function sentence(run, n) {
-  const d = run.decisions, producer = d.producerName[n], consumer = d.consumerName[n], result = d.resultName[n];
+// What a decision says, without its reason; `brief` leaves the names at fusion out where others are final.
+function sentence(run, n, brief = false) {
+  const d = run.decisions;
+  const [producer, consumer, result] = [d.producerName[n], d.consumerName[n], d.resultName[n]].map((name) => (brief ? run.finalOf(name) : run.shown(name)));
   switch (d.kind[n]) {
     case "fuse":
       return `${producer} fused into ${consumer}${result && result !== consumer ? `, now ${result}` : ""}`;

@@ -30,7 +30,7 @@ function drawRegion(scene, state, decision, chosen, act) {
           continue;
         }
         const home = state.home[o], start = scene.slot(o, home);
-        if (!start || !boxes.has(home)) { from++; names.add(state.nameOf(home)); continue; }
+        if (!start || !boxes.has(home)) { from++; names.add(state.shownOf(home)); continue; }
         // Between kernels only: that an input is not fused goes without saying.
         const rule = state.isKernel(home) && state.isKernel(box) ? refused.get(home * run.boxes + box) : undefined;
         const route = scene.route(o, home, m, box);
@@ -42,7 +42,7 @@ function drawRegion(scene, state, decision, chosen, act) {
     }
     if (fusion && slots.size) {
       hulls.append(hull(scene, state, box, slots, inner, act));
-      tags.append(nameTag(state.nameOf(box), slots));
+      tags.append(nameTag(run, state.nameOf(box), slots));
     }
     inner.forEach(([, , d]) => lines.append(svg("path", { d, class: "edge inner" })));
     // What is not in a fusion stands clear of those that run behind it.
@@ -88,14 +88,16 @@ function hull(scene, state, box, slots, inner, act) {
   }).join("");
   const colour = scene.region.kernels.findIndex((k) => k.box === scene.run.endsAs[box]) % 6;
   return svg("g", { class: `hull c${colour}`, "data-box": box, onclick: () => act.box(box) },
-    svg("title", {}, `${state.nameOf(box)}: ${countText(slots.size, "operation")}`),
+    svg("title", {}, `${state.shownOf(box)}: ${countText(slots.size, "operation")}`),
     svg("path", { d: links, class: "rim band" }), svg("path", { d: rects, class: "rim" }),
     svg("path", { d: links, class: "body band" }), svg("path", { d: rects, class: "body" }));
 }
 
-function nameTag(name, slots) {
+// The final name; that at fusion where there is room.
+function nameTag(run, name, slots) {
   const top = [...slots.values()].reduce((a, b) => (b.y < a.y || (b.y === a.y && b.x < a.x) ? b : a));
-  return svg("text", { x: top.x - 6, y: top.y - 13, class: "fusion-name" }, shortName(name, 34));
+  return svg("text", { x: top.x - 6, y: top.y - 13, class: "fusion-name" },
+    run.shown(name).length <= 40 ? run.shown(name) : shortName(run.finalOf(name), 34));
 }
 
 // Enough lines to hold a kernel together, short ones first; parts that no value connects (siblings) get one, too.
@@ -122,10 +124,10 @@ function spanning(slots, inner) {
 
 function node(run, state, box, op, slot, fusion, chosen, act) {
   const name = run.names[op], opcode = run.ops.opcode[op];
-  const label = fusion ? name : state.nameOf(box);
+  const label = fusion ? name : state.shownOf(box);
   const classes = ["node", categoryOf(opcode)];
   if (chosen === box || (chosen !== NONE && chosen === op)) classes.push("chosen");
-  const says = `${label}, ${opcode} ${run.ops.shape[op]}${fusion ? `, in ${state.nameOf(box)}` : ""}`;
+  const says = `${label}, ${opcode} ${run.ops.shape[op]}${fusion ? `, in ${state.shownOf(box)}` : ""}`;
   const press = (event) => {
     if (!presses(event)) return;
     act.operation(op, box);
@@ -136,7 +138,7 @@ function node(run, state, box, op, slot, fusion, chosen, act) {
   },
   svg("title", {}, `${label}\n${opcode} ${run.ops.shape[op]}\n${run.ops.source[op]}`),
   svg("rect", { width: slot.width, height: slot.height, rx: slot.height < ROW ? 9 : 4 }),
-  svg("text", { x: slot.width / 2, y: slot.height / 2 + 4 }, shortName(label, 22)));
+  svg("text", { x: slot.width / 2, y: slot.height / 2 + 4 }, shortName(fusion ? name : run.finalOf(state.nameOf(box)), 22)));
 }
 
 function stubs(slots, from, to, names) {
@@ -224,7 +226,7 @@ function ring(slot, role) {
 
 // The other end of an edge that leaves the region.
 function ghost(scene, state, box, from, act) {
-  const name = shortName(state.nameOf(box), 26), width = 20 + 6.4 * name.length;
+  const name = shortName(run.finalOf(state.nameOf(box)), 26), width = 20 + 6.4 * name.length;
   const slot = { x: from.x + from.width / 2 - width / 2, y: from.y + from.height + 46, width, height: ROW };
   return [svg("path", { d: curve(from, slot), class: "link" }),
     svg("g", { class: "ghost", transform: `translate(${slot.x} ${slot.y})`, onclick: () => act.box(box) },

@@ -49,10 +49,12 @@ class Scene {
 
   // A kernel by itself: its operations, and above and below them ports for what comes in and goes out.
   inside(kernel, number, flows, centre) {
-    const { ops, names } = this.run;
+    const { ops } = this.run;
+    // Alone it may stand under its final name.
+    const letters = (op) => greatest(0, [this.run.names[op], this.run.finalOf(this.run.names[op])].map((name) => shortName(name, 22).length));
     const parts = kernel.inside.map((op) => {
       const quiet = ops.opcode[op] === "parameter" || ops.opcode[op] === "constant";
-      return { op, width: 16 + 6.4 * Math.min(shortName(names[op], 22).length, 22), height: quiet ? ROW - 6 : ROW };
+      return { op, width: 16 + 6.4 * letters(op), height: quiet ? ROW - 6 : ROW };
     });
     const made = { box: kernel.box, parts, ins: new Map(), outs: new Map(), inner: new Map(), ports: parts.length > 1, pad: PAD };
     if (!made.ports) {

@@ -21,7 +21,7 @@ class Search {
     if (run.searchable) return run.searchable;
     const all = [];
     for (const [name, box] of run.boxNamed)
-      all.push({ name, what: run.names[box] === name ? run.ops.opcode[box] : "fusion", box, op: run.names[box] === name ? box : NONE });
+      all.push({ name: run.shown(name), keys: [name, run.finalOf(name)], what: run.names[box] === name ? run.ops.opcode[box] : "fusion", box, op: run.names[box] === name ? box : NONE });
     for (const code of distinct(run.decisions.rule)) all.push({ name: code, what: data.rules.get(code)?.title ?? "rule", rule: code });
     for (const source of distinct(run.ops.source)) all.push({ name: source, what: "source line", source });
     for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });
@@ -47,7 +47,7 @@ class Search {
     const words = this.input.value.trim().toLowerCase();
     if (!words) return this.close();
     const hits = this.names().filter((entry) => entry.low.includes(words));
-    const rank = (entry) => (entry.low.trim() === words ? 0 : entry.low.startsWith(words) ? 1 : 2);
+    const rank = (entry) => (entry.low.trim() === words || entry.keys?.some((key) => key.toLowerCase() === words) ? 0 : entry.low.startsWith(words) ? 1 : 2);
     hits.sort((a, b) => rank(a) - rank(b) || a.low.length - b.low.length);
     this.found = hits.slice(0, MOST_SUGGESTIONS);
     this.chosen = this.found.length ? 0 : -1;

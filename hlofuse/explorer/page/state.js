@@ -36,6 +36,8 @@ class State {
 
   nameOf(box) { return box === NONE ? "" : this.run.names[this.name[box]]; }
 
+  shownOf(box) { return this.run.shown(this.nameOf(box)); }
+
   isKernel(box) {
     return this.alive[box] && (this.fused[box] > 0 || box >= this.run.ops.count || this.run.ops.launched[box] === 1);
   }

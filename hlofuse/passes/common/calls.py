@@ -38,6 +38,21 @@ def clone_computation(original: Computation, suffix: str = "clone") -> Computati
     return module.add_computation(copy)
 
 
+def copied(constant: Instruction, at: Instruction, suffix: str = "clone") -> Instruction:
+    """A clone in the computation of `at` (`HloInstruction::Clone`)."""
+    return computation_of(at).add_instruction(constant.clone(name=_suffixed(constant.name, suffix)))
+
+
+def _suffixed(name: str, suffix: str) -> str:
+    """`HloInstruction::AddSuffixToInstructionName`."""
+    start, dot, number = name.rpartition(f".{suffix}")
+    if dot and not number:
+        return f"{name}2"
+    if dot and number.isdecimal():
+        return f"{start}{dot}{int(number) + 1}"
+    return f"{name}.{suffix}"
+
+
 def set_called(caller: Instruction, called: Sequence[tuple[str, Computation]]) -> None:
     """`caller` calls these instead (`ReplaceCalledComputations`)."""
     for _, callee in caller.called:

@@ -45,9 +45,10 @@ def attempt(
             name, reason = instruction.name, explained.reason(instruction)
             if not handle(instruction):
                 return False
-            recorder.created_instructions(
-                name, computation.added_since(first), rule=explained.rule.code, reason=reason
-            )
+            added = computation.added_since(first)
+            # What is called will be inlined.
+            added += [i for x in added if x.opcode == "call" for c in x.called_computations for i in c]
+            recorder.created_instructions(name, added, rule=explained.rule.code, reason=reason)
             return True
         except NotRepresentable as reason:
             recorder.skipped(instruction, str(reason))
@@ -84,7 +85,10 @@ def rewrite_each(
 
 
 def expand_each(
-    found: Iterable[Instruction], handle: Callable[[Instruction], object], recorder: Recorder
+    found: Iterable[Instruction],
+    handle: Callable[[Instruction], object],
+    recorder: Recorder,
+    explained: Explained | None = None,
 ) -> bool:
     """Attempt `handle` on each of those found beforehand that is still there; True if it ever succeeded."""
 
@@ -92,7 +96,7 @@ def expand_each(
         handle(x)
         return True
 
-    attempted = attempt(expand, recorder)
+    attempted = attempt(expand, recorder, explained)
     changed = False
     for x in found:
         changed |= x.computation is not None and attempted(x)

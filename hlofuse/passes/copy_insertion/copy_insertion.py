@@ -16,7 +16,7 @@ from hlofuse.passes.copy_insertion.removing import remove_copies
 from hlofuse.passes.copy_insertion.special_cases import add_special_copies
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites.others import COPY
 from hlofuse.trace import OnlySkipped, Recorder
 
@@ -26,7 +26,7 @@ class CopyInsertion(Pass):
     """`copy-insertion`: copies wherever they might be needed, but for those that turn out not to be."""
 
     name: ClassVar[str] = "copy-insertion"
-    alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, OUTSIDE_FUSION), compare=False)
+    alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)
     """Makes what the backend knows of buffers, for one run."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:

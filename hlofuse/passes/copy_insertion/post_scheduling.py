@@ -20,7 +20,7 @@ from hlofuse.passes.copy_insertion.copy_insertion import record_copies
 from hlofuse.passes.copy_insertion.removing import remove_copies
 from hlofuse.passes.copy_insertion.special_cases import add_special_copies
 from hlofuse.passes.dce import HloDCE
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace import OnlySkipped, Recorder
 
 
@@ -32,7 +32,7 @@ class PostSchedulingCopyInsertion(Pass):
     """
 
     name: ClassVar[str] = "post-scheduling-copy-insertion"
-    alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, OUTSIDE_FUSION), compare=False)
+    alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)
     """Makes what the backend knows of buffers, for one run."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:

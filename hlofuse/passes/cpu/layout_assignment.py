@@ -33,7 +33,7 @@ class CpuLayoutAssignment(Pass):
         prepare(module)
         layouts = _CpuLayouts(module)
         settle(layouts)
-        apply(layouts)
+        apply(layouts, recorder)
         return True
 
 

@@ -11,6 +11,7 @@ from hlofuse.analysis.kernels import SMALL_CALL
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.rules.rewrites.loops import SMALL_LOOP
 from hlofuse.trace import Recorder
 
 _UNAVAILABLE = frozenset(
@@ -42,8 +43,11 @@ class SmallWhileLoopHoisting(Pass):
         for loop in loops:
             if not all(c in compiled_whole for c in loop.called_computations):
                 continue
-            if costs.instruction(loop).bytes_accessed < self.byte_threshold:
-                _outline(loop, module)
+            accessed = costs.instruction(loop).bytes_accessed
+            if accessed < self.byte_threshold:
+                name, call = loop.name, _outline(loop, module)
+                reason = f"an iteration of {name} accesses {int(accessed):,} bytes"
+                recorder.created_instructions(name, [call], rule=SMALL_LOOP.code, reason=reason)
                 changed = True
         return changed
 
@@ -61,7 +65,7 @@ def _is_available(x: Instruction) -> bool:
     return x.opcode not in _UNAVAILABLE and x.fusion_kind != "kCustom"
 
 
-def _outline(loop: Instruction, module: Module) -> None:
+def _outline(loop: Instruction, module: Module) -> Instruction:
     """A call of a new computation that holds a copy of the loop takes its place."""
     operand, computation = loop.operands[0], loop.computation
     assert computation is not None
@@ -89,3 +93,4 @@ def _outline(loop: Instruction, module: Module) -> None:
             predecessor.add_control_dependency_to(successor)
     loop.drop_all_control_dependencies()
     computation.remove_instruction(loop)
+    return call

@@ -11,8 +11,9 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import NotRepresentable, replaced, rewrite_each, visit_module
+from hlofuse.passes.common.rewriting import Explained, NotRepresentable, replaced, rewrite_each, visit_module
 from hlofuse.passes.common.shapes import array
+from hlofuse.rules.rewrites.products import WIDENED
 from hlofuse.trace import Recorder
 
 # Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).
@@ -35,7 +36,7 @@ class GemvRewriter(Pass):
     layout_sensitive: bool = True
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["dot"], self._widen, recorder)
+        return visit_module(module, ["dot"], self._widen, recorder, explained=Explained(WIDENED))
 
     def _widen(self, dot: Instruction) -> bool:
         lhs, rhs = dot.operands

@@ -26,18 +26,25 @@ class _Driver(FusionDriver):
                     skipped.add(instruction)
                 elif instruction.opcode == "custom-call":
                     skipped.update(x for callee in instruction.called_computations[:1] for x in callee)
-                elif instruction.opcode == "scatter" or is_supported_elemental_op(instruction.opcode):
+                elif instruction.called and self._is_emitted_whole(instruction.opcode):
                     skipped.update(x for callee in instruction.called_computations for x in callee)
 
+    def _is_emitted_whole(self, opcode: str) -> bool:
+        """True if what such an operation calls is generated as a part of it (`BlockSubcomputationFusion`)."""
+        if opcode == "scatter":
+            return True
+        return self.release.cpu_inlined_computations_stay and is_supported_elemental_op(opcode)
+
     def is_expensive(self, instruction: Instruction) -> bool:
-        return is_expensive_on_cpu(instruction)
+        return is_expensive_on_cpu(instruction, self.release)
 
     def choose_kind(self, producer: Instruction, consumer: Instruction) -> str:
         return "kOutput" if is_output_fusible(producer, consumer) else "kLoop"
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         found = super().unfusible(computation)
-        if SOFTMAX_SHIFT.code not in self.state.settings.disabled:
+        in_force = self.release.has(SOFTMAX_SHIFT.span, SOFTMAX_SHIFT.code)
+        if in_force and SOFTMAX_SHIFT.code not in self.state.settings.disabled:
             for instruction in computation.post_order():
                 if instruction not in found and is_softmax_shift(instruction):
                     found[instruction] = Verdict(SOFTMAX_SHIFT)

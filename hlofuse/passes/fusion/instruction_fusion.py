@@ -79,7 +79,8 @@ class FusionDriver:
 
     def computations(self) -> list[Computation]:
         """Those to go through, in order (`GetFusionComputations`)."""
-        return [c for c in non_fusion_computations(self.module) if not is_embedded(c)]
+        found = non_fusion_computations(self.module)
+        return [c for c in found if not is_embedded(c)] if self.release.embedded_computations_stay else found
 
     def prepare(self) -> None:
         """Called once before the first computation."""

@@ -33,7 +33,9 @@ class MultiOutputFusion(Pass):
         changed = False
         for computation in non_fusion_computations(module):
             first = computation.first_caller
-            if is_embedded(computation) or (first is not None and first.opcode.startswith("async-")):
+            if first is not None and first.opcode.startswith("async-"):
+                continue
+            if self.release.embedded_computations_stay and is_embedded(computation):
                 continue
             changed |= self.driver(self, computation, recorder).run()
         if changed:

@@ -14,7 +14,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import copied
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.cse import HloCSE
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace import Recorder
 
 # Moves copies behind what does not care about layouts
@@ -79,4 +79,4 @@ class HostOffloader(Pass):
     name: ClassVar[str] = "host-offloader"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return HloCSE(release=OUTSIDE_FUSION, only_fusion_computations=False).run(module, recorder)
+        return HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(module, recorder)

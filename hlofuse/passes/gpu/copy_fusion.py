@@ -18,6 +18,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.priority_fusion.budget import MAX_PARAMETERS, over_budget
+from hlofuse.rules.rewrites.others import COPY_IN_FUSION
 from hlofuse.trace import Recorder
 
 _REASON = "The fusion writes the copy as a further output"
@@ -48,7 +49,7 @@ class CopyFusion(Pass):
             names = [c.name for c in copies]
             _fuse(fusion, copies, others)
             model.changed(fusion)
-            recorder.rewrite(entry.name, names, [fusion.name], rule="", reason=_REASON)
+            recorder.rewrite(entry.name, names, [fusion.name], rule=COPY_IN_FUSION.code, reason=_REASON)
             changed = True
         return changed
 

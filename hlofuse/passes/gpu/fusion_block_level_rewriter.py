@@ -16,7 +16,7 @@ from hlofuse.ir.fusing import set_fusion_kind
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.base import Pass
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace import Recorder
 
 _REASON = "Triton emits the fusion better than the other emitters"
@@ -33,10 +33,8 @@ class FusionBlockLevelRewriter(Pass):
         found = [i for i in module.instructions() if _is_candidate(i)]
         if not found:
             return False
-        support, tilings = (
-            TritonSupport(self.device, OUTSIDE_FUSION),
-            TilingModel(self.device, OUTSIDE_FUSION),
-        )
+        release = AROUND_FUSION
+        support, tilings = TritonSupport(self.device, release), TilingModel(self.device, release)
         changed = False
         for fusion in found:
             if any(support.instruction(x) is not None for x in fusion.fused_computation):

@@ -47,7 +47,7 @@ class GpuLayoutAssignment(Pass):
         prepare(module)
         layouts = _GpuLayouts(module, self.device)
         settle(layouts)
-        apply(layouts)
+        apply(layouts, recorder)
         return True
 
 

@@ -23,7 +23,7 @@ from hlofuse.passes.common.rewriting import replaced
 from hlofuse.passes.gpu.reduction_dimensions import ReductionDimensionGrouper
 from hlofuse.passes.gpu.reduction_splitting import ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites.others import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 
@@ -39,7 +39,7 @@ class SoftmaxRewriterTriton(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        matcher = _Matcher(TritonSupport(self.device, OUTSIDE_FUSION))
+        matcher = _Matcher(TritonSupport(self.device, AROUND_FUSION))
         found: list[tuple[Instruction, Instruction]] = []
         for computation in module.non_fusion_computations():
             if any(caller.opcode == "custom-call" for caller in computation.callers):
@@ -49,7 +49,7 @@ class SoftmaxRewriterTriton(Pass):
                 if producer is not None:
                     _discard(_create_fusion(root, producer))  # XLA makes one to see whether it can be tiled
                     found.append((root, producer))
-        tilings = TilingModel(self.device, OUTSIDE_FUSION)
+        tilings = TilingModel(self.device, AROUND_FUSION)
         changed = False
         for root, producer in reversed(found):
             if root.computation is not None:
@@ -83,7 +83,7 @@ class SoftmaxRewriterTriton(Pass):
         ):
             step.run(alone, OnlySkipped())
         fused(alone, self.device)
-        model = KernelModel(self.device, OUTSIDE_FUSION)
+        model = KernelModel(self.device, AROUND_FUSION)
         return sum(model.run_time(i).ticks for i in alone.entry if i.opcode not in _FREE)
 
 
@@ -272,4 +272,4 @@ def fused(module: Module, device: DeviceDescription) -> None:
     """Run them on `module`."""
     recorder = OnlySkipped()
     for name in _PASSES:
-        make_pass(name, "gpu", OUTSIDE_FUSION, device=device).run(module, recorder)
+        make_pass(name, "gpu", AROUND_FUSION, device=device).run(module, recorder)

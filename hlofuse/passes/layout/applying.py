@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
@@ -12,6 +13,7 @@ from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, same_layouts
 from hlofuse.passes.layout.requests import output_aliases
 from hlofuse.passes.layout.rounds import found_layouts
+from hlofuse.rules.rewrites.others import LAYOUT_COPY
 from hlofuse.trace import Recorder
 
 
@@ -36,7 +38,7 @@ def prepare(module: Module) -> None:
                         call.replace_operand(number, copied(operand, operand.shape))
 
 
-def apply(layouts: LayoutAssignment) -> None:
+def apply(layouts: LayoutAssignment, recorder: Recorder) -> None:
     """Give every instruction the layout found for it (`AssignLayouts`)."""
     for computation in layouts.module.non_fusion_computations():
         constraint = layouts.constraint_of(computation)
@@ -45,18 +47,38 @@ def apply(layouts: LayoutAssignment) -> None:
             for number in range(len(instruction.operands)):
                 shape = constraint.operand_shape(instruction, number)
                 if shape is not None and not same_layouts(shape, instruction.operands[number].shape):
-                    _copy_operand(layouts, instruction, number, shape)
+                    _copy_operand(layouts, instruction, number, shape, recorder)
         if constraint.result_set and not same_layouts(constraint.result, computation.root.shape):
+            first = computation.next_id
             computation.root = copied(computation.root, constraint.result)
+            whose = "the program" if computation.is_entry else computation.name
+            _record(computation, first, f"the result of {whose}", recorder)
 
 
-def _copy_operand(layouts: LayoutAssignment, user: Instruction, number: int, shape: Shape) -> None:
+def _copy_operand(
+    layouts: LayoutAssignment, user: Instruction, number: int, shape: Shape, recorder: Recorder
+) -> None:
     """`CopyOperandIfLayoutsDiffer`; in a branch that alone reads it, the copy is made there."""
     operand = user.operands[number]
     if user.opcode == "conditional" and number > 0 and len(operand.users) == 1:
         _copy_in_branch(layouts.constraint_of(user.called_computations[number - 1]), operand.shape, shape)
         return
+    computation = computation_of(user)
+    first = computation.next_id
     user.replace_operand(number, copied(operand, shape))
+    _record(computation, first, user.name, recorder)
+
+
+def _record(computation: Computation, first: int, reader: str, recorder: Recorder) -> None:
+    """The copies added since `next_id` was `first`."""
+    for copy in computation.added_since(first):
+        if copy.opcode == "copy":
+            source = copy.operands[0]
+            has, wanted = source.shape.layout, copy.shape.layout
+            if source.opcode == "get-tuple-element" and source.operands[0].opcode == "tuple":
+                source = source.operands[0].operands[source.tuple_index]
+            reason = f"{source.name} is laid out as {has}, and {reader} takes {wanted}"
+            recorder.created_instructions(source.name, [copy], rule=LAYOUT_COPY.code, reason=reason)
 
 
 def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) -> None:

@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, drop, replace_parameter, set_called
+from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter, set_called
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.loop.parts import (
@@ -23,6 +23,7 @@ from hlofuse.passes.loop.parts import (
 )
 from hlofuse.passes.loop.trip_count import trip_count
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.rules.rewrites.loops import INVARIANT
 from hlofuse.trace import Recorder
 
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).
@@ -108,7 +109,7 @@ def _remove_unused_computations(module: Module) -> None:
 def _copied(value: Instruction, at: Instruction) -> Instruction:
     if value.opcode == "broadcast":
         return make.broadcast(at, value.shape, _copied(value.operands[0], at), value.dimensions)
-    return make.add(at, "constant", value.shape, payload=value.payload)
+    return copied(value, at, ".sunk")
 
 
 # What a loop computes anew each time and alike moves out of it
@@ -127,14 +128,14 @@ class WhileLoopInvariantCodeMotion(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for loop in all_loops(module):
-            changed |= _hoist(loop)
+            changed |= _hoist(loop, recorder)
         if changed:
             HloDCE().run(module, recorder)
             TupleSimplifier().run(module, recorder)
         return changed
 
 
-def _hoist(loop: Instruction) -> bool:
+def _hoist(loop: Instruction, recorder: Recorder) -> bool:
     body = body_of(loop)
     trips = trip_count(loop)
     if not loop.shape.is_tuple or body.root.opcode != "tuple" or (trips is not None and trips <= 1):
@@ -159,6 +160,9 @@ def _hoist(loop: Instruction) -> bool:
         moved.append(i)
     if not moved:
         return False
+    for i in moved:
+        reason = f"{i.name} computes the same in each iteration of {loop.name}"
+        recorder.created_instructions(i.name, [hoisted[i]], rule=INVARIANT.code, reason=reason)
     _carry(loop, moved, [hoisted[i] for i in moved])
     return True
 

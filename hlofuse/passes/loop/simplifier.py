@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, drop, inline, replace_parameter
+from hlofuse.passes.common.calls import clone_computation, copied, drop, inline, replace_parameter
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.loop.dead_values import remove_dead, remove_duplicates
@@ -24,9 +25,11 @@ from hlofuse.passes.loop.parts import (
     replace_loop,
 )
 from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count
+from hlofuse.rules.rewrites.loops import SINGLE_ITERATION
 from hlofuse.trace import Recorder
 
 _MESSAGES = frozenset({"send", "send-done", "recv", "recv-done"})
+_WITHOUT_WORK = frozenset({"constant", "get-tuple-element", "tuple"})
 _COUNTED = ("s8", "u8", "s32", "u32", "s64", "u64")
 
 
@@ -40,20 +43,20 @@ class WhileLoopSimplifier(Pass):
         changed = False
         for loop in all_loops(module):
             if len(body_of(loop).callers) <= 1 and len(condition_of(loop).callers) <= 1:
-                changed |= _simplify(loop)
+                changed |= _simplify(loop, recorder)
         if changed:
             HloDCE().run(module, recorder)
         return changed
 
 
-def _simplify(loop: Instruction) -> bool:
+def _simplify(loop: Instruction, recorder: Recorder) -> bool:
     if remove_duplicates(loop) or remove_dead(loop) or _remove_constants(loop):
         return True
     opcodes = {i.opcode for part in (body_of(loop), condition_of(loop)) for i in part}
     if opcodes & _MESSAGES:
         return False
     changed = _propagate_constants(loop)
-    if _remove_loop(loop):
+    if _remove_loop(loop, recorder):
         return True
     if "domain" in opcodes:
         return changed
@@ -108,9 +111,7 @@ def _with_constants(
     index = 0
     for k, value in enumerate(init.operands):
         if k in constant_indices:
-            parts.append(
-                make.add(copy_at, "constant", value.shape, payload=value.payload) if copy_at else value
-            )
+            parts.append(copied(value, copy_at) if copy_at else value)
         else:
             parts.append(make.get_tuple_element(x, x, index))
             index += 1
@@ -135,13 +136,12 @@ def _propagate_constants(loop: Instruction) -> bool:
     for part in (condition_of(loop), body):
         for reader in list(part.parameters[0].users):
             if reader.opcode == "get-tuple-element" and reader.tuple_index in constants:
-                value = constants[reader.tuple_index]
-                reader.replace_all_uses_with(make.add(reader, "constant", value.shape, payload=value.payload))
+                reader.replace_all_uses_with(copied(constants[reader.tuple_index], reader))
                 changed = True
     return changed
 
 
-def _remove_loop(loop: Instruction) -> bool:
+def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
     """`TryRemoveWhileLoop`: no iteration, or one."""
     if not is_removable(loop) or any(has_side_effect(i) for i in condition_of(loop)):
         return False
@@ -156,7 +156,11 @@ def _remove_loop(loop: Instruction) -> bool:
         return False
     if any(has_side_effect(i) for i in body_of(loop)):
         return False
+    computation, name = computation_of(loop), loop.name
     call = make.add(loop, "call", loop.shape, loop.operands, called=[("to_apply", body_of(loop))])
+    first = computation.next_id
     replace_loop(loop, call)
     inline(call)
+    body = [i for i in computation.added_since(first) if i.opcode not in _WITHOUT_WORK]
+    recorder.created_instructions(name, body, rule=SINGLE_ITERATION.code, reason=f"{name} runs once")
     return True

@@ -14,7 +14,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.facts import scalar_constant
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, drop, replace_parameter
+from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter
 from hlofuse.passes.common.literals import integer_of, scalar_of
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.common.shapes import array
@@ -104,8 +104,7 @@ class _Form:
             step = self._steps.get(k)
             if step is not None:
                 count = make.get_tuple_element(x, x, self._counter)
-                constant = make.add(x, "constant", step.shape, payload=step.payload)
-                value = _binary("add", shape, value, _binary("multiply", shape, count, constant))
+                value = _binary("add", shape, value, _binary("multiply", shape, count, copied(step, x)))
             parts.append(value)
         return make.tuple_of(x, parts)
 

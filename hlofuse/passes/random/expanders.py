@@ -15,9 +15,10 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
+from hlofuse.passes.common.rewriting import Explained, NotRepresentable, expand_each
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.random.generators import Builder, normal, philox, three_fry, uniform
+from hlofuse.rules.rewrites.others import RANDOM_BITS, RANDOM_NUMBERS
 from hlofuse.trace import Recorder
 
 _FLOATS = ("f16", "f32", "f64")
@@ -66,7 +67,7 @@ class RngBitGeneratorExpander(Pass):
             call = make.added(x, "call", x.shape, [x.operands[0]], called=[("to_apply", body)])
             replace_instruction(x, call, has_side_effect, relay_control_dependencies=True)
 
-        return expand_each(_found(module, "rng-bit-generator"), expand, recorder)
+        return expand_each(_found(module, "rng-bit-generator"), expand, recorder, Explained(RANDOM_BITS))
 
 
 def _bit_generator(x: Instruction) -> Computation:
@@ -97,7 +98,8 @@ class RngExpander(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         generators = _Generators(_distribution)
-        return expand_each(_found(module, "rng"), lambda x: _expand(x, generators), recorder)
+        found = _found(module, "rng")
+        return expand_each(found, lambda x: _expand(x, generators), recorder, Explained(RANDOM_NUMBERS))
 
 
 def _expand(rng: Instruction, generators: _Generators) -> None:

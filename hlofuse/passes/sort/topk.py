@@ -103,15 +103,18 @@ def _decompose(topk: Instruction) -> None:
 
 
 def _comparator(computation: Computation, types: list[str], direction: str) -> Computation:
-    """Compares the first of the sorted arrays, floats in total order (`CreateScalarGtComputation`)."""
-    body = Computation("compare-greater-than" if direction == "GT" else "compare-less-than")
+    """Compares the first of the sorted arrays, floats in total order (`CreateScalarGtComputation`).
+
+    XLA's builder numbers the names of what it builds, which begins with 1.
+    """
+    body = Computation("compare-greater-than.1" if direction == "GT" else "compare-less-than.1")
     sides = []
     for k, element_type in enumerate(types):
         for number, side in ((2 * k, "lhs"), (2 * k + 1, "rhs")):
-            parameter = Instruction(f"p.{k}.{side}", array(element_type), "parameter", payload=str(number))
+            parameter = Instruction(f"p.{k}.{side}.1", array(element_type), "parameter", payload=str(number))
             body.append_parsed(parameter)
             sides.append(parameter)
-    root = Instruction("compare", array("pred"), "compare", sides[:2])
+    root = Instruction("compare.1", array("pred"), "compare", sides[:2])
     root.attributes = root.attributes.updated(direction=direction)
     if types[0] in _TOTAL:
         root.attributes = root.attributes.updated(type="TOTALORDER")

@@ -28,7 +28,7 @@ from hlofuse.passes.gpu.fusion_block_level_rewriter import FusionBlockLevelRewri
 from hlofuse.passes.gpu.rename_fusions import RenameFusions
 from hlofuse.passes.gpu.sanitize_constant_names import SanitizeConstantNames
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, DCE, TUPLES
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 
 _COLLECTIVES = (
     "all-gather",
@@ -45,14 +45,14 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
     """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":
         return ()
-    alias_info = partial(GpuAliasInfo, device, OUTSIDE_FUSION)
+    alias_info = partial(GpuAliasInfo, device, AROUND_FUSION)
     ampere = device.compute_capability[0] >= 8
     dispatch: tuple[Pass, ...] = (DCE, FusionBlockLevelRewriter(device)) if ampere else ()
     return (
         Pipeline(
             "post-fusion_optimization",
             (
-                RenameFusions(device, OUTSIDE_FUSION),
+                RenameFusions(device, AROUND_FUSION),
                 UnimplementedPass("dus-accumulator-zero-init-elimination"),
                 DCE,
                 TUPLES,
@@ -72,7 +72,7 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
         Pipeline(
             "autotuner",
             (
-                GpuFusionWrapper(device, OUTSIDE_FUSION),
+                GpuFusionWrapper(device, AROUND_FUSION),
                 # On a device it measures; without one it takes XLA's defaults.
                 UnimplementedPass("autotuner", ("fusion",), _is_tuned),
                 UnimplementedPass("convert_triton_gemm_config"),
@@ -85,14 +85,14 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
                 DCE,
                 LoopScheduleLinearizer(),
                 CopyInsertion(alias_info),
-                CopyFusion(device, OUTSIDE_FUSION),
+                CopyFusion(device, AROUND_FUSION),
                 SanitizeConstantNames(),
             ),
         ),
         Pipeline(
             "pre-scheduling-passes",
             (
-                GpuFusionWrapper(device, OUTSIDE_FUSION),
+                GpuFusionWrapper(device, AROUND_FUSION),
                 *((DynamicSliceCopyFusionAsyncWrapper(),) if ampere else ()),
                 UnimplementedPass("gpu-copy-async-wrapper"),
             ),
@@ -106,7 +106,7 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
                 UnimplementedPass("gpu-convert-async-collectives-to-sync"),
                 UnimplementedPass("rematerialization"),
                 OptimizationBarrierExpander(),
-                GpuFusionWrapper(device, OUTSIDE_FUSION),
+                GpuFusionWrapper(device, AROUND_FUSION),
                 *dispatch,
                 SanitizeConstantNames(),
                 UnimplementedPass("pdl-launch-annotation"),

@@ -49,7 +49,7 @@ from hlofuse.pipelines.gpu.steps import (
     TUPLES,
 )
 from hlofuse.pipelines.unimplemented import QR, SLICES, calls, has_index_vector, has_mixed_operands
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 
 _DOT_MERGER_THRESHOLD = 64 << 20
 """`xla_gpu_dot_merger_threshold_mb`."""
@@ -91,7 +91,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
                 HloConstantFolding(),
                 ConditionalSimplifier(),
                 FOLDING_CONVOLUTIONS,
-                HloCSE(release=OUTSIDE_FUSION, layout_sensitive=False, only_fusion_computations=False),
+                HloCSE(release=AROUND_FUSION, layout_sensitive=False, only_fusion_computations=False),
                 DCE,
             ),
         )

@@ -20,6 +20,7 @@ from hlofuse.passes.gpu.custom_calls import TriangularSolveRewriter
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.passes.gpu.dynamic_slice_fusion_rewriter import DynamicSliceFusionRewriter
 from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment
+from hlofuse.passes.gpu.rename_instructions import RenameInstructions
 from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
 from hlofuse.pipelines.gpu.after_layouts import (
     LAYOUT_NORMALIZATION,
@@ -53,4 +54,5 @@ def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ())
         post_layout_assignment(device),
         Pipeline("nvptx_post-layout_assignment_part_2", (TriangularSolveRewriter(),)),
         Pipeline("dynamic-slice", (DynamicSliceAnnotator(), DynamicSliceFusionRewriter())),
+        Pipeline("pre-fusion", (RenameInstructions(),)),
     )

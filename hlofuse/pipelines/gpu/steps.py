@@ -16,7 +16,7 @@ from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable
 from hlofuse.passes.gpu.matrix_layout import can_fold_transpose
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 
 _COMMON = Options(
     dot_strength_reduction=False,
@@ -50,4 +50,4 @@ FOLDING_ALL = TransposeFolding(can_fold_transpose, into_convolutions=True)
 FOLDING_CONVOLUTIONS = TransposeFolding(never, into_convolutions=True)
 TUPLES = TupleSimplifier()
 DCE = HloDCE()
-CSE = HloCSE(release=OUTSIDE_FUSION, only_fusion_computations=False)
+CSE = HloCSE(release=AROUND_FUSION, only_fusion_computations=False)

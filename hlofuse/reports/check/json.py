@@ -66,7 +66,8 @@ def _where(w: Where) -> dict[str, Any] | None:
 
 
 def _kernel(k: BaselineKernel) -> dict[str, Any]:
-    return {"name": k.name or None, "what": k.what, "where": _where(k.where)}
+    names = {"name": k.name or None, "input_name": k.input_name or None}
+    return {**names, "what": k.what, "where": _where(k.where)}
 
 
 def _finding(f: Finding) -> dict[str, Any]:
@@ -87,8 +88,10 @@ def _refused_edge(h: RefusedEdge) -> dict[str, Any]:
         "rule": h.rule,
         "title": h.title,
         "reason": h.message or None,
-        "producer": h.producer,
-        "consumer": h.consumer,
+        "producer": h.producer.final or h.producer.name,
+        "producer_input_name": h.producer.name,
+        "consumer": h.consumer and (h.consumer.final or h.consumer.name),
+        "consumer_input_name": h.consumer and h.consumer.name,
         "where": _where(h.where),
         "bytes_between": h.bytes_between,
         "us_at_stake": h.us_at_stake,

@@ -73,7 +73,7 @@ def most_significant(refused_edges: Iterable[RefusedEdge]) -> tuple[RefusedEdge,
     the one."""
     by_producer: dict[tuple[str, str], RefusedEdge] = {}
     for h in refused_edges:
-        by_producer.setdefault((h.rule, h.producer), h)
+        by_producer.setdefault((h.rule, h.producer.name), h)
     return tuple(by_producer.values())[:_MOST_REASONS]
 
 

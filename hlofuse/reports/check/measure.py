@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
-from hlofuse.account import Account, Observed
+from hlofuse.account import Account
 from hlofuse.analysis.kernels import computed_in, kernel_source
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.format.escape import printable
@@ -15,17 +16,21 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.final_names import LaunchedNames
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.explain.explain import explain
 
 _SILENT = frozenset({"bitcast", "constant", "get-tuple-element", "tuple"})
 
 
-def profile_of_replay(name: str, observed: Observed, root: Path) -> Profile:
+def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:
     """What the fusion passes leave of a module."""
-    replay = observed.replay
-    account = Facts(replay, observed.costs).account_after
+    replay = facts.replay
     release = replay.config.release.title
-    return _profile(name, account, replay.target, replay.device, release, root)
+    found = _profile(name, facts.account_after, replay.target, replay.device, release, root)
+    names = LaunchedNames(replay, facts.names)
+    kernels = (replace(k, input_name=names.of(k.name)[0], name=names.of(k.name)[1]) for k in found.kernels)
+    return replace(found, kernels=tuple(kernels))
 
 
 def profile_of_result(name: str, module: Module, target: str, root: Path) -> Profile:
@@ -70,10 +75,9 @@ def where_is(module: Module, instruction: Instruction, root: Path) -> Where:
     return Where(portable(source.file, root), source.line, source.function, layer)
 
 
-def refused_edges(observed: Observed, root: Path) -> list[RefusedEdge]:
+def refused_edges(facts: Facts, root: Path) -> list[RefusedEdge]:
     """Every pair of kernels kept apart, greatest value first."""
-    facts = Facts(observed.replay, observed.costs)
-    explanation = explain(observed.replay, costs=observed.costs, facts=facts)
+    explanation = explain(facts.replay, facts=facts)
     found = []
     for blocking in explanation.blocking_rules:
         for r in blocking.refusals:
@@ -84,16 +88,16 @@ def refused_edges(observed: Observed, root: Path) -> list[RefusedEdge]:
                     blocking.rule.code,
                     blocking.rule.title,
                     blocking.rule.advice,
-                    r.producer.name,
-                    r.consumer,
+                    r.producer,
+                    Place(r.consumer, final=r.consumer_final) if r.consumer is not None else None,
                     frozenset(names - {""}),
-                    _place(observed.replay, r.producer.name, final, root),
+                    _place(facts.replay, r.producer.name, final, root),
                     r.bytes_between,
                     r.us_at_stake,
                     r.reason or "",
                 )
             )
-    found.sort(key=lambda h: (-(h.us_at_stake or 0.0), -h.bytes_between, h.producer))
+    found.sort(key=lambda h: (-(h.us_at_stake or 0.0), -h.bytes_between, h.producer.name))
     return found
 
 
@@ -108,6 +112,6 @@ def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
 
 def between(kernels: tuple[BaselineKernel, ...], refused_edges: list[RefusedEdge]) -> tuple[RefusedEdge, ...]:
     """What keeps these kernels apart from one another, or else from any other."""
-    names = {k.name for k in kernels}
+    names = {k.input_name for k in kernels}
     both = [h for h in refused_edges if h.kernels <= names]
     return tuple(both or [h for h in refused_edges if h.kernels & names])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hlofuse.analysis.loops import Loop
+from hlofuse.reports.common.model import Place, both_names
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,7 +38,14 @@ class BaselineKernel:
     """`kLoop: divide, subtract`; the operations inside by name, or the opcode of what is no fusion."""
     where: Where = Where()
     name: str = ""
-    """Its name in the module at hand; empty for a kernel of a baseline."""
+    """Its final name in the module at hand, which a profiler shows; empty for a kernel of a baseline."""
+    input_name: str = ""
+    """Its name at the end of fusion."""
+
+    @property
+    def shown(self) -> str:
+        """The final name, then that at the end of fusion."""
+        return both_names(self.name, self.input_name or self.name)
 
     @property
     def operations(self) -> frozenset[str]:
@@ -79,10 +87,10 @@ class RefusedEdge:
     rule: str
     title: str
     advice: str
-    producer: str
-    consumer: str | None
+    producer: Place
+    consumer: Place | None
     kernels: frozenset[str]
-    """The kernels on either side, by their names in the module."""
+    """The kernels on either side, by their names at the end of fusion."""
     where: Where
     bytes_between: int
     us_at_stake: float | None

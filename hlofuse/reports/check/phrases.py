@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.check.model import BaselineKernel, Check, Figures, Finding, Level, RefusedEdge, Where
 
 MOST_KERNELS = 8
@@ -37,24 +37,23 @@ def verdict(check: Check) -> str:
 
 
 def listed(kernels: Iterable[BaselineKernel]) -> list[str]:
-    """`2 × programs.py:89 softmax  kLoop: divide`, most of them."""
-    counted = Counter((str(k.where), k.what, () if k.where.file else k.name) for k in kernels)
+    """`2 × programs.py:89 softmax  kLoop: divide  loop_divide_fusion (fusion.3)`, most of them."""
+    similar: dict[tuple[str, str], list[str]] = {}
+    for k in kernels:
+        similar.setdefault((at(k.where), k.what), []).append(k.shown)
     lines = []
-    for (where, what, name), count in list(counted.items())[:MOST_KERNELS]:
-        times = f"{count} × " if count > 1 else ""
-        lines.append(f"{times}{name or where}  {what}")
-    if len(counted) > MOST_KERNELS:
-        lines.append(f"and {len(counted) - MOST_KERNELS:,} more")
+    for (where, what), names in list(similar.items())[:MOST_KERNELS]:
+        times = f"{len(names)} × " if len(names) > 1 else ""
+        lines.append(times + "  ".join(filter(None, (where, what, listing(list(filter(None, names)), 2)))))
+    if len(similar) > MOST_KERNELS:
+        lines.append(f"and {len(similar) - MOST_KERNELS:,} more")
     return lines
 
 
 def pair(refused_edges: RefusedEdge) -> str:
     """`divide.1 → fusion.2`."""
-    return (
-        f"{refused_edges.producer} → {refused_edges.consumer}"
-        if refused_edges.consumer
-        else refused_edges.producer
-    )
+    ends = (refused_edges.producer, refused_edges.consumer)
+    return " → ".join(end.shown for end in ends if end is not None)
 
 
 def worth(refused_edges: RefusedEdge) -> str:

@@ -71,7 +71,7 @@ def _result(f: Finding, codes: list[Code]) -> dict[str, Any]:
             {
                 "id": n,
                 "physicalLocation": _physical(h.where),
-                "message": {"text": _plain(f"{h.rule}: {h.producer}")},
+                "message": {"text": _plain(f"{h.rule}: {h.producer.shown}")},
             }
             for n, h in enumerate(related, 1)
         ]

@@ -123,6 +123,21 @@ class Facts:
                 found.setdefault(name, []).append(created)
         return found
 
+    def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
+        """What the passes after fusion tell of an instruction that they added.
+
+        Nothing where XLA's own final module has another instruction of this name.
+        """
+        final = self.replay.final
+        own, sources = final.module.find(added.name), tuple(o.name for o in added.operands)
+        if own is None or sources != tuple(o.name for o in own.operands):
+            return ()
+        return tuple(
+            CreatedBy(e.pass_name, self.rule(e.rule), e.reason or "", e.added, e.removed or sources)
+            for e in final.events
+            if e.rule and added.name in e.added
+        )
+
     def created_by(self, name: str, other: str | None = None) -> tuple[CreatedBy, ...]:
         """What passes before fusion tell of what an instruction, or a kernel, holds; each rule once.
 

@@ -16,6 +16,7 @@ from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.diff import ModuleDiff, diff
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
+from hlofuse.reports.common.model import both_names
 
 NamesSource: TypeAlias = Literal["dump", "replayed"]
 
@@ -61,7 +62,7 @@ class LaunchedNames:
 
     def __init__(self, replay: Replay, names: FinalNames | None = None) -> None:
         """`names` are preferred where they come from XLA's own final module."""
-        self._at_fusion = replay.final.names_at_fusion
+        self._module, self._at_fusion = replay.final.module, replay.final.names_at_fusion
         self._names = names if names is not None and names.source == "dump" else None
         self.source: NamesSource = "dump" if self._names is not None else "replayed"
 
@@ -73,6 +74,16 @@ class LaunchedNames:
         if self._names is not None and self._names.knows(at_fusion):
             return at_fusion, self._names.of(at_fusion)
         return at_fusion, name
+
+    def shown(self) -> dict[str, str]:
+        """Of each kernel of the final module its final name, then that at the end of fusion."""
+        names = [k.name for k in kernels(self._module)]
+        return {name: both_names(*reversed(self.of(name))) for name in names}
+
+    def renamed(self) -> dict[str, str]:
+        """By their names at the end of fusion the final ones of kernels that have another."""
+        both = (self.of(k.name) for k in kernels(self._module))
+        return {at_fusion: final for at_fusion, final in both if at_fusion != final}
 
 
 def matched_names(after: Module, final: Module) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from hlofuse.analysis.kernels import source_line
+from hlofuse.analysis.kernels import kernels, source_line
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import has_part
 from hlofuse.inputs.suggest import did_you_mean
@@ -32,6 +32,33 @@ def matching(module: Module, text: str) -> list[Instruction]:
     """The instructions of one module that a name, a source line or a part of an `op_name` means."""
     found = module.find(plain_name(text))
     return [found] if found is not None else list(described_by(module.instructions(), module, text))
+
+
+def launched_in(module: Module, text: str) -> set[str]:
+    """The kernels of one module that hold what a name means. HlofuseError without any."""
+    found = matching(module, text)
+    if not found:
+        raise HlofuseError(not_found(module, text, (i.name for i in module.instructions())))
+    names = {outermost(i).name for i in found} & {k.name for k in kernels(module)}
+    if not names:
+        raise HlofuseError(f"{printable(module.name)} launches nothing for {printable(text.strip())}")
+    return names
+
+
+def outermost(instruction: Instruction) -> Instruction:
+    """The fusion that holds an instruction, and is held by none; itself outside fusions."""
+    while instruction.computation is not None and instruction.computation.fusion is not None:
+        instruction = instruction.computation.fusion
+    return instruction
+
+
+def not_found(module: Module, text: str, names: Iterable[str]) -> str:
+    """That nothing has this name, and which of `names` it resembles."""
+    plain, owner = plain_name(text), printable(module.name)
+    if source_line(plain) is not None:
+        return f"{owner} has no instruction {printable(plain)}, and no operation of that source line"
+    meant = did_you_mean(plain, sorted(names))
+    return f"{owner} has no instruction or op_name {printable(plain)}{meant}"
 
 
 def described_by(instructions: Iterable[Instruction], module: Module, text: str) -> Iterator[Instruction]:
@@ -57,6 +84,39 @@ def plain_name(text: str) -> str:
 
 
 # ------------------------------------------------------------ in a replay
+
+
+def holder_of(name: str, facts: Facts) -> Instruction | None:
+    """What `name` is a part of, where it is not an instruction the passes look at.
+
+    That is an operation inside a fusion (of a library, or copied into a fusion) or of the function that
+    a reduce, sort or scatter applies.
+    """
+    instruction, module = facts.before.get(name), facts.replay.before
+    if instruction is None:
+        if name in facts.after or name in facts.created_names:
+            return None
+        module = facts.replay.after
+        instruction = next((i for i in module.instructions() if i.name == name), None)
+    executed = facts.launched_computations_of(module)
+    holder = instruction
+    seen: set[Instruction] = set()
+    while holder is not None and holder.computation not in executed and holder not in seen:
+        seen.add(holder)
+        kernel = holder.computation
+        holder = (kernel.fusion or kernel.first_caller) if kernel is not None else None
+    return holder if holder is not instruction and holder not in seen else None
+
+
+def runs_in(name: str, facts: Facts) -> list[str]:
+    """The kernels after fusion that hold an instruction or a fusion in between."""
+    launched = facts.launched_after
+    found = [k for k in facts.lineage.kernels_of(name) if k in launched]
+    if name in launched:
+        found.append(name)
+    if not found and facts.lineage.final(name) not in facts.after and facts.final_kernel(name) in launched:
+        found = [facts.final_kernel(name)]
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +157,33 @@ class Names:
             raise HlofuseError(self._not_found(plain))
         launched = self.facts.launched_after
         return sorted(found, key=lambda n: n.name not in launched)
+
+    def launched(self, text: str) -> dict[str, tuple[str, ...]]:
+        """All that is launched of what the name means, by names at fusion, in the final module's order.
+
+        With each the operations of the input that were meant; none where the kernel itself was.
+        HlofuseError where nothing of it runs.
+        """
+        facts, plain = self.facts, plain_name(text)
+        rows = [k.place for k in facts.kernels()]
+        meant: dict[str, list[str]] = {p.name: [] for p in rows if plain in (p.final, p.name)}
+        try:
+            found = self.find(text)
+        except HlofuseError:
+            if not meant:
+                raise
+            found = []
+        for named in found:
+            holder = holder_of(named.name, facts)
+            for kernel in runs_in(holder.name if holder is not None else named.name, facts):
+                operations = named.operations or (named.name,)
+                meant.setdefault(kernel, []).extend(o for o in operations if o != kernel)
+        if not any(p.name in meant for p in rows):
+            raise HlofuseError(
+                f"{printable(facts.replay.before.name)} launches nothing for {printable(plain)}:"
+                " hlofuse why says what became of it"
+            )
+        return {p.name: tuple(dict.fromkeys(meant[p.name])) for p in rows if p.name in meant}
 
     def _exact(self, plain: str) -> list[Named]:
         facts, found = self.facts, []
@@ -185,13 +272,9 @@ class Names:
 
     def _not_found(self, plain: str) -> str:
         facts = self.facts
-        name = printable(facts.replay.before.name)
-        if source_line(plain) is not None:
-            return f"{name} has no instruction {printable(plain)}, and no operation of that source line"
         there = {*facts.before, *facts.after, *self._of_lineage}
         if facts.names is not None:
             there.update(facts.names.names_at_fusion)
         if self.unoptimized is not None:
             there.update(i.name for i in self.unoptimized.instructions())
-        meant = did_you_mean(plain, sorted(there))
-        return f"{name} has no instruction or op_name {printable(plain)}{meant}"
+        return not_found(facts.replay.before, plain, there)

@@ -24,7 +24,7 @@ from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.pipelines.manager import FusionInput, lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace import Event, Recorder
 from hlofuse.trace.provenance import Provenance
 
@@ -98,7 +98,7 @@ def _basically_simplified(module: Module, provenance: Provenance | None) -> Modu
         ("sharding-remover", lambda: remove_annotations(out)),
         ("tuple-simplifier", lambda: TupleSimplifier().run(out, recorder)),
         ("dce", lambda: HloDCE().run(out, recorder)),
-        ("cse", lambda: HloCSE(release=OUTSIDE_FUSION, only_fusion_computations=False).run(out, recorder)),
+        ("cse", lambda: HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(out, recorder)),
         ("dce", lambda: HloDCE().run(out, recorder)),
     )
     if provenance is not None:

@@ -48,7 +48,7 @@ def _body(s: Summary, text: str, limit: int, only: Collection[str], picture: str
         timed = ["estimated time"] if s.accounts.devices is not None else []
         rows = [
             [
-                esc(line.source),
+                esc(phrases.line_shown(line)),
                 phrases.count_change_of(line.kernels_before, line.kernels_after),
                 phrases.change_of(line.bytes_before, line.bytes_after, "B"),
                 *([phrases.time_change_of(*line.us) if line.us is not None else ""] if timed else []),
@@ -56,6 +56,8 @@ def _body(s: Summary, text: str, limit: int, only: Collection[str], picture: str
             for line in s.sources
         ]
         yield from _table(["line", "kernels", "bytes moved", *timed], rows, limit, right=[1, 2, 3])
+    if "sources" in only and s.moved_lines:
+        yield f"<p>{esc(phrases.moved_lines_note(s.moved_lines))}</p>"
     if "instructions" in only and diff.edits:
         yield f"<h2>Instructions <small>{plural(len(diff.causes), 'change')}</small></h2>"
         rows = [_cluster(g) for g in s.clusters] + [_changed(g) for g in s.changes]

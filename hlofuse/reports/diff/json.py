@@ -10,6 +10,7 @@ from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.diff.accounts import Accounts
+from hlofuse.diff.lines import moved_lines
 from hlofuse.diff.model import (
     Added,
     Changed,
@@ -24,7 +25,8 @@ from hlofuse.diff.model import (
 )
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
-from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.json import totals_json, us_json
+from hlofuse.reports.diff.model import by_source
 
 SCHEMA = "hlofuse.diff/2"
 
@@ -37,7 +39,7 @@ def to_json(diff: ModuleDiff, accounts: Accounts) -> str:
 def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
     """The diff in plain dicts, lists, strings and numbers."""
     before, after = diff.before.module, diff.after.module
-    devices = accounts.devices or (None, None)
+    devices, moved = accounts.devices or (None, None), moved_lines(diff)
     return {
         "schema": SCHEMA,
         "same": diff.same,
@@ -46,6 +48,17 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
         "after": _side(diff.after, accounts.after, devices[1]),
         "fusions": [_fusion(f, before, after) for f in diff.fusions],
         "fusions_unchanged": diff.fusions_unchanged,
+        "lines": [
+            {
+                "source": x.source,
+                "source_before": x.source_before,
+                "kernels": [x.kernels_before, x.kernels_after],
+                "bytes": [x.bytes_before, x.bytes_after],
+                "us": None if x.us is None else [us_json(us) for us in x.us],
+            }
+            for x in by_source(accounts, moved)
+        ],
+        "moved_lines": [list(pair) for pair in moved.items()],
         "instructions": [_edit(e, before, after) for e in diff.edits],
         "header": [_detail(d) for d in diff.header],
         "placements": [

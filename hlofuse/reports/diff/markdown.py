@@ -30,7 +30,7 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
         parts.append("### Kernels by source line\n")
         lines = [
             [
-                markdown_code(line.source),
+                markdown_code(phrases.line_shown(line)),
                 phrases.count_change_of(line.kernels_before, line.kernels_after),
                 phrases.change_of(line.bytes_before, line.bytes_after, "B"),
                 *(_time(line) if s.accounts.devices is not None else []),
@@ -39,6 +39,8 @@ def to_markdown(summary: Summary, *, limit: int = 20, only: Collection[str] = AL
         ]
         timed = ["estimated time"] if s.accounts.devices is not None else []
         parts += _table(["line", "kernels", "bytes moved", *timed], lines, limit)
+    if "sources" in only and s.moved_lines:
+        parts.append(f"{markdown(phrases.moved_lines_note(s.moved_lines))}\n")
     if "instructions" in only and diff.edits:
         parts.append(f"### Instructions ({plural(len(diff.causes), 'change')})\n")
         rows = [_cluster(g) for g in s.clusters] + [_changed(g) for g in s.changes]

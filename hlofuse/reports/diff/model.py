@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hlofuse.account import Account
 from hlofuse.diff.accounts import Accounts, as_compared
+from hlofuse.diff.lines import moved_lines
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, Matched, ModuleDiff, Moved
 from hlofuse.format.paths import source_text
@@ -30,6 +31,8 @@ class Summary:
     following: int
     """Changes that follow from those told."""
     sources: tuple[SourceLine, ...]
+    moved_lines: Mapping[str, str]
+    """Lines of BEFORE that have another number in AFTER."""
     duplicated: tuple[Matched, ...]
     duplicated_trivial: int
     """Constants, broadcasts and the like among the duplicated."""
@@ -39,7 +42,7 @@ class Summary:
 def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
     """Group a diff for a report; without `accounts` the modules count as they are, without times."""
     accounts = accounts or as_compared(diff)
-    causes = diff.causes
+    causes, moved = diff.causes, moved_lines(diff)
     duplicated = [m for m in diff.duplicated if m.before[0].instruction.opcode not in TRIVIAL]
     return Summary(
         diff,
@@ -48,7 +51,8 @@ def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
         tuple(change_groups(e for e in causes if isinstance(e, Changed))),
         tuple(moved_groups(e for e in causes if isinstance(e, Moved))),
         sum(isinstance(e, Changed) and bool(e.because) for e in diff.edits),
-        tuple(by_source(accounts)),
+        tuple(by_source(accounts, moved)),
+        moved,
         tuple(sorted(duplicated, key=lambda m: -len(m.after))),
         len(diff.duplicated) - len(duplicated),
         accounts,
@@ -60,6 +64,11 @@ class SourceLine:
     """What a line of the user's program costs."""
 
     source: str
+    """As it is numbered in AFTER."""
+    source_before: str
+    """As it is numbered in BEFORE; another where an edit moved the line."""
+    removed: bool
+    """The number is that of another line in AFTER, which has nothing of this one."""
     kernels_before: int
     kernels_after: int
     bytes_before: int
@@ -68,22 +77,37 @@ class SourceLine:
     """Time of all launches in microseconds; None where no device is given."""
 
 
-def by_source(accounts: Accounts) -> Iterator[SourceLine]:
-    """What each line of the program launches on either side; nothing where one side names no line."""
+def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLine]:
+    """What each line of the program launches on either side; nothing where one side names no line.
+
+    `moved` are lines of BEFORE that have another number in AFTER.
+    """
     actual, expected = _kernels_by_source(accounts.before), _kernels_by_source(accounts.after)
     if set(actual) <= {""} or set(expected) <= {""}:
         return
+    timed, numbers_of_others = accounts.devices is not None, set(moved.values())
     rows = []
-    for source in dict.fromkeys([*actual, *expected]):
-        one, other = actual.get(source, _Costs()), expected.get(source, _Costs())
-        us = (one.us, other.us) if accounts.devices is not None else None
-        rows.append(SourceLine(source or NO_LINE, one.kernels, other.kernels, one.bytes, other.bytes, us))
+    for old, one in actual.items():
+        removed = old not in moved and old in numbers_of_others
+        new = moved.get(old, old)
+        rows.append(_row(old, new, one, None if removed else expected.pop(new, None), timed, removed))
+    rows += [_row(new, new, None, other, timed) for new, other in expected.items()]
     changed = [
         r
         for r in rows
         if ((r.kernels_before, r.bytes_before) != (r.kernels_after, r.bytes_after) or _slower_or_faster(r))
     ]
     yield from sorted(changed, key=lambda r: (-abs(r.bytes_after - r.bytes_before), r.source))
+
+
+def _row(
+    old: str, new: str, one: _Costs | None, other: _Costs | None, timed: bool, removed: bool = False
+) -> SourceLine:
+    one, other = one or _Costs(), other or _Costs()
+    us = (one.us, other.us) if timed else None
+    return SourceLine(
+        new or NO_LINE, old or NO_LINE, removed, one.kernels, other.kernels, one.bytes, other.bytes, us
+    )
 
 
 def _slower_or_faster(r: SourceLine) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hlofuse.analysis.loops import outermost_loops
@@ -19,7 +19,7 @@ from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import Summary
+from hlofuse.reports.diff.model import SourceLine, Summary
 
 ARROW = "→"
 LONGEST_VALUE = 60
@@ -42,6 +42,37 @@ def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
     if len(counts) > limit:
         parts.append("…")
     return ", ".join(parts)
+
+
+def line_shown(line: SourceLine) -> str:
+    """`model.py:37 (was 35)`."""
+    if line.removed:
+        return f"{line.source} of BEFORE"
+    if line.source == line.source_before:
+        return line.source
+    return f"{line.source} (was {_number_only(line.source_before, line.source)})"
+
+
+def moved_lines_note(moved: Mapping[str, str]) -> str:
+    """`3 source lines have other numbers: model.py:35 → 37, …`; empty for none."""
+    if not moved:
+        return ""
+    pairs = [f"{old} {ARROW} {_number_only(new, old)}" for old, new in sorted(moved.items(), key=_in_order)]
+    have = "has another number" if len(pairs) == 1 else "have other numbers"
+    return (
+        f"{plural(len(pairs), 'source line')} {have}, matched by function and structure: {listing(pairs, 3)}"
+    )
+
+
+def _number_only(source: str, other: str) -> str:
+    """The number of a line where the file is that of the other."""
+    file, _, number = source.rpartition(":")
+    return number if file == other.rpartition(":")[0] else source
+
+
+def _in_order(pair: tuple[str, str]) -> tuple[str, int]:
+    file, _, number = pair[0].rpartition(":")
+    return file, int(number)
 
 
 def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3) -> str:

@@ -59,6 +59,8 @@ class _Report:
         if "sources" in only and s.sources:
             self._head("kernels by source line")
             self._sources()
+        if "sources" in only and s.moved_lines:
+            self._print(f"\n{phrases.moved_lines_note(s.moved_lines)}", "dim")
         if "instructions" in only:
             self._instructions()
         if "header" in only and diff.header:
@@ -105,7 +107,7 @@ class _Report:
             moved = phrases.change_of(line.bytes_before, line.bytes_after, "B")
             launched = phrases.count_change_of(line.kernels_before, line.kernels_after)
             timed = f"  {phrases.time_change_of(*line.us)}" if line.us is not None else ""
-            rows.append(("", "", [f"{line.source}   kernels {launched}"], moved + timed))
+            rows.append(("", "", [f"{phrases.line_shown(line)}   kernels {launched}"], moved + timed))
         self._list(rows)
 
     def _instructions(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Costs, Observed
+from hlofuse.account import Costs, KernelTime, Observed
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
@@ -24,6 +24,7 @@ from hlofuse.reports.explain.model import (
     RecordCheck,
     Rewrite,
 )
+from hlofuse.rules.catalogue import catalogue
 from hlofuse.trace import Event
 
 
@@ -47,6 +48,10 @@ def explain(
     facts = facts or Facts(replay, costs, names)
     stories = [_story(p, facts, computation) for p in replay.passes]
     stories = [p for p in _counted_once(stories) if only_pass is None or p.name == only_pass]
+    earlier, later = (
+        [p for p in _others(events, facts, computation) if only_pass in (None, p.name)]
+        for events in (replay.input.events, replay.final.events)
+    )
     target = TARGETS[replay.target]
     return Explanation(
         replay.before.name,
@@ -60,16 +65,29 @@ def explain(
         facts.totals_after,
         tuple(stories),
         blocking_rules(stories, facts.rule),
-        _rules(stories, facts),
+        quoted_rules((*earlier, *stories, *later), facts),
         record,
         hot_kernels(facts),
         facts.kernels(),
         outermost_loops(facts.replay.final.module),
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
+        earlier=tuple(earlier),
+        later=tuple(later),
     )
 
 
-def _rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
+def _others(events: Iterable[Event], facts: Facts, computation: str | None) -> Iterable[PassStory]:
+    """What other passes than those of fusion tell of their rewrites."""
+    by_pass: dict[str, list[Event]] = {}
+    pages = {code for code, rule in catalogue().items() if rule.pass_name}
+    for e in events:
+        if e.event == "rewrite" and e.rule in pages and computation in (None, e.computation):
+            by_pass.setdefault(e.pass_name, []).append(e)
+    for name, own in by_pass.items():
+        yield PassStory(name, True, (), (), _rewrites(own, facts), len(own))
+
+
+def quoted_rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
     codes: set[str | None] = set()
     for s in stories:
         codes.update(step.rule for g in s.fused for step in g.steps)
@@ -80,19 +98,23 @@ def _rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleText]:
 
 def _story(result: PassResult, facts: Facts, computation: str | None) -> PassStory:
     events = [e for e in result.events if computation is None or e.computation == computation]
-    rewrites = []
-    for e in events:
-        if e.event == "rewrite":
-            source = facts.place(e.removed[0]).source if e.removed else None
-            rewrites.append(Rewrite(e.step, e.removed, e.added, e.rule, e.reason, source))
     return PassStory(
         result.name,
         result.changed,
         _fused_groups(events, facts),
         refusals(events, facts),
-        tuple(rewrites),
+        _rewrites(events, facts),
         len(events),
     )
+
+
+def _rewrites(events: Iterable[Event], facts: Facts) -> tuple[Rewrite, ...]:
+    found = []
+    for e in events:
+        if e.event == "rewrite":
+            source = facts.place(e.removed[0]).source if e.removed else None
+            found.append(Rewrite(e.step, e.removed, e.added, e.rule, e.reason, source))
+    return tuple(found)
 
 
 # ------------------------------------------------------------ fused
@@ -162,12 +184,22 @@ def _group(
     if facts.costs is not None:
         savings = [s.us_saved for s in steps if s.us_saved is not None]
         us_saved = sum(savings) * runs if savings else None
-        kernel = facts.costs.kernel(facts.after[final]) if final in facts.after else None
-        if kernel is not None and row is not None and row.is_floor and row.us is not None:
-            kernel = replace(kernel, us_floor=row.us - facts.costs.device.launch_overhead_us)
+        kernel = kernel_time_of(final, facts)
     return FusedGroup(
         facts.place(final), final_kernel, tuple(steps), saved, tuple(inside), kernel=kernel, us_saved=us_saved
     )
+
+
+def kernel_time_of(name: str, facts: Facts) -> KernelTime | None:
+    """What a kernel of the result takes, its launch not included; None where XLA has no estimate."""
+    row = facts.launched_as(name)
+    instruction = facts.after.get(name) or (row.instruction if row is not None else None)
+    if facts.costs is None or instruction is None:
+        return None
+    kernel = facts.costs.kernel(instruction)
+    if kernel is not None and row is not None and row.is_floor and row.us is not None:
+        kernel = replace(kernel, us_floor=row.us - facts.costs.device.launch_overhead_us)
+    return kernel
 
 
 def blocking_rules(
@@ -198,8 +230,11 @@ def _greatest_first(r: Refusal) -> tuple[float, int, int]:
     return -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]
 
 
-def hot_kernels(facts: Facts) -> tuple[HotKernel, ...]:
-    """What is launched, kernels of the same line and shape together, longest first; none without times."""
+def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
+    """What is launched, kernels of the same line and shape together, longest first; none without times.
+
+    `only` are names at fusion.
+    """
     if facts.costs is None:
         return ()
     count: dict[object, list[HotKernel]] = {}
@@ -207,6 +242,8 @@ def hot_kernels(facts: Facts) -> tuple[HotKernel, ...]:
         if not row.runs or row.total_us is None:
             continue
         place = facts.final_place(row.instruction)
+        if only is not None and place.name not in only:
+            continue
         kernel = None if row.is_floor else facts.costs.kernel(row.instruction)
         one = HotKernel(place, kernel, row.total_us, row.is_floor, iterations=row.runs)
         count.setdefault((place.source or place.name, place.shape, row.runs), []).append(one)

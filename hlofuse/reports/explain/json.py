@@ -7,8 +7,22 @@ from typing import Any
 
 from hlofuse.format.layers import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
-from hlofuse.reports.common.json import kernels_json, place_json, refusal_json, totals_json, us_json
-from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, HotKernel, PassStory
+from hlofuse.reports.common.json import (
+    created_by_json,
+    kernels_json,
+    place_json,
+    refusal_json,
+    totals_json,
+    us_json,
+)
+from hlofuse.reports.explain.model import (
+    BlockingRule,
+    Explanation,
+    FusedGroup,
+    HotKernel,
+    PassStory,
+    Selection,
+)
 
 SCHEMA = "hlofuse.explain/2"
 
@@ -30,12 +44,31 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "before": totals_json(e.before),
         "after": totals_json(e.after),
         "passes": [_pass(p, only_refused) for p in e.passes],
+        "before_fusion": [_pass(p, only_refused) for p in e.earlier],
+        "after_fusion": [_pass(p, only_refused) for p in e.later],
         "dearest": [_hot_kernel(k) for k in e.hot_kernels],
         "loops": [asdict(loop) for loop in e.loops],
         "obstacles": [_blocking_rule(o) for o in e.blocking_rules],
+        "selected": None if e.selected is None else _selection(e.selected),
         "rules": {
             code: {"title": r.title, "message": r.message, "advice": r.advice} for code, r in e.rules.items()
         },
+    }
+
+
+def _selection(s: Selection) -> dict[str, Any]:
+    return {
+        "name": s.name,
+        "kernels": [
+            {
+                "name": k.kernel.place.final or k.kernel.place.name,
+                "input_name": k.kernel.input_name,
+                "operations": list(k.operations),
+                "kernel": kernel_json(k.time),
+                "made_by": [created_by_json(m) for m in k.created_by],
+            }
+            for k in s.kernels
+        ],
     }
 
 

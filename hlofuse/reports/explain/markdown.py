@@ -11,23 +11,34 @@ from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, created_by_lines, headline, origin
 from hlofuse.reports.explain.explain import group_fused, group_refusals
-from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite
+from hlofuse.reports.explain.model import (
+    BlockingRule,
+    Explanation,
+    FusedGroup,
+    PassStory,
+    Rewrite,
+    Selection,
+)
 from hlofuse.reports.explain.phrases import (
     at_stake_text,
     blocking_line,
+    blocking_title,
     bound_text,
-    has_content,
     hot_kernel_name,
     hot_kernel_origin,
     hot_kernel_time,
     if_allowed,
     notes,
+    nothing_blocks,
     pass_summary,
     result_line,
     rewrite_text,
     rewrites_by_rule,
+    selected_kernel_lines,
+    selection_line,
     share_of,
     sources,
+    stories,
 )
 
 _NAMES = 12
@@ -38,12 +49,25 @@ def explanation_markdown(
 ) -> str:
     """The explanation as a markdown document."""
     out = [f"## {markdown(headline(e))}\n", f"**{markdown(result_line(e))}**\n"]
-    out += [f"{markdown(line)}\n" for line in (*notes(e), blocking_line(e)) if line]
-    out += _hot_kernels(e) if not only_refused else []
-    for story in (p for p in e.passes if has_content(p)):
+    if e.selected is not None:
+        out += _selected(e, e.selected, limit)
+    else:
+        out += [f"{markdown(line)}\n" for line in (*notes(e), blocking_line(e)) if line]
+        out += _hot_kernels(e) if not only_refused else []
+    for story in stories(e, only_refused):
         out += _pass(story, e, limit, only_refused)
     out += _blocking_rules(e, input_arguments, limit)
     return "\n".join(out)
+
+
+def _selected(e: Explanation, s: Selection, limit: int) -> list[str]:
+    out = [f"### {markdown(selection_line(s, e))}\n"]
+    for k in s.kernels[: limit or None]:
+        first, *others = map(markdown, selected_kernel_lines(k, e, s))
+        out.append(
+            "\n".join([f"- {markdown_code(k.kernel.place.shown)} {first}", *(f"  {o}" for o in others)])
+        )
+    return [*out, cut(len(s.kernels), limit)]
 
 
 def _hot_kernels(e: Explanation) -> list[str]:
@@ -157,8 +181,8 @@ def _refused(groups: Sequence[list[Refusal]], e: Explanation, limit: int) -> str
 
 def _blocking_rules(e: Explanation, input_arguments: Sequence[str], limit: int) -> list[str]:
     if not e.blocking_rules:
-        return ["Nothing stands between two kernels that a rule of these passes could allow.\n"]
-    out = ["### What holds back most\n"]
+        return [f"{nothing_blocks(e)}\n"]
+    out = [f"### {blocking_title(e).capitalize()}\n"]
     for o in e.blocking_rules[: limit or None]:
         out.append(_blocking_rule(o, input_arguments))
     out.append(cut(len(e.blocking_rules), limit))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.loops import Loop
 from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
-from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.trace import Figures
 
 
@@ -152,6 +152,28 @@ class HotKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectedKernel:
+    """A kernel that was asked for by a name."""
+
+    kernel: FinalKernel
+    time: KernelTime | None
+    """None where XLA has no estimate."""
+    operations: tuple[str, ...]
+    """The operations of the input in it that have the name; empty where the kernel itself has it."""
+    created_by: tuple[CreatedBy, ...]
+    """What passes before fusion tell of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What an explanation is narrowed to."""
+
+    name: str
+    """As it was given."""
+    kernels: tuple[SelectedKernel, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The whole answer for one module."""
 
@@ -181,3 +203,9 @@ class Explanation:
     """Outermost loops that launch kernels."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""
+    selected: Selection | None = None
+    """What passes, rules and kernels are narrowed to; None where nothing is left out."""
+    earlier: tuple[PassStory, ...] = ()
+    """Rewrites of passes before fusion that have a rule."""
+    later: tuple[PassStory, ...] = ()
+    """The same of passes after fusion."""

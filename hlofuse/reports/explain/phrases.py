@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from hlofuse.account import Totals
 from hlofuse.format.escape import printable
 from hlofuse.format.layers import layer_of
-from hlofuse.format.units import bytes_text, plural, quantity, us_text
-from hlofuse.reports.common.costs import why_saves
+from hlofuse.format.units import bytes_text, listing, plural, quantity, us_text
+from hlofuse.reports.common.costs import roofline, why_saves
 from hlofuse.reports.common.model import Refusal, both_names, us_at_stake
-from hlofuse.reports.common.phrases import floors_and_copies, loops_line, origin, times_text
+from hlofuse.reports.common.phrases import (
+    created_by_lines,
+    floors_and_copies,
+    loops_line,
+    origin,
+    times_text,
+)
 from hlofuse.reports.explain.model import (
     BlockingRule,
     Explanation,
@@ -20,7 +26,11 @@ from hlofuse.reports.explain.model import (
     PassStory,
     RecordCheck,
     Rewrite,
+    SelectedKernel,
+    Selection,
 )
+
+_OPERATIONS = 8  # named of those asked for in one kernel
 
 SIBLINGS_UNTIMED = "XLA joins kernels that read the same array without asking how long they take"
 
@@ -84,7 +94,7 @@ def hot_kernel_time(k: HotKernel) -> str:
 
 def share_of(k: HotKernel, e: Explanation) -> str:
     """Its part of all time, loops as often as they run."""
-    return f"{100 * k.us / sum(other.us for other in e.hot_kernels):.0f} %"
+    return f"{100 * k.us / (e.after.us or 1.0):.0f} %"
 
 
 def hot_kernel_name(k: HotKernel) -> str:
@@ -96,6 +106,51 @@ def hot_kernel_origin(k: HotKernel) -> str:
     """The layer and the line, without the function: a table has little room."""
     line = (k.place.source or "").split(" ")[0]
     return printable(": ".join(filter(None, (layer_of(k.place.op_name), line))))
+
+
+def selection_line(s: Selection, e: Explanation) -> str:
+    """`model.py:35: 2 of 27 kernels, 12.3 µs of 45.9 µs`; bytes where no time is estimated."""
+    kernels = [k.kernel for k in s.kernels]
+    line = f"{printable(s.name)}: {len(kernels):,} of {plural(e.after.kernels, 'kernel')}"
+    if e.after.us is not None:
+        us = sum(k.us * k.runs for k in kernels if k.us is not None)
+        return f"{line}, {us_text(us)} of {us_text(e.after.us)}"
+    moved = sum(k.bytes_accessed * k.runs for k in kernels)
+    return f"{line}, {bytes_text(moved)} of {bytes_text(e.after.cost.bytes_accessed)} moved"
+
+
+def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> list[str]:
+    """Its figures and origin; what bounds it; the operations asked for; what earlier passes did."""
+    row, figures = k.kernel, []
+    if row.us is not None:
+        total = f" × {row.runs:,} = {us_text(row.us * row.runs)}" if row.runs != 1 else ""
+        share = f", {100 * row.us * row.runs / (e.after.us or 1.0):.0f}%"
+        figures.append(("≥ " if row.is_floor else "") + us_text(row.us) + total + share)
+    elif row.runs != 1:
+        figures.append(f"runs {row.runs:,} times")
+    figures.append(f"{bytes_text(row.bytes_accessed)} moved{' each time' if row.runs != 1 else ''}")
+    if row.kind != "kernel":
+        figures.append(row.kind if row.input_name is not None else f"{row.kind}, added after fusion")
+    lines = [f"{', '.join(figures)}  {printable(origin(row.place))}".rstrip()]
+    if k.time is not None and not any(g.fusion.name == row.place.name for p in e.passes for g in p.fused):
+        lines.append(roofline(k.time))  # else the pass shows it
+    if k.operations:
+        names = listing([printable(n) for n in k.operations], _OPERATIONS)
+        many = f"{plural(len(k.operations), 'operation')} of {printable(s.name)}: {names}"
+        lines.append(f"holds {names}" if k.operations == (s.name.lstrip("%"),) else many)
+    return lines + created_by_lines(k.created_by)
+
+
+def blocking_title(e: Explanation) -> str:
+    """The heading above the rules that keep kernels apart."""
+    return "what holds back most" if e.selected is None else "rules that keep other kernels apart from these"
+
+
+def nothing_blocks(e: Explanation) -> str:
+    """What stands there without such a rule."""
+    if e.selected is None:
+        return "Nothing stands between two kernels that a rule of these passes could allow."
+    return "No rule of these passes keeps another kernel apart from these."
 
 
 def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
@@ -149,6 +204,12 @@ def _weight(o: BlockingRule) -> str:
 def has_content(story: PassStory) -> bool:
     """It fused, rewrote or kept kernels apart."""
     return bool(story.fused or story.rewrites or any(r.between_kernels for r in story.refused))
+
+
+def stories(e: Explanation, only_refused: bool) -> list[PassStory]:
+    """Every pass that has something to tell, in order; those around fusion refuse nothing."""
+    around = ((), ()) if only_refused else (e.earlier, e.later)
+    return [*around[0], *filter(has_content, e.passes), *around[1]]
 
 
 def pass_summary(story: PassStory) -> str:

@@ -11,8 +11,7 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import plain_table, print_command, print_more
-from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
-from hlofuse.reports.common.costs import roofline
+from hlofuse.format.units import bytes_text, listing, plural, ranges
 from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.common.phrases import (
     advice_line,
@@ -23,37 +22,29 @@ from hlofuse.reports.common.phrases import (
     origin,
 )
 from hlofuse.reports.explain.explain import group_fused, group_refusals
-from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, FusedStep, PassStory, Rewrite
+from hlofuse.reports.explain.kernel_text import print_hot_kernels, print_selected, print_timed_kernel
+from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite
 from hlofuse.reports.explain.phrases import (
     SIBLINGS_UNTIMED,
     at_stake_text,
     blocking_line,
-    bound_text,
+    blocking_title,
     consumer_shown,
     has_content,
-    hot_kernel_name,
-    hot_kernel_origin,
-    hot_kernel_time,
     if_allowed,
     notes,
+    nothing_blocks,
     pass_summary,
     result_line,
     rewrite_text,
     rewrites_by_rule,
-    saves_text,
-    share_of,
     sources,
-    step_text,
-    tie_text,
+    stories,
 )
 
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion
 _REWRITES = 3  # named of one rule
-_HOT_KERNEL_LIMIT = 5  # kernels, or kinds of them
-_STEPS = 6  # of one kernel; the first kernel shows more
-_FREE = 8  # operations named that no estimate was made for
-_NAME = 44  # columns of a wide terminal for producer and consumer
 
 
 def print_explanation(
@@ -72,19 +63,21 @@ def print_explanation(
     e = explanation
     console.print(Text(headline(e), style="bold"))
     console.print(Text(result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"))
-    for note in notes(e):
-        console.print(Text(note, style="dim"))
-    refused = blocking_line(e)
-    if refused:
-        console.print(Text(refused))
-    if not only_refused:
-        print_hot_kernels(e, console)
-    for story in e.passes:
-        if has_content(story):
-            console.print()
-            _print_pass(story, e.rules, console, limit, only_refused)
+    if e.selected is not None:
+        print_selected(e, e.selected, console, limit)
+    else:
+        for note in notes(e):
+            console.print(Text(note, style="dim"))
+        refused = blocking_line(e)
+        if refused:
+            console.print(Text(refused))
+        if not only_refused:
+            print_hot_kernels(e, console)
+    for story in stories(e, only_refused):
+        console.print()
+        _print_pass(story, e.rules, console, limit, only_refused)
     idle = [printable(s.name) for s in e.passes if not has_content(s)]
-    if idle:
+    if idle and e.selected is None:
         console.print()
         console.print(Text(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim"))
     _print_blocking_rules(e, console, input_arguments, limit)
@@ -235,9 +228,9 @@ def _print_blocking_rules(
 ) -> None:
     console.print()
     if not e.blocking_rules:
-        console.print(Text("Nothing stands between two kernels that a rule of these passes could allow."))
+        console.print(Text(nothing_blocks(e)))
         return
-    console.print(Text("what holds back most", style="bold cyan"))
+    console.print(Text(blocking_title(e), style="bold cyan"))
     shown = e.blocking_rules[:limit] if limit else e.blocking_rules
     for o in shown:
         _print_blocking_rule(o, console, input_arguments)
@@ -281,91 +274,3 @@ def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, Ru
         text = Text(f"{rule.code}  ", style="dim")
         text.append(printable(rule.title))
         console.print(Padding(text, (0, 0, 0, 2)))
-
-
-def print_hot_kernels(e: Explanation, console: Console) -> None:
-    """Where the time goes in the end; nothing of a module with a kernel or two."""
-    shown = e.hot_kernels[:_HOT_KERNEL_LIMIT]
-    if len(e.hot_kernels) < 3:
-        return
-    table = plain_table(("", "right"), ("", "right"), ("", "left"), ("", "left"), ("", "left"))
-    table.show_header = False
-    for k in shown:
-        where = Text(hot_kernel_origin(k), style="dim")
-        table.add_row(
-            Text(hot_kernel_time(k)),
-            Text(share_of(k, e)),
-            Text(hot_kernel_name(k)),
-            Text(bound_text(k)),
-            where,
-        )
-    console.print()
-    console.print(Text("where the time goes in the end, launches included", style="bold cyan"))
-    console.print(Padding(table, (0, 0, 0, 2)))
-
-
-def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
-    """A kernel: what it saved, what bounds it now, and the steps that made it, dearest first."""
-    name = Text(printable(g.fusion.shown), style="bold")
-    copies = 1 + len(g.equivalents)
-    if g.equivalents:
-        name.append(f" ×{copies}")
-    reported = []
-    if g.us_saved is not None:
-        reported.append(saves_text(g.us_saved * copies))
-    if g.bytes_saved < 0:
-        reported.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
-    elif g.bytes_saved:
-        verb = "" if reported and (g.us_saved or 0.0) >= 0 else "saves "
-        reported.append(verb + bytes_text(g.bytes_saved * copies))
-    if reported:
-        name.append("  " + ", ".join(reported), style="not bold")
-    where = sources(g)
-    if where:
-        name.append(f"  {printable(where)}", style="not bold dim")
-    console.print(Padding(name, (0, 0, 0, 2)))
-    if g.kernel is not None:
-        console.print(Padding(Text(roofline(g.kernel), style="dim"), (0, 0, 0, 4)))
-    _print_steps(g, console, 0 if not limit else _STEPS)
-
-
-def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
-    reported = sorted((s for s in g.steps if s.us_saved is not None), key=_hot_kernels)
-    free = [s for s in g.steps if s.us_saved is None]
-    table = plain_table(("step", "right"), ("", "left"), ("saves", "right"), ("", "left"))
-    table.show_header = False
-    table.columns[1].max_width = max(24, min(_NAME, console.width // 3))
-    shown = reported[:limit] if limit else reported
-    for s in shown:
-        why = Text(step_text(s))
-        if s.tied_with:
-            why.append(f"\n{tie_text(s.tied_with)}", style="yellow")
-        table.add_row(Text(str(s.step), style="dim"), _pair(s), Text(us_text(s.us_saved or 0.0)), why)
-    if shown:
-        console.print(Padding(table, (0, 0, 0, 4)))
-    rest = []
-    if len(reported) > len(shown):
-        saved = sum(s.us_saved or 0.0 for s in reported[len(shown) :])
-        rest.append(f"{plural(len(reported) - len(shown), 'more step', 'more steps')} saved {us_text(saved)}")
-    if free:
-        rest.append(_free(free))
-    if rest:
-        lead = "and " if shown else ""
-        console.print(Padding(Text(lead + ", ".join(rest), style="dim"), (0, 0, 0, 4)))
-
-
-def _free(steps: Sequence[FusedStep]) -> str:
-    if all(s.producer.opcode in ("bitcast", "") for s in steps):
-        return f"{plural(len(steps), 'bitcast')} went in for free"
-    return f"took in {listing([printable(s.producer.name) for s in steps], _FREE)}"
-
-
-def _hot_kernels(s: FusedStep) -> tuple[float, int]:
-    return -(s.us_saved or 0.0), s.step
-
-
-def _pair(s: FusedStep) -> Text:
-    text = Text(printable(s.producer.name))
-    text.append(" → ", style="dim")
-    text.append(printable(s.consumer))
-    return text

@@ -35,7 +35,7 @@ from hlofuse.passes.fusion.fusion_merger import FusionMerger
 from hlofuse.passes.fusion.gpu_instruction_fusion import GpuInstructionFusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
-from hlofuse.releases import OUTSIDE_FUSION, Release
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.replay import replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import RuleText
@@ -277,7 +277,7 @@ def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
                     pending = True
             check_growth(unfused, most)
     recorder = Recorder()
-    HloCSE(release=OUTSIDE_FUSION, only_fusion_computations=False).run(unfused, recorder)
+    HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(unfused, recorder)
     HloDCE().run(unfused, recorder)
     merged = {
         old: e.added[0]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.bitcasts import leaves_size
@@ -60,6 +60,20 @@ class Fused:
     """Of those named, by code."""
     right_file: str | None = None
     """The dump ahead of fusion, where it lies beside this one."""
+    selected: str | None = None
+    """The name that these are the kernels of; None where all are here."""
+
+    def only(self, name: str, names: Container[str]) -> Fused:
+        """Of all kernels those of these names, and what passes between them and others."""
+        boundaries = tuple(b for b in self.boundaries if b.producer in names or b.consumer in names)
+        codes = {b.rule for b in boundaries}
+        return replace(
+            self,
+            kernels=tuple(k for k in self.kernels if k.name in names),
+            boundaries=boundaries,
+            rules={code: rule for code, rule in self.rules.items() if code in codes},
+            selected=name.strip(),
+        )
 
     @property
     def unknown(self) -> Sequence[Boundary]:

@@ -20,6 +20,8 @@ def head_lines(f: Fused) -> list[tuple[str, str]]:
     on = f"{f.target} ({f.device})" if f.device else f.target
     kernels = plural(len(f.kernels), "kernel")
     between = plural(len(f.boundaries), "boundary", "boundaries")
+    if f.selected is not None:
+        kernels = f"{f.selected}: {kernels}"
     lines = [
         (f"{f.module} on {on}, after fusion ({f.evidence})", "bold"),
         (f"{kernels}, {between} between them; rules as in {f.release}", "bold"),

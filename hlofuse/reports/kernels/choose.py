@@ -17,6 +17,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
 from hlofuse.replay import Replay
+from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
@@ -64,6 +65,12 @@ def kernel_selection(
     if names is not None:
         both = [names.of(k.name) for k in found]
         found = [replace(k, name=old, final=new) for k, (old, new) in zip(found, both, strict=True)]
+    if replay is not None and (replay.input.events or replay.final.events):
+        facts = Facts(replay)
+        found = [
+            replace(k, created_by=facts.created_by(k.name) or facts.created_after_fusion(row.instruction))
+            for k, row in zip(found, account.rows, strict=True)
+        ]
     return KernelSelection(
         module.name,
         replay.before.filename if replay is not None else module.filename,

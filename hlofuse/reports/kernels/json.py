@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlofuse.reports.common.json import created_by_json
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 
 SCHEMA = "hlofuse.kernels/2"
@@ -21,6 +22,7 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
         "release": s.release,
         "replayed": s.replayed,
         "what_if": list(s.what_if),
+        "selected": s.selected,
         "runners": [
             {"run_by": r.name, "kernels": r.kernels, "us": r.us, "bytes_accessed": r.bytes_accessed}
             for r in s.runners
@@ -53,4 +55,5 @@ def _kernel(k: Choice) -> dict[str, Any]:
         "runs": k.runs,
         "bytes_accessed": k.bytes_accessed,
         "source": k.source,
+        "made_by": [created_by_json(m) for m in k.created_by],
     }

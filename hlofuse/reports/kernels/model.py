@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 
-from hlofuse.reports.common.model import both_names
+from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
@@ -48,6 +49,8 @@ class Choice:
     """Launches in one run of the program."""
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known."""
+    created_by: tuple[CreatedBy, ...] = ()
+    """What passes before and after fusion tell of it and of what it holds."""
 
     @property
     def shown(self) -> str:
@@ -84,6 +87,15 @@ class KernelSelection:
     what_if: tuple[str, ...]
     kernels: tuple[Choice, ...]
     """In the order of the module, the entry computation first."""
+    selected: str | None = None
+    """The name that these are the kernels of; None where all are here."""
+    launched: int = 0
+    """Kernels of the module, also those that are left out."""
+
+    def only(self, name: str, meant: Container[str]) -> KernelSelection:
+        """Of all kernels those that a name means, by their names at the end of fusion."""
+        chosen = tuple(k for k in self.kernels if k.name in meant)
+        return replace(self, kernels=chosen, selected=name.strip(), launched=len(self.kernels))
 
     @property
     def runners(self) -> list[Runner]:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
+
+_PASSES = 2  # other than those of fusion, of one kernel
 
 
 def result_line(s: KernelSelection) -> str:
     """How many kernels, of which moment, and their estimated time."""
     when = "after fusion, replayed" if s.replayed else "as the dump has them"
     line = f"{plural(len(s.kernels), 'kernel')} {when}"
+    if s.selected is not None:
+        own = f"{len(s.kernels):,} of {plural(s.launched, 'kernel')}"
+        line = f"{printable(s.selected)}: {own} {when}"
     times = [k.us * k.runs for k in s.kernels if k.us is not None]
     if times:
         line += f"    est. {us_text(sum(times))}"
@@ -58,7 +64,7 @@ def note_lines(k: Choice) -> list[str]:
     for note in k.notes:
         figures = figures_text(note.figures)
         found.append(f"{note.rule.code} {note.rule.title}" + (f": {figures}" if figures else ""))
-    return found
+    return found + [f"{m.rule.code} {m.pass_name}: {m.reason}" for m in k.created_by[:_PASSES]]
 
 
 def omitted(s: KernelSelection, shown: int) -> str:

@@ -10,7 +10,6 @@ from hlofuse.account import Account, Launched, Totals
 from hlofuse.account.account import totals_of
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source, launched_computations
-from hlofuse.analysis.loops import iterations
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import source_text
 from hlofuse.inputs.stage import stage_of
@@ -56,7 +55,7 @@ class ComputationStatistics:
     role: str
     """`entry`, or how it is called: `while body`, `while condition`, `branch`, `call`…"""
     iterations: int
-    """How often its loops run it, as far as the dump says."""
+    """How often it runs, as far as the dump says; of a loop of known trip count the condition does not."""
     instructions: int
     kernels: int
     opcodes: dict[str, int]
@@ -107,7 +106,6 @@ def statistics(
         return -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs
 
     ranked = sorted(account.rows, key=weight)
-    often = iterations(module)
     stage = stage_of(module, target)
     return ModuleStatistics(
         module.name,
@@ -122,7 +120,7 @@ def statistics(
             ComputationStatistics(
                 c.name,
                 _role(c),
-                often[c],
+                account.runs(c),
                 len(c),
                 len(own.get(c, ())),
                 _by_count(i.opcode for i in c),

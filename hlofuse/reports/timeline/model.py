@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -19,6 +19,8 @@ class PassDump:
     pipeline: str = ""
     after: str = ""
     """The pass that had just run, `pipeline-start`, or `before_optimizations` and the like."""
+    text: str | None = field(default=None, repr=False)
+    """The module where hlofuse repeated the pass; `path` is then what it began with."""
 
     @property
     def name(self) -> str:

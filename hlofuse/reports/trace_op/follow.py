@@ -70,7 +70,7 @@ def _distinct(sequence: DumpSequence, unreadable: list[PassDump]) -> Iterator[tu
     text = ""
     for dump in sequence.dumps:
         try:
-            now = read_text(dump.path)
+            now = read_text(dump.path) if dump.text is None else dump.text
             module = read(dump, now) if now != text else None
         except HlofuseError:
             unreadable.append(dump)
@@ -135,17 +135,42 @@ def _advance(
     for cluster in clusters:
         if cluster.added and current & set(cluster.removed):
             same_opcode = {i for i in cluster.added if i.opcode == trail.opcode}
-            later = same_opcode or {cluster.added[0]}
+            later = _parts(cluster) or same_opcode or {cluster.added[0]}
             trail.events.append(
                 Event(dump, How.REWRITTEN if same_opcode else How.REPLACED, _locations(later))
             )
             return later
+    in_place = {new for old, new in _results(step) if old in current and new not in current}
+    if in_place:
+        # The cluster of what is new has no reader in common with what it stands for.
+        parts = {i for c in clusters if in_place & set(c.added) for i in _parts(c, most=0)}
+        later = parts or in_place
+        trail.events.append(Event(dump, How.REPLACED, _locations(later)))
+        return later
     namesakes = set(_namesakes(step, trail.op_name))
     if namesakes:
         trail.events.append(Event(dump, How.NAMESAKE, _locations(namesakes)))
     else:
         trail.events.append(Event(dump, How.REMOVED, ()))
     return namesakes
+
+
+def _results(step: ModuleDiff) -> Iterator[tuple[Instruction, Instruction]]:
+    """The results of the program before and after, each what stands in the other's place."""
+    before, after = (_values(side.module.entry.root) for side in (step.before, step.after))
+    if len(before) == len(after):
+        yield from zip(before, after, strict=True)
+
+
+def _parts(cluster: Cluster, most: int = 1) -> set[Instruction]:
+    """What computes in the place of the one operation that computed: a split one ends in several kernels."""
+    if sum(_computes(i) for i in cluster.removed) != most:
+        return set()
+    return {i for i in cluster.added if _computes(i) and not is_applied(i)}
+
+
+def _computes(i: Instruction) -> bool:
+    return i.opcode not in _MOVES_ONLY and i.opcode not in NO_KERNEL and i.opcode != "fusion"
 
 
 def _namesakes(step: ModuleDiff, op_name: str) -> Iterator[Instruction]:

@@ -14,7 +14,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.device import device_of
-from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay
+from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay, replay_config
 from hlofuse.reports.verify.model import (
     FirstDifference,
     PassVerdict,
@@ -36,6 +36,7 @@ def verify_module(
     device: str | DeviceDescription | None = None,
     xla: str | None = None,
     option: str | None = None,
+    flags: tuple[str, ...] = (),
     ids: UniqueIds | None = None,
     after_passes: Sequence[tuple[str, Module]] | None = None,
     recorded: Sequence[str] | None = None,
@@ -56,7 +57,8 @@ def verify_module(
     input = ReplayInput(before, ids, record if ties_from_record else None)
     start = time.perf_counter()
     observers = [ModuleTexts()] if after_passes is not None else []
-    actual = replay(input, target, observers, device=device, xla=xla, option=option)
+    config = replay_config(target, device, xla=xla, option=option, xla_flags=flags)
+    actual = replay(input, config, observers)
     seconds = time.perf_counter() - start
     compare = _Comparison()
     not_dumped: tuple[str, ...] = ()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs.stage import doubt
 from hlofuse.ir.graph import Module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import ReplayInput, replay
+from hlofuse.replay import ReplayConfig, ReplayInput, replay
 from hlofuse.reports.verify.final_kernels import compare_final
 from hlofuse.reports.verify.model import FirstDifference, Verdict
 
@@ -19,15 +18,13 @@ def verify_final(
     final: Module,
     *,
     name: str | None = None,
-    target: str = "gpu",
-    device: str | DeviceDescription | None = None,
-    xla: str | None = None,
-    option: str | None = None,
+    config: ReplayConfig,
     ids: UniqueIds | None = None,
 ) -> Verdict:
     """Replay `before` up to what is launched and compare with `final`, XLA's module after all passes."""
     start = time.perf_counter()
-    actual = replay(ReplayInput(before, ids), target, [], device=device, xla=xla, option=option)
+    target = config.target
+    actual = replay(ReplayInput(before, ids), config)
     end = actual.final
     seconds = time.perf_counter() - start
     found = compare_final(end.module, final, TARGETS[target].backend)

@@ -19,6 +19,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "modules": len(report.verdicts),
         "exact": report.exact,
         "skipped": list(report.skipped),
+        "tried": [asdict(t) for t in report.tried],
         "verdicts": [_verdict(v) for v in report.verdicts],
     }
 

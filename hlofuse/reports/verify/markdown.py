@@ -5,7 +5,14 @@ from __future__ import annotations
 from hlofuse.format.markdown import markdown, markdown_code, table
 from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import Report
-from hlofuse.reports.verify.phrases import final_lines, sides, summary_rows, undumped_line, verdict_word
+from hlofuse.reports.verify.phrases import (
+    final_lines,
+    release_line,
+    sides,
+    summary_rows,
+    undumped_line,
+    verdict_word,
+)
 
 
 def report_markdown(report: Report, *, limit: int = 10) -> str:
@@ -15,6 +22,8 @@ def report_markdown(report: Report, *, limit: int = 10) -> str:
         f"## {report.exact} of {plural(compared, 'module')} exact on target {markdown(report.target)}\n",
         table(("compared", "agree"), summary_rows(report)),
     ]
+    if line := release_line(report):
+        out.append(f"{markdown(line)}\n")
     if undumped := undumped_line(report):
         out.append(f"{markdown(undumped)}\n")
     bad = [v for v in report.verdicts if verdict_word(v) != "exact"]

@@ -141,6 +141,24 @@ class Verdict:
     final: FinalVerdict | None = None
     """The final modules compared; None where those at the end of fusion were."""
 
+    @property
+    def agrees(self) -> bool:
+        """It was compared, and everything is exact."""
+        return self.error is None and self.exact and all(p.exact for p in self.passes)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The modules replayed as one of the releases that the dumps leave open."""
+
+    releases: tuple[str, ...]
+    """Those that decide alike, oldest first."""
+    exact: int
+    """Modules that are exact so; unless `complete`, this many at most."""
+    compared: int
+    complete: bool
+    """Every module was replayed so; otherwise only those that differ as the release that was tried first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -150,6 +168,8 @@ class Report:
     verdicts: tuple[Verdict, ...]
     skipped: tuple[str, ...]
     """Modules of a dump directory that lack the dumps to compare, with the reason."""
+    tried: tuple[Tried, ...] = ()
+    """The releases that were tried, the best first; empty where one was enough."""
 
     @property
     def compared(self) -> list[Verdict]:
@@ -163,4 +183,4 @@ class Report:
     @property
     def agrees(self) -> bool:
         """Every module was compared, and every one is exact."""
-        return all(v.error is None and v.exact and all(p.exact for p in v.passes) for v in self.verdicts)
+        return all(v.agrees for v in self.verdicts)

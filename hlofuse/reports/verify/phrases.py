@@ -9,6 +9,7 @@ from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import FinalVerdict, KernelSide, Report, Verdict
 
 _NAMES = 5
+_OTHERS = 3
 
 
 def summary_rows(report: Report) -> list[tuple[str, str]]:
@@ -42,6 +43,26 @@ def _final_rows(report: Report, finals: list[FinalVerdict]) -> list[tuple[str, s
         ("the same copies", f"{sum(f.same_copies for f in finals)} of {count}"),
         ("names of kernels", f"{named:,} of {total:,}"),
     ]
+
+
+def release_line(report: Report) -> str:
+    """Which of the releases that the dumps leave open agrees best; empty where one was enough."""
+    if not report.tried:
+        return ""
+    best, *others = report.tried
+    line = (
+        f"{'agrees' if best.exact == best.compared else 'agrees best'} as XLA {_span(best.releases)}"
+        f" ({best.exact} of {best.compared})"
+    )
+    more = [
+        f"as {_span(t.releases)}: {'' if t.complete else 'at most '}{t.exact} of {t.compared}"
+        for t in others[:_OTHERS]
+    ]
+    return "; ".join([line, *more])
+
+
+def _span(releases: tuple[str, ...]) -> str:
+    return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
 def final_lines(v: Verdict) -> list[str]:

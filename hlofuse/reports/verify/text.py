@@ -12,6 +12,7 @@ from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import Report, Verdict
 from hlofuse.reports.verify.phrases import (
     final_lines,
+    release_line,
     sides,
     step_lines,
     summary_rows,
@@ -28,6 +29,8 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
     console.print(
         Text(f"{agree} of {plural(compared, 'module')} exact on target {report.target}", style=style)
     )
+    if line := release_line(report):
+        console.print(Text(line))
     if compared:
         table = Table.grid(padding=(0, 2, 0, 0))
         for what, count in summary_rows(report)[1:]:

@@ -22,6 +22,7 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
         "device": r.device,
         "release": r.release,
         "changes": list(r.changes),
+        "selected": r.selected,
         "before": totals_json(r.before),
         "after": totals_json(r.after),
         "relaxed": [

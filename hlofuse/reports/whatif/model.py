@@ -141,3 +141,5 @@ class Ranking:
     """Greatest saving first."""
     fixed: tuple[FixedRule, ...]
     """Most bytes kept apart first."""
+    selected: str | None = None
+    """The name of the kernels that the rules keep others apart from; None for all rules."""

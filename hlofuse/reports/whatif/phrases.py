@@ -46,7 +46,8 @@ def untimed_note(t: Totals) -> str:
 def title(r: Ranking) -> str:
     """`jit_f on gpu (h100_sxm), as XLA in jaxlib 0.11.1: which one rule costs most?`."""
     xla = "" if r.changes else f", as XLA in {r.release}"
-    return f"{module_title(r)}{xla}: which one rule costs most?"
+    around = f" around {printable(r.selected)}" if r.selected is not None else ""
+    return f"{module_title(r)}{xla}: which one rule{around} costs most?"
 
 
 def lead(r: Ranking) -> list[str]:

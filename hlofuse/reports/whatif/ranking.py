@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from hlofuse.account import PRIORITY_FUSION, SharedStart, observed_replay
+from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.passes.registry import single_passes
 from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.model import BlockingRule
+from hlofuse.reports.explain.model import BlockingRule, Explanation
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import family_of
@@ -32,8 +32,12 @@ def rank(
     config: ReplayConfig,
     *,
     progress: Progress | None = None,
+    narrowed: Callable[[Observed], Explanation] | None = None,
 ) -> Ranking:
     """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
+
+    `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
+    another kernel apart from these.
 
     A rule that says no only where another has, or only because of another, comes out as saving nothing.
     """
@@ -44,9 +48,9 @@ def rank(
     start = _start_of_joins(base, begun)
     observed = observed_replay(input, base, cache=structures, start=start, begun=begun)
     xla_run = result_of(observed)
-    explanation = explain(observed.replay, costs=observed.costs, facts=xla_run.facts)
+    explanation = narrowed(observed) if narrowed else explain(observed.replay, facts=xla_run.facts)
     blocking_rules = {o.rule.code: o for o in explanation.blocking_rules}
-    counts = _refusals(observed.replay.events)
+    counts = Counter[str]() if narrowed else _refusals(observed.replay.events)
     for code, blocking in blocking_rules.items():
         counts.setdefault(code, blocking.edges)  # the cost model's verdict is no event of its own
     rules = {**catalogue(), **observed.replay.plugin_rules}
@@ -81,6 +85,7 @@ def rank(
         xla_run.totals,
         tuple(relaxed),
         tuple(fixed),
+        explanation.selected.name if explanation.selected is not None else None,
     )
 
 

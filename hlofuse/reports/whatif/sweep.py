@@ -89,7 +89,8 @@ def _default(name: str, xla: ReplayConfig) -> str:
     """XLA's value of a knob or of a number of the device."""
     knob = all_knobs().get(name)
     if knob is not None:
-        return f"{knob.default:g}" if isinstance(knob.default, float) else str(knob.default)
+        standard = knob.value_in(xla.release)
+        return f"{standard:g}" if isinstance(standard, float) else str(standard)
     if xla.device is not None and name in {f.name for f in fields(xla.device)}:
         value = getattr(xla.device, name)
         return f"{value:g}" if isinstance(value, float) else str(value)

@@ -72,6 +72,8 @@ def before_fusion_lines(answer: Story | PairAnswer) -> list[str]:
             lines.append(f"{name} was removed by {pass_name}: nothing reads it any more")
         elif change.what == "copied":
             lines.append(f"{name} stands elsewhere as {by} ({pass_name})")
+        elif change.what == "renamed":
+            lines.append(f"{name} is named {by} where fusion begins")
         elif pass_name == "cse":
             lines.append(f"{name} was merged with {by}, which is equal (cse)")
         else:

@@ -10,13 +10,13 @@ from hlofuse.account import Costs
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage, view_read
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.names import Named, Names
+from hlofuse.reports.common.names import Named, Names, holder_of, runs_in
 from hlofuse.reports.why.model import PairAnswer, Story
 from hlofuse.reports.why.neighbours import neighbours
 from hlofuse.reports.why.pair import Request, collapse, pairs_of
@@ -107,7 +107,9 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
     line = source_in_function(source) if source is not None else None
     place = Place(name, found.opcode, str(found.shape), line, found.op_name)
     copies = found.operands[0].name if found.opcode == "copy" and found.operands else None
-    return Story(place, "added", (), (), (), (), (), copies=copies)
+    return Story(
+        place, "added", (), (), (), (), (), copies=copies, created_by=facts.created_after_fusion(found)
+    )
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
@@ -127,28 +129,6 @@ def _request(first: str, second: str, facts: Facts) -> Request:
     if producer == consumer:  # both in one, or one in the other
         return first, second, tuple(outer)
     return producer, consumer, tuple(outer)
-
-
-def holder_of(name: str, facts: Facts) -> Instruction | None:
-    """What `name` is a part of, where it is not an instruction the passes look at.
-
-    That is an operation inside a fusion (of a library, or copied into a fusion) or of the function that
-    a reduce, sort or scatter applies.
-    """
-    instruction, module = facts.before.get(name), facts.replay.before
-    if instruction is None:
-        if name in facts.after or name in facts.created_names:
-            return None
-        module = facts.replay.after
-        instruction = next((i for i in module.instructions() if i.name == name), None)
-    executed = facts.launched_computations_of(module)
-    holder = instruction
-    seen: set[Instruction] = set()
-    while holder is not None and holder.computation not in executed and holder not in seen:
-        seen.add(holder)
-        kernel = holder.computation
-        holder = (kernel.fusion or kernel.first_caller) if kernel is not None else None
-    return holder if holder is not instruction and holder not in seen else None
 
 
 @dataclass(slots=True)
@@ -201,21 +181,17 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
     """All that happened to one instruction; `decided` where it is known already."""
     holder = holder_of(name, facts)
     if holder is not None:
-        runs_in = [k for k in facts.lineage.kernels_of(holder.name) if k in facts.launched_after]
-        elsewhere = tuple(facts.place(k) for k in runs_in if k != holder.name)
+        elsewhere = tuple(facts.place(k) for k in runs_in(holder.name, facts) if k != holder.name)
         return Story(facts.place(name), "inside", elsewhere, (), (), (), (), facts.place(holder.name))
     decided = decided or _decisions([name], facts)[name]
     final = facts.lineage.final(name)
-    kernels = [k for k in facts.lineage.kernels_of(name) if k in facts.after]
-    runs = [k for k in kernels if k in facts.launched_after]
-    if any(k != name for k in runs) and name not in facts.launched_after:
-        fate = "fused"
-    elif name in facts.launched_after:
+    runs = runs_in(name, facts)
+    if name in facts.launched_after:
         fate = "kernel"
+    elif runs:
+        fate = "fused"
     else:
         fate = "no kernel" if final in facts.after else "gone"
-    if fate == "gone" and (kernel := facts.final_kernel(name)) in facts.launched_after:
-        fate, runs = "fused", [kernel]  # made on the way and taken in
     created = name not in facts.before or fate == "kernel"
     holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final] if created else []
     return Story(

@@ -163,6 +163,8 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
 def _print_story(s: Story, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     console.print(Text(story_headline(s), style="bold"))
     if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
+        for explained in created_by_lines(s.created_by):
+            _indented(console, explained)
         _print_places(console, (s.described,))
         return
     for note in filter(None, (*before_fusion_lines(s), meant_line(s))):

@@ -13,6 +13,7 @@ from hlofuse.rules.cpu_instruction_fusion.producer import (
     SOFTMAX_SHIFT,
     constant_alone,
     goes_into_its_dot,
+    large_constant,
     non_scalar_constant,
     output_fusion,
     producer_is_a_fusion,
@@ -22,6 +23,7 @@ from hlofuse.rules.cpu_instruction_fusion.producer import (
 from hlofuse.rules.cpu_instruction_fusion.size import (
     code_duplication,
     inefficient_concatenate,
+    reduction_over_major,
     reused_expensive_producer,
     too_many_reductions,
 )
@@ -34,6 +36,7 @@ from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 
 RULES = (
     skipped_consumer,
+    large_constant,
     non_scalar_constant,
     output_fusion,
     goes_into_its_dot,
@@ -49,6 +52,7 @@ RULES = (
     producer_is_a_fusion,
     code_duplication,
     small_vector_dot,
+    reduction_over_major,
     consumer_is_loop_fusion,
     consumer_is_loop_fusible,
     not_found_a_fusible_case,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_fusible, is_output_fusible
-from hlofuse.rules.catalogue import Rule, register
+from hlofuse.releases import Span
+from hlofuse.rules.catalogue import Knob, Rule, register
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.verdict import condition
 
@@ -27,6 +28,8 @@ _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion:
         essential=True,
         mirrors=_SHOULD_FUSE + ", ComputeInstructionsToSkip, BlockSubcomputationFusion",
         message="Don't fuse instructions from custom fusions/calls",
+        span=Span(since="0.5"),
+        history="The computations of reduce, map, sort… count since 0.7.",
     )
 )
 def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
@@ -45,6 +48,8 @@ def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
         lasting=True,
         mirrors=_SHOULD_FUSE,
         message="Don't fuse non-scalar constants.",
+        span=Span(since="0.7"),
+        history="0.5 and 0.6 refuse large constants only (CPU018).",
     )
 )
 def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
@@ -52,6 +57,36 @@ def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
     if producer.opcode != "constant" or producer.shape.is_effective_scalar:
         return None
     return {"elements": producer.shape.element_count, "bytes": producer.shape.byte_size}
+
+
+MAX_CONSTANT_BYTES = Knob(
+    "cpu-max-fused-constant", 10_000, "bytes", "A larger constant is not fused by XLA 0.5 and 0.6."
+)
+
+
+@condition(
+    Rule(
+        code="CPU018",
+        title="A large constant stays in memory",
+        condition="Is the producer a constant of more than 10,000 bytes?",
+        why="A constant inside a kernel becomes a part of its code. A large one makes the code large and "
+        "slow to compile, while a kernel reads it from memory as fast.",
+        advice="Where the array follows a rule (a mask, positions, a table of zeros), compute it with "
+        "jnp.arange, broadcasts or jnp.where instead of building it with numpy: such values are fused.",
+        lasting=True,
+        mirrors=_SHOULD_FUSE + ", IsLargeConstant",
+        message="Don't fuse large constants.",
+        knobs=(MAX_CONSTANT_BYTES,),
+        span=Span("0.5", "0.6"),
+        history="Later releases refuse every constant of more than one element (CPU002).",
+    )
+)
+def large_constant(pair: CandidatePair) -> dict[str, Any] | None:
+    producer = pair.producer
+    limit = pair.state.settings.value(MAX_CONSTANT_BYTES)
+    if producer.opcode != "constant" or producer.shape.byte_size <= limit:
+        return None
+    return {"bytes": producer.shape.byte_size, "limit_bytes": int(limit)}
 
 
 @condition(
@@ -167,6 +202,6 @@ SOFTMAX_SHIFT = register(
         mirrors="xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ComputeGloballyUnfusible, "
         "IsCoupledReductionShiftExpProducer",
         message="operand can not be duplicated",
-        history="Not in jaxlib 0.4.35.",
+        span=Span(since="0.11"),
     )
 )

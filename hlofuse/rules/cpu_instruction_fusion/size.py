@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
+from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Span
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.instruction_fusion.duplication import recomputation
@@ -15,11 +17,27 @@ _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion:
 MAX_CONCATENATE_OPERANDS = Knob(
     "cpu-max-concatenate-operands", 8, "operands", "A concatenate of more operands is not fused."
 )
+_IN_BYTES = Span(since="0.12")
 MIN_MINOR_CONCATENATE = Knob(
     "cpu-min-minor-concatenate",
     128,
     "elements",
     "A minor-most concatenated dimension of this size is not fused.",
+    ((_IN_BYTES, 0),),
+)
+MIN_MINOR_CONCATENATE_BYTES = Knob(
+    "cpu-min-minor-concatenate-bytes",
+    0,
+    "bytes",
+    "The same in bytes; both have to be reached.",
+    ((_IN_BYTES, 64),),
+)
+MIN_CONCATENATE_BYTES = Knob(
+    "cpu-min-concatenate-bytes",
+    0,
+    "bytes",
+    "A concatenate of fewer bytes is fused along its minor-most dimension, too.",
+    ((_IN_BYTES, 2048),),
 )
 MAX_REDUCTIONS = Knob("cpu-max-reductions", 5, "reduces", "A fusion holding more takes no further reduce.")
 ALLOWED_CODE_DUPLICATION = Knob(
@@ -35,7 +53,8 @@ ALLOWED_CODE_DUPLICATION = Knob(
         code="CPU006",
         title="A large concatenate is faster on its own",
         condition="Is the producer or the consumer a concatenate of more than 8 operands, or one of rank 2 "
-        "or more along its minor-most dimension, the result having 128 elements or more there?",
+        "or more along its minor-most dimension, the result having 128 elements or more there? Since XLA "
+        "0.12: 64 bytes or more there, and 2,048 bytes or more as a whole.",
         why="A fused concatenate decides for each element which operand it comes from. Along the "
         "minor-most dimension that is a branch in the innermost loop and stops vectorisation; with many "
         "operands it is a deep tree. Alone, a concatenate is a few plain copies.",
@@ -44,7 +63,13 @@ ALLOWED_CODE_DUPLICATION = Knob(
         "them.",
         mirrors=_SHOULD_FUSE,
         message="Concatenate fusion is inefficient.",
-        knobs=(MAX_CONCATENATE_OPERANDS, MIN_MINOR_CONCATENATE),
+        knobs=(
+            MAX_CONCATENATE_OPERANDS,
+            MIN_MINOR_CONCATENATE,
+            MIN_MINOR_CONCATENATE_BYTES,
+            MIN_CONCATENATE_BYTES,
+        ),
+        span=Span(since="0.5"),
     )
 )
 def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
@@ -55,9 +80,13 @@ def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
         dimension = x.dimensions[0]
         size = x.shape.dimensions[dimension]
         minor = x.shape.rank > 1 and dimension == x.shape.minor_to_major[0]
-        if len(x.operands) > settings.value(MAX_CONCATENATE_OPERANDS) or (
-            minor and size >= settings.value(MIN_MINOR_CONCATENATE)
-        ):
+        is_long = (
+            minor
+            and size >= settings.value(MIN_MINOR_CONCATENATE)
+            and size * ((x.shape.bit_width + 7) // 8) >= settings.value(MIN_MINOR_CONCATENATE_BYTES)
+            and x.shape.byte_size >= settings.value(MIN_CONCATENATE_BYTES)
+        )
+        if is_long or len(x.operands) > settings.value(MAX_CONCATENATE_OPERANDS):
             return {"concatenate": x.name, "operands": len(x.operands), "minor_most": minor, "size": size}
     return None
 
@@ -76,6 +105,8 @@ def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
         lasting=True,
         mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
         message="Fusion is not profitable.",
+        history="Since 0.9 CPU has a list of its own: rounding f32 to bf16 is expensive, and an integer "
+        "division is cheap if the dividend is a constant. Before, it is cheap if the divisor is one.",
     )
 )
 def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
@@ -92,6 +123,7 @@ def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
         "reductions (stack the arrays and reduce once) are both faster to compile and to run.",
         mirrors=_SHOULD_FUSE,
         message="Too many reductions inside single fusion.",
+        span=Span(since="0.6"),
         knobs=(MAX_REDUCTIONS,),
     )
 )
@@ -125,3 +157,29 @@ def code_duplication(pair: CandidatePair) -> dict[str, Any] | None:
     if not state.may_duplicate or consumer.opcode != "fusion":
         return None
     return duplication(state.evaluation(consumer), producer, state.settings.value(ALLOWED_CODE_DUPLICATION))
+
+
+@condition(
+    Rule(
+        code="CPU019",
+        title="A reduction over major dimensions is faster on its own",
+        condition="Is the producer or the consumer a reduce that leaves its operand's minor-most dimension?",
+        why="Alone, such a reduce is vectorised along the dimension that it leaves. Inside a fusion it is a "
+        "plain loop for each element of the result.",
+        advice="Reduce over the last axis (axis=-1), or use XLA 0.6 or later, which fuses these reductions.",
+        mirrors=_SHOULD_FUSE,
+        message="Not fusing reductions over major dimensions",
+        span=Span(until="0.5"),
+    )
+)
+def reduction_over_major(pair: CandidatePair) -> dict[str, Any] | None:
+    for x in (pair.consumer, pair.producer):
+        if x.opcode == "reduce" and _leaves_minor(x):
+            return {"reduce": x.name}
+    return None
+
+
+def _leaves_minor(reduce: Instruction) -> bool:
+    """True unless the minor-most dimension is among those reduced."""
+    layout = reduce.operands[0].shape.minor_to_major
+    return not layout or layout[0] not in reduce.dimensions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hlofuse.rules.catalogue import Rule, register
 from hlofuse.rules.rewrites.outcome import rewrites
 
 TRITON_SOFTMAX = rewrites(
@@ -34,18 +33,70 @@ LOGISTIC = rewrites(
     advice="Nothing to do: the four operations fuse. A value that only sigmoid read still has one reader.",
     mirrors="xla/hlo/transforms/expanders/logistic_expander.cc: LogisticExpander::ExpandInstruction",
 )
-COPY = register(
-    Rule(
-        code="RW040",
-        title="A value is copied that another one would overwrite",
-        condition="Would two values that live at the same time share memory, as in a loop's carry, an update"
-        " in place of an argument that is not donated, or a result that is an argument?",
-        why="Without the copy the program would compute something else.",
-        advice="Donate the argument (`donate_argnums`), or do not read the old value after the update.",
-        mirrors="xla/service/copy_insertion.cc: CopyInsertion::RunImpl",
-        allows=True,
-        essential=True,
-        outcome=True,
-        pass_name="copy-insertion",
-    )
+BATCH_NORM = rewrites(
+    "RW031",
+    "batchnorm_expander",
+    "A batch normalization becomes plain operations",
+    condition="Is it a batch normalization, for training, for inference, or its gradient? It becomes the"
+    " sums, means and elementwise operations that compute it.",
+    why="No generator of kernels has code for the operation itself.",
+    advice="Nothing to do: the sums are one kernel or two, and the elementwise operations fuse.",
+    mirrors="xla/service/batchnorm_expander.cc: BatchNormExpanderVisitor",
+)
+RANDOM_BITS = rewrites(
+    "RW032",
+    "rng-bit-generator-expander",
+    "Random bits become the arithmetic of their generator",
+    condition="Is it an operation that gives random bits? It becomes a counter and the rounds of Philox or"
+    " ThreeFry on it.",
+    why="Plain operations fuse with what uses the numbers, and give the same numbers on every device.",
+    advice="Nothing to do as a rule. The rounds are computed again in each kernel that they fuse into.",
+    mirrors="xla/hlo/transforms/expanders/rng_bit_generator_expander.cc:"
+    " RngBitGeneratorExpander::ExpandInstruction",
+    essential=True,
+)
+RANDOM_NUMBERS = rewrites(
+    "RW033",
+    "rng-expander",
+    "Random numbers become the arithmetic of Philox",
+    condition="Is it a uniform or normal distribution? It becomes a counter, the rounds of Philox and the"
+    " arithmetic from bits to numbers.",
+    why="No generator of kernels has code for the operation itself.",
+    advice="Nothing to do: the arithmetic fuses with what uses the numbers.",
+    mirrors="xla/hlo/transforms/expanders/rng_expander.cc: RngExpander::ExpandInstruction",
+    essential=True,
+)
+COPY = rewrites(
+    "RW040",
+    "copy-insertion",
+    "A value is copied that another one would overwrite",
+    condition="Would two values that live at the same time share memory, as in a loop's carry, an update"
+    " in place of an argument that is not donated, or a result that is an argument?",
+    why="Without the copy the program would compute something else.",
+    advice="Donate the argument (`donate_argnums`), or do not read the old value after the update.",
+    mirrors="xla/service/copy_insertion.cc: CopyInsertion::RunImpl",
+    essential=True,
+)
+COPY_IN_FUSION = rewrites(
+    "RW041",
+    "copy_fusion",
+    "A fusion writes the copy of its result itself",
+    condition="Is a result of an elementwise fusion copied as it is, outside loops, and is there room for"
+    " another output?",
+    why="A kernel that writes its result twice saves the launch of the copy and reading it again.",
+    advice="Nothing to do: without the second reader of the result there would be no copy at all.",
+    mirrors="xla/backends/gpu/transforms/copy_fusion.cc: CopyFusion::DoCopyFusion",
+)
+LAYOUT_COPY = rewrites(
+    "RW042",
+    "layout-assignment",
+    "A value is copied into the layout that its reader requires",
+    condition="Does the reader take its operand in one order of dimensions in memory, and has the value"
+    " another? Library calls, custom calls, arguments and results fix layouts; other operations follow.",
+    why="The same array is in memory in one order only. Passes behind make the copy a transpose, which may"
+    " fuse with its neighbours.",
+    advice="Transpose where it is cheap, on the weights or once before a loop, or give the array in the"
+    " order that the reader takes.",
+    mirrors="xla/service/layout_assignment.cc: LayoutAssignment::CopyOperandIfLayoutsDiffer",
+    essential=True,
 )

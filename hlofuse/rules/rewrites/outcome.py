@@ -17,8 +17,12 @@ def rewrites(
     advice: str,
     mirrors: str,
     allows: bool = True,
+    essential: bool = False,
 ) -> Rule:
-    """What a pass makes; XLA leaves the pass out where `--xla_disable_hlo_passes` names it."""
+    """What a pass makes; XLA leaves the pass out where `--xla_disable_hlo_passes` names it.
+
+    Without an `essential` pass, the program would be compiled to something else, or not at all.
+    """
     return register(
         Rule(
             code=code,
@@ -28,9 +32,10 @@ def rewrites(
             advice=advice,
             mirrors=mirrors,
             allows=allows,
+            essential=essential,
             outcome=True,
             pass_name=pass_name,
-            flag=f"--xla_disable_hlo_passes={pass_name}",
+            flag="" if essential else f"--xla_disable_hlo_passes={pass_name}",
         )
     )
 

@@ -15,6 +15,15 @@ STRENGTH_REDUCED = rewrites(
     mirrors="xla/backends/gpu/transforms/dot_strength_reduction.cc:"
     " DotStrengthReduction::InstructionMatchesPattern",
 )
+WIDENED = rewrites(
+    "RW015",
+    "gemv-rewriter",
+    "A product with a vector becomes one with a matrix of one column",
+    condition="Has one operand of the product no dimension of its own, and are all in the usual layout?",
+    why="The kernels of matrix products take matrices only. Nothing is moved for it.",
+    advice="Nothing to do: it costs nothing.",
+    mirrors="xla/hlo/transforms/simplifiers/gemv_rewriter.cc: GemvRewriterVisitor::HandleDot",
+)
 SPLIT_K = rewrites(
     "RW011",
     "splitk-rewriter",

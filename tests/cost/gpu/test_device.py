@@ -10,7 +10,7 @@ from hlofuse.cost.gpu.device import DeviceDescription, device_from_text_proto, d
 from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.cost.gpu.op_profiles import op_profile
 from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 PROTO = """
 # a comment

@@ -12,7 +12,7 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace.priority_record import PriorityStep
 
 from ...fixtures import Case

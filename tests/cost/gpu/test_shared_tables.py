@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.ir import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import replay
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "gpu"

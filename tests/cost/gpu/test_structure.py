@@ -17,7 +17,7 @@ from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.gpu_fusible import is_small_constant, may_be_fused
 
 from ...fixtures import Case

@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.terms import operand_reads, pair_operand_reads
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 from ...fixtures import Case
 from ..records import device_of

@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 SUM = """%sum (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)

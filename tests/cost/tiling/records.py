@@ -24,7 +24,7 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace.priority_record import IneligibleStep, PriorityStep
 
 from ..records import FirstStep, load_corpus_case

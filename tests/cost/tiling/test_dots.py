@@ -12,7 +12,7 @@ from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 SIZES = 'backend_config={"sizes":["32"]}'
 PLAIN = ((), (), (1,), (0,))

@@ -10,7 +10,7 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.tiling_set import all_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 DEVICE = load_device("h100_sxm")
 

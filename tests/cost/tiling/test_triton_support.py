@@ -11,7 +11,7 @@ from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.releases import OUTSIDE_FUSION as RELEASE
+from hlofuse.releases import AROUND_FUSION as RELEASE
 
 REGION = "r {{ a = {0} parameter(0)\n b = {0} parameter(1)\n ROOT c = {0} add(a, b)\n}}\n"
 

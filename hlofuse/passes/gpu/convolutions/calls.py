@@ -10,7 +10,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
@@ -60,9 +60,11 @@ def config_text(config: dict[str, Any]) -> str:
 
 
 def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -> Instruction:
-    """`call` with other operands, beside it."""
+    """`call` with other operands, beside it: XLA adds a clone and then gives it its name."""
     raw = {**call.attributes.without("control-predecessors").raw_items, "custom_call_target": f'"{target}"'}
-    new = Instruction(NAMES[target], call.shape, "custom-call", operands, Attributes(raw=raw))
+    name = call.name if call.attributes.get("custom_call_target") == target else NAMES[target]
+    module_of(computation_of(call)).instruction_names.skip((call.name,))
+    new = Instruction(name, call.shape, "custom-call", operands, Attributes(raw=raw))
     return computation_of(call).add_instruction(new)
 
 
@@ -157,6 +159,7 @@ def normalized_call(call: Instruction) -> Instruction | None:
     new.shape = shape
     new.attributes = new.attributes.without("sharding", "frontend_attributes", "operand_layout_constraints")
     set_attribute(new, "dim_labels", text)
+    module_of(computation_of(call)).instruction_names.skip(("custom-call",))
     computation_of(call).add_instruction(new)
     parts = []
     for k, (part, was) in enumerate(zip(shape.tuple_shapes, call.shape.tuple_shapes, strict=True)):

@@ -21,7 +21,7 @@ from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
 from hlofuse.passes.gpu.gemm.propagation import DotProperties, carried, carried_if_worth
 from hlofuse.passes.gpu.matrix_layout import is_tiny
-from hlofuse.releases import OUTSIDE_FUSION
+from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites.products import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.trace import Recorder
 
@@ -38,7 +38,7 @@ class GemmFusion(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        support = TritonSupport(self.device, OUTSIDE_FUSION)
+        support = TritonSupport(self.device, AROUND_FUSION)
 
         def handle(dot: Instruction) -> bool:
             if is_tiny(dot) and dot.shape.element_type in ("f16", "f32", "bf16"):

@@ -11,8 +11,8 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import plural
-from hlofuse.reports.compare_devices.model import Comparison, FlippedEdge
-from hlofuse.reports.compare_devices.phrases import (
+from hlofuse.reports.compare_builds.model import Comparison, FlippedEdge
+from hlofuse.reports.compare_builds.phrases import (
     beginning_lines,
     by_kernels,
     edge_phrases,
@@ -26,14 +26,14 @@ _EDGES = 4  # named of those between the same two kernels
 
 def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> None:
     """Both results in figures, then what is decided differently and why."""
-    names = " and ".join(printable(s.device) for s in c.sides)
+    names = " and ".join(printable(s.label) for s in c.sides)
     xla = "" if c.what_if else f", as XLA in {c.release}"
     console.print(Text(f"{printable(c.module)} on {names}{xla}", style="bold"))
     if c.what_if:
         console.print(Text(warning_line(c.what_if), style="bold yellow"))
     table = plain_table(("", "left"), ("kernels", "left"), ("moved", "left"), ("est. time", "left"))
     for s in c.sides:
-        table.add_row(Text(printable(s.device)), *map(Text, side_figures(s)))
+        table.add_row(Text(printable(s.label)), *map(Text, side_figures(s)))
     console.print(Padding(table, (0, 0, 0, 2)))
     console.print()
     for line in beginning_lines(c):
@@ -41,6 +41,11 @@ def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> Non
     if not c.flipped:
         console.print(Text(same_line(c)))
         return
+    print_flipped(c, console, limit=limit)
+
+
+def print_flipped(c: Comparison, console: Console, *, limit: int = 10) -> None:
+    """What is decided differently, by the kernels that it keeps apart."""
     groups = by_kernels(c.flipped)
     console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))
     for edges in groups[: limit or None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import place_json, totals_json
-from hlofuse.reports.compare_devices.model import Comparison
+from hlofuse.reports.compare_builds.model import Comparison, FlippedEdge
 
 SCHEMA = "hlofuse.compare-devices/2"
 
@@ -20,7 +20,7 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
         "what_if": list(c.what_if),
         "devices": [
             {
-                "device": s.device,
+                "device": s.label,
                 "before": totals_json(s.before),
                 "after": totals_json(s.after),
                 "only_here": [place_json(p) for p in alone],
@@ -29,18 +29,21 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
         ],
         "from_program": c.from_program,
         "flipped": [
-            {
-                "producer": place_json(e.producer),
-                "consumer": place_json(e.consumer),
-                "fused_on": e.fused_on,
-                "apart_on": e.unfused_on,
-                "kernels": list(e.kernels) if e.kernels is not None else None,
-                "rule": e.answer.settled_by.rule.code
-                if e.answer is not None and e.answer.settled_by is not None
-                else None,
-                "cost": detail_json(e.answer.cost) if e.answer is not None else None,
-                "terms": [{"number": n, "here": a, "there": b} for n, a, b in e.terms],
-            }
+            {**flipped_json(e), "terms": [{"number": n, "here": a, "there": b} for n, a, b in e.terms]}
             for e in c.flipped
         ],
+    }
+
+
+def flipped_json(e: FlippedEdge) -> dict[str, Any]:
+    """An edge that only one build fuses."""
+    settled = e.answer.settled_by if e.answer is not None else None
+    return {
+        "producer": place_json(e.producer),
+        "consumer": place_json(e.consumer),
+        "fused_on": e.fused_on,
+        "apart_on": e.unfused_on,
+        "kernels": list(e.kernels) if e.kernels is not None else None,
+        "rule": settled.rule.code if settled is not None else None,
+        "cost": detail_json(e.answer.cost) if e.answer is not None else None,
     }

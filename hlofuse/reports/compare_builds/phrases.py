@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.costs import number_text, worth_text
-from hlofuse.reports.compare_devices.model import Comparison, DeviceSide, FlippedEdge
+from hlofuse.reports.compare_builds.model import Comparison, FlippedEdge, Side
 
 
 def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
@@ -21,7 +21,7 @@ def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
 
 def beginning_lines(c: Comparison, most: int = 3) -> list[str]:
     """Whether each device ran its own passes before fusion, and what these leave on one device only."""
-    first, second = (printable(s.device) for s in c.sides)
+    first, second = (printable(s.label) for s in c.sides)
     if not c.from_program:
         own = f"what {second}'s own passes before fusion do differently is not in them"
         return [
@@ -42,7 +42,7 @@ def same_line(c: Comparison) -> str:
     return f"Every edge {'that both have ' if any(c.alone) else ''}is decided the same on both."
 
 
-def side_figures(s: DeviceSide) -> tuple[str, str, str]:
+def side_figures(s: Side) -> tuple[str, str, str]:
     """Kernels, bytes and time, before → after."""
     time = f"{us_text(s.before.us)} → {us_text(s.after.us)}" if s.before.us and s.after.us else ""
     moved = f"{bytes_text(s.before.cost.bytes_accessed)} → {bytes_text(s.after.cost.bytes_accessed)}"
@@ -71,6 +71,6 @@ def edge_phrases(e: FlippedEdge) -> list[str]:
         )
     if not out:
         out.append("what was decided before about their neighbours leads there")
-    elif not e.terms:
+    elif not e.terms and not e.between_releases:
         out.append("no number of the device turns that alone: several do together")
     return out

@@ -1,4 +1,5 @@
-"""The same module on two devices: which edges are fused on one only, and what makes the difference."""
+"""The same module by two XLA builds (devices, releases): which edges only one fuses, and what makes the
+difference."""
 
 from __future__ import annotations
 
@@ -29,17 +30,18 @@ _DETAILED = 40  # edges for which the reason is looked for; there may be thousan
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSide:
-    """One device and what becomes of the module there."""
+class Side:
+    """One build and what it makes of the module."""
 
-    device: str
+    label: str
+    """The device; of two releases on one device, `XLA 0.8.3`."""
     before: Totals
     after: Totals
 
 
 @dataclass(frozen=True, slots=True)
 class FlippedEdge:
-    """A producer and a consumer of the input that share a kernel on one of the devices only."""
+    """A producer and a consumer of the input that share a kernel in one of the builds only."""
 
     producer: Place
     consumer: Place
@@ -52,6 +54,8 @@ class FlippedEdge:
     """What was decided about these two kernels; None beyond the first few."""
     terms: tuple[_Term, ...]
     """Numbers of the device, each enough to turn it: name, there, and on the other device."""
+    between_releases: bool = False
+    """The builds differ in more than the numbers of a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Comparison:
 
     module: str
     release: str
-    sides: tuple[DeviceSide, DeviceSide]
+    sides: tuple[Side, Side]
     flipped: tuple[FlippedEdge, ...]
     what_if: tuple[str, ...] = ()
     """What differs from XLA in both, in words."""
@@ -70,8 +74,9 @@ class Comparison:
     """Operations that enter fusion on one device only: the passes before fusion differ."""
 
 
-def compare_devices(first: Observed, second: Observed, release: str) -> Comparison:
-    """Edges of the input that are inside a kernel on one device and between kernels on the other."""
+def compare_builds(first: Observed, second: Observed) -> Comparison:
+    """Edges of the input that are inside a kernel in one build and between kernels in the other."""
+    labels = _labels(first, second)
     facts = Facts(first.replay, first.costs), Facts(second.replay, second.costs)
     shared = _shared_edges(facts)
     inside = edges_inside(facts[0]) & shared, edges_inside(facts[1]) & shared
@@ -85,20 +90,36 @@ def compare_devices(first: Observed, second: Observed, release: str) -> Comparis
             FlippedEdge(
                 facts[0].place(edge[0]),
                 facts[0].place(edge[1]),
-                facts[here].replay.device or "",
-                facts[there].replay.device or "",
+                labels[here],
+                labels[there],
                 between[edge],
                 *details.get(between[edge] or edge, (None, ())),
+                first.replay.config.release != second.replay.config.release,
             )
             for edge in edges
         ]
-    sides = tuple(DeviceSide(f.replay.device or "", f.totals_before, f.totals_after) for f in facts)
+    sides = tuple(
+        Side(label, f.totals_before, f.totals_after) for label, f in zip(labels, facts, strict=True)
+    )
     module = first.replay.before.name
     from_program = second.replay.input.unoptimized is not None
     alone = _alone(facts[0], facts[1]), _alone(facts[1], facts[0])
     return Comparison(
-        module, release, (sides[0], sides[1]), tuple(flipped), first.changes, from_program, alone
+        module,
+        first.replay.config.release.title,
+        (sides[0], sides[1]),
+        tuple(flipped),
+        first.changes,
+        from_program,
+        alone,
     )
+
+
+def _labels(first: Observed, second: Observed) -> tuple[str, str]:
+    a, b = first.replay.config, second.replay.config
+    if a.release != b.release:
+        return f"XLA {a.release.name}", f"XLA {b.release.name}"
+    return first.replay.device or "", second.replay.device or ""
 
 
 def _shared_edges(facts: tuple[Facts, Facts]) -> set[_Edge]:
@@ -124,14 +145,14 @@ def _details(
 
     Where nothing was decided about these two, as it was before the producer got there, they are given up.
     """
-    if facts.costs is None or other is None:
-        return {}
     answers = _answers([between[edge] or edge for edge in edges], facts)
     early = [edge for edge in edges if (kernels := between[edge]) is not None and answers[kernels] is None]
     between |= dict.fromkeys(early)
     answers |= _answers(early, facts)
     names = [between[edge] or edge for edge in edges]
-    terms = _terms(names, facts, facts.costs, other.device)
+    terms: dict[_Edge, tuple[_Term, ...]] = {}
+    if facts.costs is not None and other is not None and facts.costs.device != other.device:
+        terms = _terms(names, facts, facts.costs, other.device)
     return {pair: (answers[pair], terms.get(pair, ())) for pair in names}
 
 

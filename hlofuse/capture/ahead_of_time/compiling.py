@@ -1,0 +1,174 @@
+"""A function or a module, compiled for devices that need not exist."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from .devices import Devices
+
+_PLATFORM = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+
+
+def compile_function(
+    name: str, function: Any, arguments: tuple[Any, ...], devices: Devices, begin: Callable[[], None]
+) -> None:
+    """`begin` is called between tracing and compiling."""
+    import jax
+
+    jitted = function if hasattr(function, "lower") else jax.jit(_named(function, name))
+    with _axes(devices):
+        if not devices.all:
+            lowered = jitted.lower(*arguments)
+        elif not any(_is_array(leaf) for leaf in jax.tree.leaves(arguments)):
+            _compile_unplaced(jitted, arguments, devices, begin)
+            return
+        else:
+            lowered = _lower(jitted, arguments, devices)
+        begin()
+        lowered.compile()
+
+
+def _axes(devices: Devices) -> AbstractContextManager[Any]:
+    """The mesh whose axes the function may name."""
+    import jax
+
+    if not devices.is_named:
+        return nullcontext()
+    enter = getattr(jax, "set_mesh", None) or getattr(jax.sharding, "use_mesh", None)
+    return enter(devices.mesh) if enter is not None else devices.mesh  # type: ignore[no-any-return]
+
+
+def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
+    """Lowered with its arguments on the devices; where the function itself says where, as it says."""
+    import jax
+
+    platforms = (_PLATFORM[devices.target],)
+    placed = jax.tree.map(lambda leaf: _placed(leaf, devices), arguments)
+    try:
+        return jitted.trace(*placed).lower(lowering_platforms=platforms)
+    except ValueError:
+        if devices.mesh is None:
+            raise
+        plain = jax.tree.map(_unplaced, arguments)
+        try:
+            return jitted.trace(*plain).lower(lowering_platforms=platforms)
+        except ValueError:
+            pass
+        raise
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def _placed(leaf: Any, devices: Devices) -> Any:
+    """The shape of an array with where it lies: as it says itself, or everywhere."""
+    import jax
+
+    if not _is_array(leaf):
+        return leaf
+    spec = jax.sharding.PartitionSpec(*getattr(leaf, "axes", ()))
+    if devices.mesh is None:
+        where = jax.sharding.SingleDeviceSharding(devices.all[0])
+    elif isinstance(leaf, jax.ShapeDtypeStruct) and leaf.sharding is not None:
+        where = leaf.sharding
+    else:
+        where = jax.sharding.NamedSharding(devices.mesh, spec)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where)
+
+
+def _unplaced(leaf: Any) -> Any:
+    import jax
+
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if _is_array(leaf) else leaf
+
+
+def _compile_unplaced(
+    jitted: Any, arguments: tuple[Any, ...], devices: Devices, begin: Callable[[], None]
+) -> None:
+    """Without an array among the arguments nothing tells jit where to go."""
+    lowered = jitted.trace(*arguments).lower(lowering_platforms=(_PLATFORM[devices.target],))
+    compile_module(lowered.compiler_ir("stablehlo"), devices, begin)
+
+
+def _named(function: Any, name: str) -> Any:
+    if getattr(function, "__name__", None) == name:
+        return function
+
+    def entry(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    entry.__name__ = entry.__qualname__ = name
+    return entry
+
+
+def read_module(path: Path) -> Any:
+    """StableHLO (text or bytecode), HLO text or an HLO proto, as an MLIR module."""
+    from jax._src.interpreters import mlir
+    from jax._src.lib import xla_client
+    from jax._src.lib.mlir import ir
+
+    data: Any = path.read_bytes()
+    if path.suffix == ".hlo":
+        reader = getattr(xla_client, "hlo", xla_client._xla)
+        data = reader.hlo_module_from_text(data.decode()).as_serialized_hlo_module_proto()
+    if path.suffix in (".hlo", ".pb"):
+        convert = getattr(xla_client._xla.mlir, "hlo_to_stablehlo", _hlo_to_mlir)
+        data = convert(data)
+    with mlir.make_ir_context() as context:
+        if path.suffix == ".mlirbc" and b"StableHLO" in data[:64]:  # a portable artifact
+            return xla_client._xla.mlir.deserialize_portable_artifact(data, context)
+        return ir.Module.parse(data)
+
+
+def _hlo_to_mlir(proto: bytes) -> Any:
+    """As it went before jaxlib 0.6."""
+    from jax._src.lib import xla_client
+
+    computation = xla_client.XlaComputation(proto)
+    return xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
+
+
+def partitions_of(module: Any) -> int:
+    """How many devices an MLIR module is divided over."""
+    if "mhlo.num_partitions" not in module.attributes:
+        return 1
+    return int(str(module.attributes["mhlo.num_partitions"]).partition(" ")[0])
+
+
+def compile_module(module: Any, devices: Devices, begin: Callable[[], None]) -> None:
+    """A module for one device, or in one partition for each device of the mesh."""
+    import jax
+    import numpy
+    from jax._src import compiler
+    from jax._src.lib import xla_client
+
+    here = devices.all if devices.mesh is not None else (devices.all or jax.devices("cpu"))[:1]
+    partitions = partitions_of(module.operation)
+    if partitions > len(here):
+        raise ValueError(
+            f"the module has {partitions} partitions: --mesh {partitions} divides it over devices"
+        )
+    backend = here[0].client
+    options = compiler.get_compile_options(
+        num_replicas=1,
+        num_partitions=len(here),
+        device_assignment=numpy.arange(len(here)).reshape(1, -1),
+        backend=backend,
+    )
+    # The client of a topology cannot run what it compiles: JAX knows how either is called.
+    compile_it = getattr(compiler, "backend_compile_and_load", None) or compiler.backend_compile
+    given = {
+        "backend": backend,
+        "module": module,
+        "executable_devices": xla_client.DeviceList(tuple(here)),
+        "options": options,
+        "host_callbacks": [],
+    }
+    with module.context:
+        begin()
+        compile_it(**{name: given[name] for name in inspect.signature(compile_it).parameters})

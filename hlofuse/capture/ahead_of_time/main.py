@@ -1,0 +1,124 @@
+"""Compile what a request names, and leave XLA's dumps.
+
+Needs nothing but the standard library and jax: hlofuse itself need not be installed beside that JAX.
+XLA reads its flags once a process, which is why this is one. The answer, a JSON file named in the request,
+tells the versions, what could not be compiled, and what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from .compiling import compile_function, compile_module, read_module
+from .devices import Devices, add_flags, devices_of, find_nvcc, version_of
+from .problem import MISSING, Problem
+from .programs import functions, resolved
+
+
+def main() -> None:
+    """Read the request, compile, write the answer; does not return."""
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    answer: dict[str, Any] = {"errors": {}, "compiled": []}
+    try:
+        _compile_all(request, answer)
+    except Problem as problem:
+        answer["problem"] = {"kind": problem.kind, "message": str(problem)}
+    _write(request, answer)
+    _end()
+
+
+def _end() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # some plugins do not survive their own end
+
+
+def _write(request: dict[str, Any], answer: dict[str, Any]) -> None:
+    """XLA may abort at any program: what is known until then must be there, and whole."""
+    path = Path(request["answer"])
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(answer), encoding="utf-8")
+    part.replace(path)
+
+
+def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["flags_of_release"] = add_flags(request.get("flags_of_releases", []))
+    find_nvcc()
+    try:
+        import jax
+    except ImportError as error:
+        raise Problem(MISSING, f"jax ({error})") from None
+    import jaxlib
+
+    answer["versions"] = {"python": sys.version.split()[0], "jax": jax.__version__}
+    answer["versions"]["jaxlib"] = getattr(jaxlib, "__version__", "unknown")
+    if request["target"] == "tpu":
+        answer["versions"]["libtpu"] = version_of("libtpu")
+    devices = devices_of(request)
+    answer["unknown_fields"] = devices.unknown_fields
+    modules = request.get("modules")
+    todo: list[tuple[str, Any]] = [(m["name"], m["path"]) for m in modules] if modules else functions(request)
+    answer["names"] = [name for name, _ in todo]
+    if "alone" in request:
+        todo = todo[request["alone"] :][:1]
+    for name, program in todo:
+        if name not in request.get("done", ()):
+            _compile(name, program, devices, request, answer)
+
+
+def _compile(
+    name: str, program: Any, devices: Devices, request: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    answer["started"] = name
+    _write(request, answer)
+    watch = _Watch(request, {**answer, "compiled": [*answer["compiled"], name]})
+    try:
+        if request.get("modules"):
+            compile_module(read_module(Path(program)), devices, watch.begin)
+        else:
+            function, arguments = resolved(program)
+            compile_function(name, function, arguments, devices, watch.begin)
+        answer["compiled"].append(name)
+    except Exception as error:  # what the compiler refuses late has left its dumps
+        watch.end_if_past()
+        answer["errors"][name] = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
+
+
+class _Watch:
+    """Ends this process, with an answer, once XLA is past the passes that are wanted: when it has begun the
+    pipeline that the request names as `until`. By then every file ahead of it is whole, for one thread writes
+    them in order. Does nothing where the request names none.
+    """
+
+    def __init__(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
+        self.request, self.answer = request, answer
+        self.lock = threading.Lock()
+        self.names: set[str] = set()
+        self.name = re.compile(rf"\.\d+\.{re.escape(request.get('until', ''))}\.")
+
+    def begin(self) -> None:
+        """From here on; what was compiled until now was so on the way, in tracing the program."""
+        if "until" in self.request:
+            self.names = set(os.listdir(self.request["dump"]))
+            threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            self.end_if_past()
+            time.sleep(0.05)
+
+    def end_if_past(self) -> None:
+        if "until" not in self.request:
+            return
+        with self.lock:
+            new = set(os.listdir(self.request["dump"])) - self.names
+            if any(self.name.search(name) for name in new):
+                _write(self.request, self.answer)
+                _end()

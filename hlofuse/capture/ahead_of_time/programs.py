@@ -1,0 +1,121 @@
+"""The programs that a request names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from .problem import PROGRAM, Problem
+
+
+class Sharded:
+    """The shape of an array that axes of the mesh divide, by dimension."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, axes: tuple[tuple[str, ...] | None, ...]) -> None:
+        self.shape, self.dtype, self.axes = shape, dtype, axes
+
+
+def functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What the request names, as resolved takes it: a function with its arguments, or a mapping of those."""
+    module = _import(request["where"])
+    name = request["name"]
+    found = _attribute(module, name, request["where"])
+    if isinstance(found, dict):
+        only = request.get("only")
+        unknown = sorted(set(only or ()) - found.keys())
+        if unknown:
+            raise Problem(PROGRAM, f"{name} has no {', '.join(unknown)}")
+        return [(str(n), entry) for n, entry in found.items() if not only or n in only]
+    if not callable(found):
+        kind = type(found).__name__
+        raise Problem(
+            PROGRAM,
+            f"{name} is of type {kind}; expected a function, or a mapping of names to (function, arguments)",
+        )
+    if request.get("arguments_from"):
+        import jax
+
+        make = _attribute(module, request["arguments_from"], request["where"])
+        try:
+            try:
+                arguments = jax.eval_shape(lambda: tuple(make()))
+            except TypeError:  # it gives shapes itself, perhaps with shardings
+                arguments = tuple(make())
+        except Exception as error:
+            message = f"{request['arguments_from']}() raised {type(error).__name__}: {str(error)[:300]}"
+            raise Problem(PROGRAM, message) from None
+    else:
+        arguments = tuple(_argument(a) for a in request["arguments"])
+        _check_call(found, arguments, name)
+    return [(getattr(found, "__name__", name), (found, arguments))]
+
+
+def resolved(entry: Any) -> tuple[Any, tuple[Any, ...]]:
+    """(function, arguments), which a mapping may have made only when their turn comes."""
+    resolved = entry() if callable(entry) else entry
+    if not isinstance(resolved, tuple | list) or len(resolved) != 2 or not callable(resolved[0]):
+        raise TypeError("expected (function, arguments), or a function without arguments that returns them")
+    return resolved[0], tuple(resolved[1])
+
+
+def _import(where: str) -> Any:
+    try:
+        if not where.endswith(".py"):
+            return importlib.import_module(where)
+        path = Path(where).resolve()
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        return module
+    except BaseException as error:
+        raise Problem(PROGRAM, f"importing {where} raised {type(error).__name__}: {error}") from None
+
+
+def _attribute(module: Any, name: str, where: str) -> Any:
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            there = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+            own = [n for n in there if getattr(getattr(module, n), "__module__", None) == module.__name__]
+            raise Problem(PROGRAM, f"{where} has no {name}; it has {', '.join((own or there)[:12])}")
+        found = getattr(found, part)
+    return found
+
+
+def _check_call(function: Any, arguments: tuple[Any, ...], name: str) -> None:
+    import inspect
+
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        given = f"{len(arguments)} given" if arguments else "none given: --args says their shapes"
+        raise Problem(PROGRAM, f"the arguments of {name}{signature} do not fit, {given} ({error})") from None
+
+
+def _argument(spec: dict[str, Any]) -> Any:
+    """An argument as the parent describes it: arrays are only shapes."""
+    import jax
+
+    kind, value = next(iter(spec.items()))
+    if kind == "array":
+        shape, dtype = tuple(value["shape"]), jax.numpy.dtype(value["dtype"])
+        if "axes" in value:
+            return Sharded(shape, dtype, tuple(tuple(names) or None for names in value["axes"]))
+        return jax.ShapeDtypeStruct(shape, dtype)
+    if kind == "dict":
+        return {k: _argument(v) for k, v in value}
+    if kind in ("list", "tuple"):
+        items = [_argument(v) for v in value]
+        return items if kind == "list" else tuple(items)
+    return value

@@ -1,0 +1,130 @@
+"""`hlofuse upgrade`: what another release of XLA makes of the same program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.common.completion import releases
+from hlofuse.cli.common.measuring import each_module
+from hlofuse.cli.common.options import limit_option, report_options
+from hlofuse.cli.common.progress import progress_bar
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.ir.errors import HlofuseError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.releases import Release
+    from hlofuse.replay import Replay, ReplayConfig
+    from hlofuse.reports.common.head import Head
+    from hlofuse.reports.upgrade import Upgrade
+
+
+@click.command("upgrade")
+@click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
+@click.argument("compiled", metavar="[COMPILED]", required=False, type=click.Path())
+@click.option(
+    "--from",
+    "old",
+    metavar="V",
+    shell_complete=releases,
+    help="The release that it runs now.  [default: what the dump says]",
+)
+@click.option("--to", "new", metavar="V", shell_complete=releases, help="The other.  [default: the newest]")
+@replay_options
+@limit_option(10, "Modules, and differences of the one in full; 0 for all.")
+@report_options
+def command(
+    input: str,
+    compiled: str | None,
+    old: str | None,
+    new: str | None,
+    limit: int,
+    form: str,
+    color: str,
+    output: Path | None,
+    **request: Any,
+) -> int:
+    """Replay the fusion of a program as two releases of XLA do it, and say which of their changes matter.
+
+    INPUT is a dump, a dump directory or a folder of captures: every module of it, worst first. COMPILED is
+    the same program dumped or captured with the other release; what its passes before fusion change is then
+    counted as well. Without it both replays begin with the same module.
+
+    Exit status 0: fused the same, 1: otherwise, 2: trouble.
+    """
+    from hlofuse.cli.common.reporting import report
+    from hlofuse.releases import NEWEST, nearest, release_of
+    from hlofuse.reports.upgrade.json import upgrade_json
+    from hlofuse.reports.upgrade.markdown import upgrade_markdown
+    from hlofuse.reports.upgrade.text import print_upgrade
+
+    if request.pop("xla") is not None:
+        raise HlofuseError("--xla says one release: --from and --to say two")
+    to = release_of(nearest(new)[0] if new is not None else NEWEST)
+    options = ReplayOptions(input=input, xla=old, **request)
+    requests = list(each_module(options))
+    others = _compiled(compiled, replace(options, xla=to.name)) if compiled is not None else {}
+    found: list[Upgrade] = []
+    heads: list[Head | None] = []
+    with progress_bar("replaying") as progress:
+        for number, (one, name) in enumerate(requests, 1):
+            upgraded, head = _one(one, name, to, others)
+            found.append(upgraded)
+            heads.append(head)
+            progress(number, len(requests))
+    found.sort(key=lambda f: f.worst_first)
+    first = heads[0].build.release if heads and heads[0] is not None and heads[0].build is not None else ""
+    sides = (first, to.name)
+
+    def draw(console: Console) -> None:
+        print_upgrade(found, *sides, console, limit=limit)
+
+    report(
+        form,
+        color,
+        output,
+        text=draw,
+        markdown=lambda: upgrade_markdown(found, *sides, limit=limit),
+        json=lambda: upgrade_json(found, *sides),
+        heads=heads,
+    )
+    return 0 if all(f.same for f in found) else 1
+
+
+def _one(
+    options: ReplayOptions, name: str | None, new: Release, others: dict[str, Replay]
+) -> tuple[Upgrade, Head | None]:
+    from hlofuse.cli.common.reporting import head_of
+    from hlofuse.reports.upgrade import upgrade
+
+    loaded = options.at_fusion_input(options.read(any_stage=True))
+    config = loaded.config
+    assert config is not None
+
+    def config_of(release: Release) -> ReplayConfig:
+        return options.config(
+            loaded.target, config.device, release.name, mixed=release, flags=config.build.flags
+        )
+
+    name = name or loaded.module.name
+    other = others.get(name) or (next(iter(others.values())) if len(others) == 1 else None)
+    # XLA's log beside it is about one of the two.
+    found = upgrade(name, loaded.input, config.release, new, config_of, other)
+    return found, head_of(loaded)
+
+
+def _compiled(path: str, options: ReplayOptions) -> dict[str, Replay]:
+    """The replays of the modules that the other release compiled, by name."""
+
+    def each() -> Iterator[tuple[str, Replay]]:
+        for one, name in each_module(replace(options, input=path, module=None)):
+            loaded = one.at_fusion_input(one.read(any_stage=True))
+            yield name or loaded.module.name, loaded.replay()
+
+    return dict(each())

@@ -1,0 +1,96 @@
+"""What differs between releases for one target: rules, behaviours, passes and knobs, from their spans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+from hlofuse.pipelines.targets import TARGETS
+from hlofuse.releases import Release, Span, behaviours, release_of
+from hlofuse.rules.catalogue import Knob, catalogue
+
+Kind = Literal["behaviour", "rule", "pass", "knob"]
+_BACKENDS = ("cpu", "gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseDifference:
+    """Something that not all releases have, or have alike."""
+
+    kind: Kind
+    name: str
+    """The field of `Release`, the rule's code, the pass or option, or the knob."""
+    title: str
+    """In words."""
+    releases: str
+    """Those that have it, such as `0.11 or later`."""
+    source: str
+    """XLA's file and function; empty for a pass."""
+    value_in: Callable[[Release], Any]
+    """What a release has."""
+
+    def turned(self, release: Release, other: Release) -> Release:
+        """`release` with this as in `other`."""
+        if self.kind == "behaviour":
+            changes: dict[str, Any] = {self.name: getattr(other, self.name)}
+            return replace(release, **changes)
+        return replace(release, flipped=release.flipped ^ {self.name})
+
+
+def differences(target: str, names: Sequence[str]) -> tuple[ReleaseDifference, ...]:
+    """What named releases do differently in the fusion passes of a target, as far as it is known."""
+    releases = [release_of(name) for name in names]
+    return tuple(d for d in _all(target) if len({d.value_in(release) for release in releases}) > 1)
+
+
+def groups(target: str, releases: Sequence[str]) -> list[tuple[str, ...]]:
+    """The named releases in groups that decide alike on a target, each in the order given."""
+    traits = list(_all(target))
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for name in releases:
+        release = release_of(name)
+        found.setdefault(tuple(d.value_in(release) for d in traits), []).append(name)
+    return [tuple(group) for group in found.values()]
+
+
+def _all(target: str) -> Iterator[ReleaseDifference]:
+    """Everything that has a span and is about the target."""
+    data = TARGETS[target]
+    for name, known in behaviours().items():
+        if _concerns(known.source, data.backend):
+            text = name.replace("_", " ")
+            yield ReleaseDifference(
+                "behaviour", name, text, str(known.span), known.source, partial(_field, name)
+            )
+    knobs: dict[str, tuple[Knob, str]] = {}
+    for code, rule in catalogue().items():
+        if rule.package or not _concerns(rule.mirrors, data.backend):
+            continue
+        spans, has = str(rule.span), partial(_has, rule.span, code)
+        yield ReleaseDifference("rule", code, rule.title, spans, rule.mirrors, has)
+        knobs |= {k.name: (k, rule.mirrors) for k in rule.knobs if k.by_release}
+    for knob, source in knobs.values():
+        spans = ", ".join(f"{value:g} in {span}" for span, value in knob.by_release)
+        title = f"{knob.summary or knob.name} ({spans}, else {knob.default:g})"
+        yield ReleaseDifference("knob", knob.name, title, "", source, knob.value_in)
+    for step in data.steps:
+        title, spans = f"pass {step.text}", str(step.span)
+        yield ReleaseDifference("pass", step.text, title, spans, "", partial(_has, step.span, step.text))
+    for option, span in data.default_options.items():
+        title, spans = f"{option} is on by default", str(span)
+        yield ReleaseDifference("pass", option, title, spans, "", partial(_has, span, option))
+
+
+def _field(name: str, release: Release) -> Any:
+    return getattr(release, name)
+
+
+def _has(span: Span, name: str, release: Release) -> bool:
+    return release.has(span, name)
+
+
+def _concerns(source: str, backend: str) -> bool:
+    """False for XLA files that are another backend's."""
+    return f"/{backend}/" in source or not any(f"/{other}/" in source for other in _BACKENDS)

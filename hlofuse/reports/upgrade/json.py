@@ -1,0 +1,43 @@
+"""`hlofuse upgrade --format json`; the schema is in docs/json.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlofuse.pipelines.differences import ReleaseDifference
+from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.compare_builds.json import flipped_json
+from hlofuse.reports.upgrade.model import Upgrade
+
+SCHEMA = "hlofuse.upgrade/1"
+
+
+def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]:
+    """The modules, worst first, as JSON values."""
+    return {
+        "schema": SCHEMA,
+        "from": old,
+        "to": new,
+        "changes": [_difference(d) for d in found[0].considered] if found else [],
+        "modules": [
+            {
+                "name": f.name,
+                "same": f.same,
+                "totals_from": totals_json(f.before),
+                "totals_to": totals_json(f.after),
+                "totals_compiled": totals_json(f.compiled) if f.compiled is not None else None,
+                "change_us": f.change_us,
+                "causes": [
+                    {**_difference(c.difference), "undone": c.is_undone, "totals": totals_json(c.totals)}
+                    for c in f.causes
+                ],
+                "flipped": [flipped_json(e) for e in f.comparison.flipped],
+            }
+            for f in found
+        ],
+    }
+
+
+def _difference(d: ReleaseDifference) -> dict[str, Any]:
+    return {"kind": d.kind, "name": d.name, "title": d.title, "xla": d.releases, "mirrors": d.source}

@@ -1,0 +1,121 @@
+"""What another release of XLA makes of a module, and which of its changes make the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hlofuse.account import Account, KernelTimes, Totals, observed_replay
+from hlofuse.pipelines.differences import ReleaseDifference, differences
+from hlofuse.releases import Release
+from hlofuse.replay import Replay, ReplayConfig, ReplayInput, replay
+from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
+from hlofuse.reports.compare_builds import Comparison, compare_builds
+
+ConfigOf = Callable[[Release], ReplayConfig]
+"""The configuration of a replay by a release, which may be a mixed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One change between the releases that changes what is launched."""
+
+    difference: ReleaseDifference
+    totals: Totals
+    """Of the old release with this one change, or of the new one without it."""
+    is_undone: bool = False
+    """`totals` are of the new release without the change: alone it does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """One module by two releases. Times of both are by the cost model of the new one."""
+
+    name: str
+    comparison: Comparison
+    before: Totals
+    """What the old release launches."""
+    after: Totals
+    """What the new one launches of the same module."""
+    causes: tuple[Cause, ...]
+    considered: tuple[ReleaseDifference, ...]
+    """All that is known to differ between the releases for the target."""
+    compiled: Totals | None = None
+    """What the new release launches of the program as it compiled it; None where that is not at hand."""
+
+    @property
+    def final(self) -> Totals:
+        """What the program comes to: as the new release compiled it, else as replayed."""
+        return self.compiled if self.compiled is not None else self.after
+
+    @property
+    def same(self) -> bool:
+        """True if the fusion passes of both releases decide the same."""
+        return not self.comparison.flipped and _launches(self.before) == _launches(self.after)
+
+    @property
+    def change_us(self) -> float | None:
+        """How much longer a run takes after the upgrade; None without a device."""
+        if self.before.us is None or self.final.us is None:
+            return None
+        return self.final.us - self.before.us
+
+    @property
+    def worst_first(self) -> tuple[float, ...]:
+        """A key to sort by: what costs most time, else kernels and bytes, comes first."""
+        kernels = self.final.kernels - self.before.kernels
+        moved = self.final.cost.bytes_accessed - self.before.cost.bytes_accessed
+        return (-(self.change_us or 0.0), -kernels, -moved)
+
+
+def upgrade(
+    name: str,
+    input: ReplayInput,
+    old: Release,
+    new: Release,
+    config_of: ConfigOf,
+    compiled: Replay | None = None,
+) -> Upgrade:
+    """Replay `input` by both releases and, where the results differ, by the old one with each change alone,
+    or, where none alone does anything, by the new one without each.
+
+    `compiled` is the replay of the program as the new release brings it to the input of fusion.
+    """
+    first, second = (observed_replay(input, config_of(release)) for release in (old, new))
+    comparison = compare_builds(first, second)
+    considered = differences(first.replay.target, (old.name, new.name))
+    before, after = _totals(first.replay, new), _totals(second.replay, new)
+    causes: list[Cause] = []
+    if comparison.flipped or _launches(before) != _launches(after):
+        for usual, own, other in ((first.replay, old, new), (second.replay, new, old)):
+            as_usual = _inside(usual), _launches(_totals(usual, new))
+            for difference in considered if not causes else ():
+                changed = replay(input, config_of(difference.turned(own, other)))
+                totals = _totals(changed, new)
+                if (_inside(changed), _launches(totals)) != as_usual:
+                    causes.append(Cause(difference, totals, own is new))
+    return Upgrade(
+        name,
+        comparison,
+        before,
+        after,
+        tuple(causes),
+        considered,
+        _totals(compiled, new) if compiled is not None else None,
+    )
+
+
+def _launches(totals: Totals) -> tuple[int, int]:
+    """What shows that other kernels run; times are the model's."""
+    return totals.kernels, totals.cost.bytes_accessed
+
+
+def _inside(done: Replay) -> set[EdgeNames]:
+    return edges_inside(Facts(done))
+
+
+def _totals(done: Replay, release: Release) -> Totals:
+    device, module = done.config.device, done.final.module
+    if device is not None:
+        return KernelTimes(device, release, done).account(module, is_final=True).totals
+    return Account(module, backend=done.config.build.backend, is_final=True).totals

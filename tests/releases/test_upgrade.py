@@ -1,0 +1,68 @@
+"""`hlofuse upgrade`: two releases on one program, and which change makes the difference."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+from hlofuse.pipelines.differences import differences, groups
+from hlofuse.releases import NAMES, release_of
+
+from ..running import Run
+
+CONCATENATE = """HloModule jit_join, is_scheduled=false
+
+ENTRY %main (a: f32[64,8], b: f32[64,8]) -> f32[64,16] {
+  %a = f32[64,8]{1,0} parameter(0)
+  %b = f32[64,8]{1,0} parameter(1)
+  %c = f32[64,16]{1,0} concatenate(%a, %b), dimensions={1}
+  ROOT %n = f32[64,16]{1,0} negate(%c)
+}
+"""
+"""XLA 0.12.0.1 leaves the concatenate alone: 64 bytes along the minor dimension, 4,096 in all. 0.11.1 fuses
+it, as it has fewer than 128 elements there."""
+
+
+def test_the_change_that_makes_the_difference(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "join.hlo"
+    file.write_text(CONCATENATE)
+    call = ("upgrade", file, "--target", "cpu", "--from", "0.11.1", "--to", "0.12.0.1", "--assume-input")
+    result = hlofuse(*call, "--format", "json")
+    assert result.status == 1
+    document = json.loads(result.out)
+    (module,) = document["modules"]
+    assert (module["totals_from"]["kernels"], module["totals_to"]["kernels"]) == (1, 2)
+    assert [c["totals"]["kernels"] for c in module["causes"]] == [2]
+    (edge,) = module["flipped"]
+    assert (edge["producer"]["name"], edge["consumer"]["name"], edge["rule"]) == ("c", "n", "CPU006")
+    text = hlofuse(*call, columns=100).out
+    assert "From XLA 0.11.1 to 0.12.0.1: 1 → 2 kernels" in text
+    assert "fused on XLA 0.11.1, apart on XLA 0.12.0.1" in text
+    assert "1 → 2 kernels" in hlofuse(*call, "--format", "markdown").out
+
+
+def test_the_same_program_as_the_other_release_compiled_it(hlofuse: Run, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.hlo", tmp_path / "new.hlo"
+    old.write_text(CONCATENATE)
+    new.write_text(CONCATENATE.replace("negate(%c)", 'custom-call(%c), custom_call_target="k"'))
+    call = (old, new, "--target", "cpu", "--from", "0.10.2", "--to", "0.11.1", "--assume-input")
+    result = hlofuse("upgrade", *call, columns=120)
+    assert "The fusion passes alone: 1 kernel; then the passes before fusion: 1 → 2." in result.out
+
+
+def test_nothing_differs_between_a_release_and_itself(hlofuse: Run, samples: Path) -> None:
+    call = (samples / "cpu", "--from", "0.11.1", "--to", "0.11.1")
+    result = hlofuse("upgrade", *call)
+    assert result.status == 0
+    assert "0 of" in result.out
+    assert "--from and --to say two" in hlofuse("upgrade", *call, "--xla", "0.8.3").err
+
+
+def test_each_difference_can_be_turned() -> None:
+    for target in ("cpu", "gpu"):
+        for old, new in pairwise(NAMES):
+            for d in differences(target, (old, new)):
+                turned = d.turned(release_of(old), release_of(new))
+                assert d.value_in(turned) == d.value_in(release_of(new)), (d.name, old, new)
+        assert sum(map(len, groups(target, NAMES))) == len(NAMES)
