@@ -223,7 +223,7 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
     """Write the manifest and put the folder in its place; nothing happens where there is nothing."""
     captured.flags = captured.flags.replace(str(dump), "DIR")
     advice = advice_about(captured.target, captured.flags)
-    if advice is not None and captured.errors.keys() - {m.name for m in captured.modules}:
+    if advice is not None and captured.errors.keys() & captured.left_out.keys():
         captured.warnings.append(advice)
     if not captured.modules:
         if destination is not None:

@@ -113,7 +113,7 @@ class Capture:
             "schema": "hlofuse.stamp/1",
             "jaxlib": self.versions.get("jaxlib"),
             "backend": self.target,
-            "device": device,
+            "device": device and Path(device).name,
             "flags": " ".join(flags),
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from hlofuse.ir.errors import HlofuseError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.capture.model import Capture
     from hlofuse.releases import Release
     from hlofuse.replay import Replay, ReplayConfig
     from hlofuse.reports.common.head import Head
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
     shell_complete=releases,
     help="The release that it runs now.  [default: what the dump says]",
 )
+@click.option(
+    "--python-from",
+    metavar="PYTHON",
+    help="A Python with JAX of the release that it runs now: compile INPUT (script.py:function) with it.",
+)
+@click.option(
+    "--python-to",
+    metavar="PYTHON",
+    help="A Python with JAX of the other release: compile INPUT with it, too; of a dump the module before"
+    " optimizations.",
+)
 @click.option("--to", "new", metavar="V", shell_complete=releases, help="The other.  [default: the newest]")
 @replay_options
 @limit_option(10, "Modules, and differences of the one in full; 0 for all.")
@@ -44,6 +56,8 @@ def command(
     compiled: str | None,
     old: str | None,
     new: str | None,
+    python_from: str | None,
+    python_to: str | None,
     limit: int,
     form: str,
     color: str,
@@ -58,26 +72,40 @@ def command(
 
     Exit status 0: fused the same, 1: otherwise, 2: trouble.
     """
+    from tempfile import TemporaryDirectory
+
     from hlofuse.cli.common.reporting import report
     from hlofuse.releases import NEWEST, nearest, release_of
     from hlofuse.reports.upgrade.json import upgrade_json
     from hlofuse.reports.upgrade.markdown import upgrade_markdown
     from hlofuse.reports.upgrade.text import print_upgrade
 
+    program = input
     if request.pop("xla") is not None:
         raise HlofuseError("--xla says one release: --from and --to say two")
-    to = release_of(nearest(new)[0] if new is not None else NEWEST)
-    options = ReplayOptions(input=input, xla=old, **request)
-    requests = list(each_module(options))
-    others = _compiled(compiled, replace(options, xla=to.name)) if compiled is not None else {}
-    found: list[Upgrade] = []
-    heads: list[Head | None] = []
-    with progress_bar("replaying") as progress:
-        for number, (one, name) in enumerate(requests, 1):
-            upgraded, head = _one(one, name, to, others)
-            found.append(upgraded)
-            heads.append(head)
-            progress(number, len(requests))
+    if python_to is not None and compiled is not None:
+        raise HlofuseError(
+            "--python-to compiles the program with the other release: COMPILED is that already"
+        )
+    with TemporaryDirectory(prefix="hlofuse-") as scratch:
+        if python_from is not None:
+            input = str(_captured([program], request, python_from, Path(scratch, "from")).folder)
+        options = ReplayOptions(input=input, xla=old, **request)
+        requests = list(each_module(options))
+        if python_to is not None:
+            programs = [program] if python_from is not None else _programs(requests)
+            other = _captured(programs, request, python_to, Path(scratch, "to"))
+            compiled, new = str(other.folder), new or other.versions.get("jaxlib")
+        to = release_of(nearest(new)[0] if new is not None else NEWEST)
+        others = _compiled(compiled, replace(options, xla=to.name)) if compiled is not None else {}
+        found: list[Upgrade] = []
+        heads: list[Head | None] = []
+        with progress_bar("replaying") as progress:
+            for number, (one, name) in enumerate(requests, 1):
+                upgraded, head = _one(one, name, to, others)
+                found.append(upgraded)
+                heads.append(head)
+                progress(number, len(requests))
     found.sort(key=lambda f: f.worst_first)
     first = heads[0].build.release if heads and heads[0] is not None and heads[0].build is not None else ""
     sides = (first, to.name)
@@ -95,6 +123,37 @@ def command(
         heads=heads,
     )
     return 0 if all(f.same for f in found) else 1
+
+
+def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, out: Path) -> Capture:
+    """What another JAX makes of functions (`script.py:function`, one at a time) or of files with modules."""
+    from hlofuse.capture import Destination
+    from hlofuse.capture.capturing import capture_function, capture_modules, module_names
+    from hlofuse.cli.common.progress import spinner
+
+    device, target = request["device"], request["target"]
+    destination = Destination(target or ("gpu" if device is not None else "cpu"), device)
+    where, colon, name = programs[0].rpartition(":")
+    with spinner(f"compiling for {destination.text}"):
+        if colon and len(programs) == 1 and not Path(programs[0]).exists():
+            return capture_function(where, name, destination, out, python=python)
+        return capture_modules(module_names([Path(p) for p in programs]), destination, out, python=python)
+
+
+def _programs(requests: Iterable[tuple[ReplayOptions, str | None]]) -> list[str]:
+    """The modules before optimizations that lie beside the dumps."""
+    from hlofuse.inputs.companions import before_optimizations_of
+
+    found = []
+    for one, name in requests:
+        module = one.read(any_stage=True).module
+        file = before_optimizations_of(module.filename)
+        if file is None:
+            raise HlofuseError(
+                f"{name or module.name} has no dump before optimizations, which is what is compiled"
+            )
+        found.append(str(file))
+    return found
 
 
 def _one(

@@ -121,7 +121,7 @@ def recorded_device(filename: str | None) -> RecordedDevice | None:
 
 
 def _stamped_device(filename: str | None) -> RecordedDevice | None:
-    """The device that a capture names, if it is one of ours."""
+    """The device that a capture names, if hlofuse has its numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     stamp = stamp_of(filename)

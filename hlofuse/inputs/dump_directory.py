@@ -31,7 +31,7 @@ class DumpedModule:
     between: list[DumpFile] = field(default_factory=list)
     """Dumps between passes, by number."""
     whole: dict[str, Path] = field(default_factory=dict)
-    """`before_optimizations` and the like."""
+    """Dumps of no pass, such as `before_optimizations`."""
 
     @property
     def label(self) -> str:

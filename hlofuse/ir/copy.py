@@ -48,6 +48,8 @@ def copy_module(module: Module) -> Module:
     new.entry = computations[module.entry]
     # Passes may have removed some.
     new.processing_order = [computations[c] for c in module.processing_order if c in computations]
+    if module.computation_order is not None:
+        new.computation_order = module.computation_order.copy(computations)
     return new
 
 

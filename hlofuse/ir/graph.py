@@ -27,6 +27,20 @@ _MANY = 64
 """From so many users on looking for one in the list costs more than keeping their places."""
 
 
+class ComputationOrder(typing.Protocol):
+    """Follows what computations are added, removed and called (`hlofuse.ir.computation_order`)."""
+
+    def add(self, computation: Computation) -> None: ...
+
+    def remove(self, computation: Computation) -> None: ...
+
+    def add_edge(self, caller: Computation, callee: Computation) -> None: ...
+
+    def post_order(self) -> list[Computation]: ...
+
+    def copy(self, computations: dict[Computation, Computation]) -> ComputationOrder: ...
+
+
 class GraphWatcher(typing.Protocol):
     """Watches what takes the place of instructions (`Module.watcher`)."""
 
@@ -419,6 +433,9 @@ class Computation:
         else:
             callers = self.callers
             callers[instruction] = callers.get(instruction, 0) + 1
+        order = self.module.computation_order if self.module is not None else None
+        if order is not None and instruction.computation is not None:
+            order.add_edge(instruction.computation, self)
 
     @property
     def instructions(self) -> list[Instruction]:
@@ -669,6 +686,7 @@ class Module:
         "_stack_frames",
         "attributes",
         "computation_names",
+        "computation_order",
         "computations",
         "entry",
         "filename",
@@ -709,6 +727,8 @@ class Module:
         """Where in a longer text it was found, and where that is cut short; None for a text of its own."""
         self.print_options = PrintOptions()
         """How the module was written, and is printed unless asked otherwise."""
+        self.computation_order: ComputationOrder | None = None
+        """XLA's order of the computations, where it is known from the front end on."""
         self.processing_order: list[Computation] = []
         """The order in which passes go through computations, where it is known to be another one."""
         self.order_source: OrderSource | None = None
@@ -759,6 +779,8 @@ class Module:
             instruction.name = self.instruction_names.unique(instruction.name)
         computation.module = self
         self.computations.append(computation)
+        if self.computation_order is not None:
+            self.computation_order.add(computation)
         return computation
 
     def remove_computation(self, computation: Computation) -> None:
@@ -768,13 +790,24 @@ class Module:
                 callee.callers.pop(instruction, None)
         self.computations.remove(computation)
         computation.module = None
+        if self.computation_order is not None:
+            self.computation_order.remove(computation)
 
     def non_fusion_computations(self) -> list[Computation]:
         """Those that are not a fusion's body, callees first (`MakeNonfusionComputations`)."""
         return [c for c in self.computation_post_order() if c.fusion is None]
 
     def computation_post_order(self) -> list[Computation]:
-        """Callees before callers, as XLA orders (and prints) them (`MakeComputationPostOrder`)."""
+        """Callees before callers, as XLA's passes go through them (`MakeComputationPostOrder`).
+
+        That is the order it prints them in, unless passes have changed it.
+        """
+        if self.computation_order is not None:
+            return self.computation_order.post_order()
+        return self.printed_order()
+
+    def printed_order(self) -> list[Computation]:
+        """Callees before callers, in the order of their callers (the same with `dfs_postorder`)."""
         order: list[Computation] = []
         done: set[Computation] = set()
         roots = [c for c in self.computations if not c.callers]

@@ -34,8 +34,8 @@ def _name_before_renaming(name: str) -> str | None:
 def reserve_counted_names(module: Module) -> None:
     """Reserve the names that XLA's passes handed out by counting, of what is no longer there.
 
-    An opcode alone as a name shows that they did. Then the first numbers are theirs, up to a gap, for those
-    of the front end are as large as the program.
+    An opcode alone as a name shows that they did. Then the first numbers are theirs, up to a gap: those of
+    the front end are as large as the program.
     """
     numbers: dict[str, set[int]] = {}
     for instruction in module.instructions():
@@ -49,10 +49,10 @@ def reserve_counted_names(module: Module) -> None:
         if 0 not in taken:
             continue
         last = 0
-        for k in sorted(taken):
-            if k - last > _GAP:
+        for spent in sorted(taken):
+            if spent - last > _GAP:
                 break
-            last = k
+            last = spent
         if root == "reduce":
             last += sum(_has_replaced(i) for i in module.instructions() if i.opcode == "reduce")
         module.instruction_names.reserve([f"{root}.{k}" for k in range(1, last + 1) if k not in taken])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlofuse.analysis.kernels import is_kernel
+from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -60,6 +61,7 @@ def lower_to_fusion_input(
     if provenance is not None:
         provenance.begin(out)
     recorder.watch(out)
+    out.computation_order = order_of_front_end(out)
     _run_all(before_fusion(target, device, flags), out, recorder, without, provenance, after_pass)
     if provenance is not None:
         provenance.end()

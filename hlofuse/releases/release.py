@@ -188,6 +188,11 @@ class Release:
     triton_aligns_concatenates: bool = _holds("0.11", source=_TRITON_SUPPORT)
     """Triton takes concatenates only if all operands but the last are multiples of 64 long."""
 
+    sorts_config_fields: bool = _holds(
+        "0.12", source="service/gpu/backend_configs.proto", seen="every module with a Triton fusion"
+    )
+    """Backend configs are printed with their fields in alphabetical order."""
+
     def has(self, span: Span, name: str) -> bool:
         """True if what has that span and name (a rule's code, a pass's text) is part of this release."""
         return span.includes(self.name) is not (name in self.flipped)

@@ -162,7 +162,7 @@ def outputs_of(instruction: Instruction) -> list[Instruction]:
 def fusible_computations(module: Module, release: Release) -> list[Computation]:
     """Those whose instructions become kernels, in the text's order (`GetFusibleComputations`)."""
     applied: set[Computation] = set()
-    order = module.computations
+    order = module.computations if module.computation_order is None else module.computation_post_order()
     for computation in order:
         for instruction in computation:
             if (
@@ -172,7 +172,7 @@ def fusible_computations(module: Module, release: Release) -> list[Computation]:
             ):
                 applied.update(instruction.called_computations)
     found = [c for c in order if c not in applied and not is_fusion_body(c, release)]
-    if module.processing_order:
+    if module.processing_order and module.computation_order is None:
         place = {c: k for k, c in enumerate(module.processing_order)}
         found.sort(key=lambda c: place.get(c, -1))
     return found

@@ -74,8 +74,11 @@ def test_explain_keeps_what_is_about_the_kernel(gpt2_whole: Path, hlofuse: Run) 
 
 
 @pytest.mark.parametrize("columns", [80, 160])
-def test_the_report(columns: int, samples: Path, hlofuse: Run, golden: Golden) -> None:
-    done = hlofuse("explain", samples / "cpu" / "gpt2_block", "programs.py:305", columns=columns)
+def test_the_report(
+    columns: int, samples: Path, hlofuse: Run, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(samples.parent)  # commands to copy name the input
+    done = hlofuse("explain", "samples/cpu/gpt2_block", "programs.py:305", columns=columns)
     golden(f"explain/gpt2_block.line.{columns}.txt", done.out)
     assert "programs.py:305: 4 of 28 kernels" in done.out
 

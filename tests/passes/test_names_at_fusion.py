@@ -7,7 +7,8 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.named_order import in_creation_order
 from hlofuse.ir import parse_module
-from hlofuse.ir.graph import Module
+from hlofuse.ir.computation_order import order_of_front_end
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.pipelines.manager import lower_to_fusion_input
 
 CONVOLUTION = """HloModule conv
@@ -140,3 +141,52 @@ def lowered(text: str) -> Module:
     module = parse_module(text)
     in_creation_order(module, None)
     return lower_to_fusion_input(module, "gpu", load_device("h100_sxm")).module
+
+
+TWO_SUMS = """HloModule two
+
+%region_0.1 {
+  %a.1 = f32[] parameter(0)
+  %b.1 = f32[] parameter(1)
+  ROOT %c.1 = f32[] add(%a.1, %b.1)
+}
+
+%region_1.2 {
+  %a.2 = f32[] parameter(0)
+  %b.2 = f32[] parameter(1)
+  ROOT %c.2 = f32[] add(%a.2, %b.2)
+}
+
+ENTRY %main.3 {
+  %x.1 = f32[8,16]{1,0} parameter(0)
+  %exp.1 = f32[8,16]{1,0} exponential(%x.1)
+  %constant.1 = f32[] constant(0)
+  %sum.15 = f32[8]{0} reduce(%exp.1, %constant.1), dimensions={1}, to_apply=%region_1.2
+  %sum.14 = f32[8]{0} reduce(%x.1, %constant.1), dimensions={1}, to_apply=%region_0.1
+  ROOT %tuple.1 = (f32[8]{0}, f32[8]{0}) tuple(%sum.15, %sum.14)
+}
+"""
+
+
+def test_of_equal_computations_the_first_that_the_front_end_made_stays() -> None:
+    """Not the first that the text shows."""
+    sums = lowered(TWO_SUMS).entry.root.operands
+    assert [x.called_computations[0].name for x in sums] == ["region_0.1.clone", "region_0.1"]
+
+
+def test_a_computation_that_calls_another_comes_last() -> None:
+    module = parse_module(TWO_SUMS)
+    first, second, entry = module.computations
+    order = module.computation_order = order_of_front_end(module)
+    assert order.post_order() == [first, second, entry]
+    call = Instruction(
+        "call", entry.root.operands[0].shape, "call", first.parameters, called=[("to_apply", second)]
+    )
+    first.add_instruction(call)
+    # The entry calls it and goes on.
+    assert order.post_order() == [second, first, entry]
+    copy = module.add_computation(Computation("copy"))
+    assert order.post_order() == [second, first, entry, copy]
+    module.remove_computation(copy)
+    assert module.computation_post_order() == [second, first, entry]
+    assert module.printed_order() == [second, first, entry]

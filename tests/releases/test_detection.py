@@ -113,8 +113,8 @@ def test_a_stamp_counts_more_than_the_text(
     assert found["identified_by"]["release"]["text"] == f"{stamp['jaxlib']} (hlofuse.json says so)"
     assert [n for n in found["notes"] if note is not None and note in n] == found["notes"]
     assert bool(found["notes"]) == (note is not None)
-    asked = hlofuse("explain", tmp_path / "before.hlo", "--xla", "0.7", "--format", "json")
-    assert json.loads(asked.out)["xla"]["source"] == "asked"
+    given = hlofuse("explain", tmp_path / "before.hlo", "--xla", "0.7", "--format", "json")
+    assert json.loads(given.out)["xla"]["source"] == "asked"
 
 
 def test_manifests_of_captures_are_read(tmp_path: Path) -> None:

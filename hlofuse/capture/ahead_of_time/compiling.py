@@ -21,15 +21,24 @@ def compile_function(
 
     jitted = function if hasattr(function, "lower") else jax.jit(_named(function, name))
     with _axes(devices):
-        if not devices.all:
-            lowered = jitted.lower(*arguments)
-        elif not any(_is_array(leaf) for leaf in jax.tree.leaves(arguments)):
-            _compile_unplaced(jitted, arguments, devices, begin)
-            return
-        else:
+        if devices.all:
             lowered = _lower(jitted, arguments, devices)
+            module = lowered.compiler_ir("stablehlo")
+            if not any(map(_is_array, jax.tree.leaves(arguments))) or not _has_parameters(module):
+                compile_module(module, devices, begin)  # nothing tells jit where to go
+                return
+        else:
+            lowered = jitted.lower(*arguments)
         begin()
         lowered.compile()
+
+
+def _has_parameters(module: Any) -> bool:
+    """False where the program reads none of its arguments, which jit leaves out then."""
+    from jax._src.lib.mlir import ir
+
+    main = ir.SymbolTable(module.operation)["main"]
+    return len(main.regions[0].blocks[0].arguments) > 0
 
 
 def _axes(devices: Devices) -> AbstractContextManager[Any]:
@@ -85,14 +94,6 @@ def _unplaced(leaf: Any) -> Any:
     import jax
 
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if _is_array(leaf) else leaf
-
-
-def _compile_unplaced(
-    jitted: Any, arguments: tuple[Any, ...], devices: Devices, begin: Callable[[], None]
-) -> None:
-    """Without an array among the arguments nothing tells jit where to go."""
-    lowered = jitted.trace(*arguments).lower(lowering_platforms=(_PLATFORM[devices.target],))
-    compile_module(lowered.compiler_ir("stablehlo"), devices, begin)
 
 
 def _named(function: Any, name: str) -> Any:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.releases import AROUND_FUSION, Release, Span
 
 CUSTOM = "__custom_fusion"
 TRITON = "__triton"
@@ -50,18 +51,27 @@ def is_generic_triton_fusion(instruction: Instruction) -> bool:
     return config is not None and config.kind == TRITON
 
 
-def gpu_config_text(field: str, value: object) -> str:
-    """A `GpuBackendConfig` with one field set, as XLA prints it."""
+_AROUND: tuple[tuple[str, object, Span], ...] = (
+    ("operation_queue_id", "0", Span()),
+    ("wait_on_operation_queues", [], Span(until="0.9")),
+    ("", None, Span()),  # the field that is set
+    ("force_earliest_schedule", False, Span()),
+    ("reification_cost", [], Span(since="0.6")),
+    ("device_type", "DEVICE_TYPE_INVALID", Span(since="0.7")),
+)
+
+
+def gpu_config_text(field: str, value: object, release: Release = AROUND_FUSION) -> str:
+    """A `GpuBackendConfig` with one field set, as XLA of that release prints it."""
     config: dict[str, object] = {
-        "operation_queue_id": "0",
-        field: value,
-        "force_earliest_schedule": False,
-        "reification_cost": [],
-        "device_type": "DEVICE_TYPE_INVALID",
+        name or field: given if name else value
+        for name, given, span in _AROUND
+        if span.includes(release.name)
     }
     if field in _LAST:
         config[field] = config.pop(field)
-    return _FRACTION.sub(_printed_fraction, json.dumps(config, separators=(",", ":")))
+    text = json.dumps(config, separators=(",", ":"), sort_keys=release.sorts_config_fields)
+    return _FRACTION.sub(_printed_fraction, text)
 
 
 _FRACTION = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,\]}])")

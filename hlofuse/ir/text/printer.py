@@ -28,7 +28,7 @@ def print_module(module: Module, options: PrintOptions | None = None) -> str:
     chosen = options if options is not None else module.print_options
     computations = module.computations
     if options is not None or not _callees_come_first(computations):
-        computations = module.computation_post_order()
+        computations = module.printed_order()
     out = [f"HloModule {module.name}{module.attributes.text}"]
     if chosen.metadata and module.stack_frames:
         out.append("\n\n" + print_stack_frames(module.stack_frames))

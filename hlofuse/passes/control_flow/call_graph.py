@@ -87,7 +87,7 @@ class CallInliner(Pass):
         changed = False
         sites = {c: len(c.callers) for c in module.computations}
         size = sum(len(c) for c in module.computations)
-        for computation in module.computation_post_order():
+        for computation in module.printed_order():
             before = len(computation)
             for i in computation.post_order() if computation.module is not None else ():
                 if not is_inlined(i):

@@ -57,7 +57,7 @@ def _move(user: Instruction) -> bool:
     sources = [o.operands[0] for o in user.operands[:count]]
     operands = [*sources, *user.operands[count:]]
     if opcode == "reduce":
-        return replaced(user, computation_of(user).add_instruction(clone_of(user, operands, "reduce")))
+        return replaced(user, computation_of(user).add_instruction(clone_of(user, operands)))
     shape = replace(user.shape, layout=sources[0].shape.layout)
     return replaced(user, copied(_clone(user, shape, operands), user.shape))
 

@@ -65,7 +65,7 @@ class SoftmaxRewriterTriton(Pass):
         if not isinstance(tiling, Tiling) or self._time_without(fusion) < tiling.exec_time:
             _discard(fusion)
             return False
-        config = backend_config_text(tiling.block_level)
+        config = backend_config_text(tiling.block_level, AROUND_FUSION)
         fusion.attributes = fusion.attributes.updated(backend_config=config)
         name = root.name
         replaced(root, fusion)

@@ -9,7 +9,6 @@ from hlofuse.format.units import plural
 from hlofuse.reports.verify.model import FinalVerdict, KernelSide, Report, Verdict
 
 _NAMES = 5
-_OTHERS = 3
 
 
 def summary_rows(report: Report) -> list[tuple[str, str]]:
@@ -54,10 +53,7 @@ def release_line(report: Report) -> str:
         f"{'agrees' if best.exact == best.compared else 'agrees best'} as XLA {_span(best.releases)}"
         f" ({best.exact} of {best.compared})"
     )
-    more = [
-        f"as {_span(t.releases)}: {'' if t.complete else 'at most '}{t.exact} of {t.compared}"
-        for t in others[:_OTHERS]
-    ]
+    more = [f"as {_span(t.releases)}: {t.exact} of {t.compared}" for t in others if t.complete]
     return "; ".join([line, *more])
 
 

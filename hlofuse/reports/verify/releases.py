@@ -47,7 +47,8 @@ class _Trial:
     ) -> None:
         self._work, self._first, self._open, self._groups = work, verdicts, open_ones, candidates
         self._run_all = run_all
-        self._differing = [n for n in open_ones if verdicts[n].error is None and not verdicts[n].agrees]
+        self._comparable = [n for n in open_ones if verdicts[n].error is None]
+        self._differing = [n for n in self._comparable if not verdicts[n].agrees]
         self._found: dict[tuple[int, _Group], Verdict] = {}
         for n in open_ones:
             group = self._first_group(n)
@@ -59,7 +60,9 @@ class _Trial:
             return self._first, ()
         self._replay([(n, group) for group in self._groups for n in self._differing])
         best = max(self._groups, key=self._rank)
-        self._replay([(n, best) for n in self._open if self._first[n].error is None])
+        while not self._is_complete(best):  # until no other can be better
+            self._replay([(n, best) for n in self._comparable])
+            best = max(self._groups, key=self._rank)
         verdicts = list(self._first)
         for n in self._open:
             verdicts[n] = self._found.get((n, best), verdicts[n])
@@ -76,19 +79,25 @@ class _Trial:
         jobs = [replace(self._work[n], tried=group[-1]) for n, group in missing]
         self._found.update(zip(missing, self._run_all(jobs) if jobs else [], strict=True))
 
-    def _rank(self, group: _Group) -> tuple[int, int, int, int, bool]:
-        """Modules that agree, then the record of PriorityFusion, of those that differed at first."""
-        found = [v for n in self._differing if (v := self._found.get((n, group))) is not None]
-        records = [v.record for v in found if v.record is not None]
+    def _is_complete(self, group: _Group) -> bool:
+        return all((n, group) in self._found for n in self._comparable)
+
+    def _rank(self, group: _Group) -> tuple[int, int, int, int, bool, bool, int]:
+        """Modules that agree as far as is known, then XLA's record for those that differed at first."""
+        found = [self._found.get((n, group)) for n in self._comparable]
+        tried = [v for n in self._differing if (v := self._found.get((n, group))) is not None]
+        records = [v.record for v in tried if v.record is not None]
         return (
-            sum(v.exact for v in found),
-            sum(v.agrees for v in found),
+            sum(v is None or v.exact for v in found),
+            sum(v is None or v.agrees for v in found),
             sum(r.priorities for r in records),
             sum(r.refusals for r in records),
             any(self._first_group(n) == group for n in self._open),
+            self._is_complete(group),
+            self._groups.index(group),
         )
 
     def _tried(self, group: _Group) -> Tried:
-        found = [self._found.get((n, group)) for n in self._open if self._first[n].error is None]
+        found = [self._found.get((n, group)) for n in self._comparable]
         exact = sum(v is None or v.exact for v in found)
         return Tried(group, exact, len(found), None not in found)

@@ -12,6 +12,7 @@ from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
+from hlofuse.releases import release_of
 
 REGION = "r {{ a = {0} parameter(0)\n b = {0} parameter(1)\n ROOT c = {0} add(a, b)\n}}\n"
 
@@ -119,7 +120,19 @@ def test_backend_config_as_xla_writes_it() -> None:
         '"device_type":"DEVICE_TYPE_INVALID"}'
     )
     parameters = BlockLevelParameters(((1, 2, 128),), 4)
-    assert backend_config_text(parameters) == text
+    assert backend_config_text(parameters, release_of("0.11.1")) == text
+    assert backend_config_text(parameters, release_of("0.5.3")) == (
+        '{"operation_queue_id":"0","wait_on_operation_queues":[],"fusion_backend_config":{"kind":"__triton",'
+        '"block_level_fusion_config":{"output_tiles":[{"sizes":["1","2","128"]}],"num_warps":"4"}},'
+        '"force_earliest_schedule":false}'
+    )
+    assert backend_config_text(parameters, release_of("0.12.0.1")) == (
+        '{"device_type":"DEVICE_TYPE_INVALID","force_earliest_schedule":false,"fusion_backend_config":'
+        '{"block_level_fusion_config":{"group_size":0,"is_tma_allowed":false,'
+        '"is_warp_specialization_allowed":false,"num_ctas":1,"num_stages":1,"num_tiles_per_pid":0,'
+        '"num_warps":"4","output_tiles":[{"sizes":["1","2","128"]}],"waves_per_eu":0},"kind":"__triton"},'
+        '"operation_queue_id":"0","reification_cost":[]}'
+    )
     module = parse_module(
         "HloModule m\nc { ROOT p = f32[8] parameter(0)\n}\nENTRY e { p = f32[8] parameter(0)\n"
         f"  ROOT f = f32[8] fusion(p), kind=kCustom, calls=c, backend_config={text}\n}}"

@@ -267,7 +267,9 @@ class Driver:
         else:
             append_producer(consumer, producer)
         if tiling is not None:
-            set_attribute(consumer, "backend_config", backend_config_text(tiling.block_level))
+            set_attribute(
+                consumer, "backend_config", backend_config_text(tiling.block_level, self._model.release)
+            )
         if extra_outputs:
             model.changed(consumer)
         else:

@@ -1,0 +1,162 @@
+"""The order of a module's computations while passes add and remove some (`xla/online_topsort.h`).
+
+XLA keeps a topological order with the two-way search of Bender et al. (ACM TALG 12(2), 2015), sections 2 and
+4: computations have a level and an index, and what is new or changed comes first on its level.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from hlofuse.ir.graph import Computation, Module
+
+_NUMBERED = re.compile(r".*\.(\d+)", re.DOTALL)
+
+
+class OnlineOrder:
+    """Callers before callees, while computations are added, removed and called."""
+
+    def __init__(self) -> None:
+        self._level: dict[Computation, int] = {}
+        self._index: dict[Computation, int] = {}
+        self._id: dict[Computation, int] = {}
+        """Unique ids: callers and callees are visited by them."""
+        self._next_index = 0
+        self._edges = 0
+        self._delta = 0
+        """How many edges a search backward visits: min(edges^(1/2), nodes^(2/3)), rounded up."""
+
+    def copy(self, computations: Mapping[Computation, Computation]) -> OnlineOrder:
+        """The same order of the copies of the computations."""
+        new = OnlineOrder()
+        new._level, new._index, new._id = (
+            {computations[c]: value for c, value in d.items() if c in computations}
+            for d in (self._level, self._index, self._id)
+        )
+        new._next_index, new._edges, new._delta = self._next_index, self._edges, self._delta
+        return new
+
+    def post_order(self) -> list[Computation]:
+        """Callees before callers (`HloModule::MakeComputationPostOrder`)."""
+        return sorted(self._level, key=self._place, reverse=True)
+
+    def add(self, computation: Computation) -> None:
+        """A new computation, and the edges to those that it calls and is called by."""
+        self._level[computation] = 0
+        self._id[computation] = len(self._id)
+        self._set_index(computation)
+        self._update_delta()
+        for caller in self._callers(computation):
+            self.add_edge(caller, computation)
+        for callee in self._callees(computation):
+            self.add_edge(computation, callee)
+
+    def remove(self, computation: Computation) -> None:
+        self._level.pop(computation, None)
+        self._index.pop(computation, None)
+
+    def add_edge(self, caller: Computation, callee: Computation) -> None:
+        """An instruction of `caller` calls `callee`."""
+        level = self._level
+        if caller not in level or callee not in level:
+            return
+        self._edges += 1
+        self._update_delta()
+        if self._place(caller) < self._place(callee):
+            return
+        backward, is_cut = self._search_backward(caller)
+        forward: list[Computation] = []
+        if is_cut:
+            backward = []
+            level[callee] = level[caller] + 1
+            self._search_forward(callee, forward)
+        elif level[callee] < level[caller]:
+            level[callee] = level[caller]
+            self._search_forward(callee, forward)
+        for computation in (*forward, *reversed(backward)):
+            self._set_index(computation)
+
+    def _place(self, computation: Computation) -> tuple[int, int]:
+        return self._level[computation], self._index[computation]
+
+    def _set_index(self, computation: Computation) -> None:
+        """The first on its level."""
+        self._index[computation] = self._next_index
+        self._next_index -= 1
+
+    def _update_delta(self) -> None:
+        nodes = len(self._level)
+        while self._delta**2 < self._edges and self._delta**3 < nodes**2:
+            self._delta += 1
+
+    def _search_backward(self, start: Computation) -> tuple[list[Computation], bool]:
+        """Callers on the same level, each after its own callers; True if the search was cut off."""
+        found: list[Computation] = []
+        visited: set[Computation] = set()
+        edges = 0
+        agenda = [(start, False)]
+        while agenda:
+            computation, is_done = agenda.pop()
+            if is_done:
+                found.append(computation)
+                continue
+            if computation in visited:
+                continue
+            visited.add(computation)
+            agenda.append((computation, True))
+            for caller in self._callers(computation) if edges < self._delta else ():
+                if self._level[caller] != self._level[computation]:
+                    continue
+                edges += 1
+                if edges >= self._delta:
+                    return found, True
+                agenda.append((caller, False))
+        return found, False
+
+    def _search_forward(self, start: Computation, found: list[Computation]) -> None:
+        """What `start` calls and has to rise with it, each after what it calls."""
+        visited: set[Computation] = set()
+        raised = {start}
+        agenda = [(start, False)]
+        while agenda:
+            computation, is_done = agenda.pop()
+            if is_done:
+                found.append(computation)
+                continue
+            if computation in visited or computation not in raised:
+                continue
+            visited.add(computation)
+            agenda.append((computation, True))
+            for callee in self._callees(computation):
+                agenda.append((callee, False))
+                if self._level[computation] > self._level[callee]:
+                    self._level[callee] = self._level[computation]
+                    raised.add(callee)
+
+    def _callers(self, computation: Computation) -> list[Computation]:
+        return self._by_id(i.computation for i in computation.callers)
+
+    def _callees(self, computation: Computation) -> list[Computation]:
+        return self._by_id(callee for i in computation for _, callee in i.called)
+
+    def _by_id(self, computations: Iterable[Computation | None]) -> list[Computation]:
+        own = {c for c in computations if c is not None and c in self._level}
+        return sorted(own, key=self._id.__getitem__)
+
+
+def order_of_front_end(module: Module) -> OnlineOrder:
+    """The order in which a module before optimizations has its computations.
+
+    A front end creates callees first. They come as an HLO proto lists them, else by the numbers in their
+    names.
+    """
+    written = module.computation_post_order()
+    place = {c: k for k, c in enumerate(module.processing_order)}
+    if len(place) < len(written):
+        numbers = {c: int(m[1]) for c in written if (m := _NUMBERED.fullmatch(c.name)) is not None}
+        place = numbers if len(numbers) == len(written) else {}
+    order = OnlineOrder()
+    for computation in sorted(written, key=lambda c: place.get(c, 0)):
+        order.add(computation)
+    return order
