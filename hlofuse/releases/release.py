@@ -81,6 +81,10 @@ class Release:
     )
     """A warp takes a whole slice of the updates where those are long and many, sorted or not; since, only
     several that are sorted."""
+    kernels_of_slices: bool = _holds(
+        until="0.6", source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
+    )
+    """Several slices of like arrays are a kernel that goes by the whole array."""
     reductions_exchange_vectors: bool = _holds(
         "0.6", source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache"
     )

@@ -90,6 +90,27 @@ _ELEMENTWISE = "Unsupported elementwise operation."
 TRITON = [
     # behaviour, operation, shapes of its operands, release before and after, XLA's reasons
     (
+        "triton_takes_copies",
+        "f32[8] copy(p0)",
+        ("f32[8]",),
+        ("0.4.38", "Unsupported opcode."),
+        ("0.5.3", None),
+    ),
+    (
+        "triton_takes_pads",
+        "f32[9] pad(p0, p1), padding=0_1",
+        ("f32[8]", "f32[]"),
+        ("0.5.3", "Unsupported opcode."),
+        ("0.6.2", None),
+    ),
+    (
+        "triton_takes_pads",
+        "f8e5m2[8] convert(p0)",
+        ("f8e4m3fn[8]",),
+        ("0.5.3", "Unsupported conversion in Triton: f8e4m3fn to f8e5m2"),
+        ("0.6.2", None),
+    ),
+    (
         "triton_bitcasts_keep_elements",
         "s16[8,2] bitcast(p0)",
         ("f32[8]",),

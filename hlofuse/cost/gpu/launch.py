@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlofuse.cost.gpu.atoms import HAS_PAD, HAS_REDUCE, KEEPS_ROLLED, Atom
+from hlofuse.cost.gpu.atoms import HAS_PAD, HAS_REDUCE, IS_STRIDED, KEEPS_ROLLED, Atom
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.heroes import Root
 from hlofuse.cost.gpu.reductions import Reduction, reduction_launch
@@ -118,7 +118,10 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
     if first is not None and first.reduction is not None and reductions_agree(kernel, first):
         return _reduction(device, kernel, first.reduction)
     transpose = common_transpose(kernel)
-    return _loop(device, release, kernel) if transpose is None else _transpose(device, kernel, transpose)
+    if transpose is not None:
+        return _transpose(device, kernel, transpose)
+    slices = slices_of_like(device, kernel) if release.kernels_of_slices else None
+    return _loop(device, release, kernel) if slices is None else slices
 
 
 def per_element(result: ShapeFacts, kind: str) -> Launch:
@@ -165,6 +168,22 @@ def common_transpose(kernel: FusionAnalysis) -> TiledTranspose | None:
     if all(is_reshape_or_transpose_bitcast(root.result.shape, source) for root in others):
         return found.transpose
     return None
+
+
+def slices_of_like(device: DeviceDescription, kernel: FusionAnalysis) -> Launch | None:
+    """The launch where all of several outputs are plain slices of arrays of one shape: it goes by that
+    (`IsInputFusibleNonStridedSlices`)."""
+    if len(kernel.roots) == 1:
+        return None
+    sources = []
+    for root in kernel.roots:
+        atom = root.atom
+        if atom is None or atom.opcode != "slice" or atom.features & IS_STRIDED:
+            return None
+        sources.append(atom.operands[0])
+    if len({source.shape.key_ignoring_element_type for source in sources}) > 1:
+        return None
+    return Launch("slices", *_grid(device, sources[0].elements, -(-8 // kernel.output_bits)))
 
 
 def _reduction(device: DeviceDescription, kernel: FusionAnalysis, reduction: Reduction) -> Launch:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from hlofuse.cost.gpu.atoms import IS_STRIDED, KEEPS_ROLLED, Atom
+from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, Atom
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.launch import (
     FusionAnalysis,
@@ -15,6 +15,7 @@ from hlofuse.cost.gpu.launch import (
     common_transpose,
     first_reduction,
     reductions_agree,
+    slices_of_like,
 )
 from hlofuse.cost.gpu.llvm_emitters import TILE
 from hlofuse.cost.gpu.reductions import Reduction
@@ -86,10 +87,9 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
             is_array = not root.shape.is_tuple
             if hero.opcode == "concatenate" and is_array and len(hero.operands) <= 4:
                 return Launch("concatenate", *_grid(_widest_operand(hero)))
-    if len(roots) > 1 and _are_slices_of_like(kernel):
-        atom = roots[0].atom
-        assert atom is not None
-        return Launch("slices", *_grid(atom.operands[0].elements, -(-8 // kernel.output_bits)))
+    slices = slices_of_like(device, kernel)
+    if slices is not None:
+        return slices
     return _loop(device, kernel)
 
 
@@ -111,17 +111,6 @@ def _keeps_rolled(kernel: FusionAnalysis) -> bool:
 def _widest_operand(concatenate: Atom) -> int:
     dimension = int((concatenate.attributes[0] or "{0}").strip("{}"))
     return max(concatenate.operands, key=lambda o: o.dimensions[dimension]).elements
-
-
-def _are_slices_of_like(kernel: FusionAnalysis) -> bool:
-    """All outputs are plain slices of arrays of one shape (`IsInputFusibleNonStridedSlices`)."""
-    shapes = set()
-    for root in kernel.roots:
-        atom = root.atom
-        if atom is None or atom.opcode != "slice" or atom.features & IS_STRIDED:
-            return False
-        shapes.add(atom.operands[0].shape.key_ignoring_element_type)
-    return len(shapes) == 1
 
 
 def _grid(elements: int, unroll: int = 1) -> tuple[int, int]:
