@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import plain_table, print_command, print_more
+from hlofuse.format.page import name_text
+from hlofuse.format.terminal import indented, plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, plural, ranges
 from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.common.phrases import (
@@ -113,9 +114,7 @@ def _print_fused(
     print_more(console, len(groups) - len(shown), "kernel")
     _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
     if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
-        console.print(
-            Padding(Text(f"({SIBLINGS_UNTIMED}; the times are the model's)", style="dim"), (0, 0, 0, 2))
-        )
+        indented(console, f"({SIBLINGS_UNTIMED}; the times are the model's)", 2, "dim")
 
 
 def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
@@ -136,9 +135,9 @@ def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
             _saved(g),
             Text(_took_in(g, _NAMES * 2)),
             Text(" ".join(_codes(g))),
-            Text(shorten(sources(g), 40), style="dim"),
+            Text(shorten(sources(g), console.width // 4), style="dim"),
         )
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)
 
 
 def _fused_block(g: FusedGroup, console: Console) -> None:
@@ -147,11 +146,11 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
     line.add_column(ratio=1, overflow="fold")
     line.add_column(justify="right", no_wrap=True)
     line.add_row(_fusion_name(g), f"saves {_saved(g)}")
-    console.print(Padding(line, (0, 0, 0, 2)))
+    indented(console, line)
     label = "step" if len(g.steps) == 1 else "steps"
-    console.print(Padding(Text(f"{label} {_steps(g)}: {_took_in(g, _NAMES)}"), (0, 0, 0, 6)))
+    indented(console, f"{label} {_steps(g)}: {_took_in(g, _NAMES)}", 6)
     origin = printable(sources(g))
-    console.print(Padding(Text("  ".join([*_codes(g), origin]).rstrip(), style="dim"), (0, 0, 0, 6)))
+    indented(console, "  ".join([*_codes(g), origin]).rstrip(), 6, "dim")
 
 
 def _steps(g: FusedGroup) -> str:
@@ -161,7 +160,7 @@ def _steps(g: FusedGroup) -> str:
 
 
 def _fusion_name(g: FusedGroup) -> Text:
-    name = Text(printable(g.fusion.shown))
+    name = name_text(g.fusion.shown)
     if g.equivalents:
         name.append(f" ×{len(g.equivalents) + 1}", style="bold")
     return name
@@ -189,7 +188,7 @@ def _print_rewrites(
         text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
         most = _REWRITES if limit else len(refused)
         text.append(listing([rewrite_text(r) for r in refused], most), style="dim")
-        console.print(Padding(text, (0, 0, 0, 2)))
+        indented(console, text)
 
 
 def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
@@ -204,10 +203,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     shown = groups[:limit] if limit else groups
     for refused in shown:
         r = refused[0]
-        pair = Text(
-            f"{printable(r.producer.final or r.producer.name)} → "
-            f"{printable(r.consumer_final or r.consumer or '')}"
-        )
+        pair = name_text(r.producer.final or r.producer.name, r.consumer_final or r.consumer or "")
         if len(refused) > 1:
             pair.append(f" ×{len(refused)}", style="bold")
         if r.refused_user is not None:
@@ -216,10 +212,13 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         if timed:
             row.insert(1, Text(at_stake_text(refused)))
         if wide:
-            row += [Text(printable(r.reason or "")), Text(shorten(origin(r.producer), 40), style="dim")]
+            row += [
+                Text(printable(r.reason or "")),
+                Text(shorten(origin(r.producer), console.width // 4), style="dim"),
+            ]
         table.add_row(*row)
     console.print()
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)
     print_more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
 
 
@@ -248,9 +247,9 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
         Text(printable(o.rule.title or o.refusals[0].reason or "")),
         Text(figures),
     )
-    console.print(Padding(line, (0, 0, 0, 2)))
+    indented(console, line)
     first = o.refusals[0]
-    pair = Text(f"{printable(first.producer.shown)} → {printable(consumer_shown(first))}")
+    pair = name_text(first.producer.shown, consumer_shown(first))
     if origin_text := origin(first.producer):
         pair.append(f"  {printable(origin_text)}", style="dim")
     indent = (0, 0, 0, 10)
@@ -273,4 +272,4 @@ def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, Ru
     for rule in entry:
         text = Text(f"{rule.code}  ", style="dim")
         text.append(printable(rule.title))
-        console.print(Padding(text, (0, 0, 0, 2)))
+        indented(console, text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from hlofuse.format.escape import printable
+from hlofuse.format.page import name_text
 from hlofuse.format.terminal import plain_table
 from hlofuse.format.units import plural
 from hlofuse.reports.common.phrases import headline
@@ -71,7 +72,7 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
 
 def _name(k: Choice) -> Text:
     """The final name, below it the name at the end of fusion where it is another."""
-    text = Text(printable(k.final or k.name))
+    text = name_text(k.final or k.name)
     if k.final not in (None, k.name):
         text.append(f"\n{printable(k.name)}", style="dim")
     return text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import print_more, print_rows
+from hlofuse.format.page import name_text
+from hlofuse.format.terminal import indented, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, quantity
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.stats.model import ModuleStatistics
@@ -53,7 +53,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     ]
     rows: list[list[str | Text]] = [
         [
-            Text(printable(c.name)),
+            name_text(c.name),
             Text(c.role, style="dim"),
             *([f"{c.iterations:,}"] if loops else []),
             f"{c.instructions:,}",
@@ -89,7 +89,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ]
         rows = [
             [
-                Text(printable(k.shown) + times_text(k.iterations)),
+                name_text(k.shown).append(times_text(k.iterations)),
                 str(k.holds) if k.opcode == "fusion" else "",
                 *kernel_figures(k),
                 Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
@@ -103,4 +103,4 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
 def _print_counts(console: Console, title: str, counts: dict[str, int]) -> None:
     text = Text(title)
     text.append(", ".join(f"{printable(name)} {n:,}" for name, n in counts.items()))
-    console.print(Padding(text, (0, 0, 0, 0)))
+    indented(console, text, 0)
