@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.reporting import head_of, head_of_dump, report
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hlofuse.cli.common.replaying import ReplayOptions
-    from hlofuse.ir.errors import HlofuseError
 
 
 def explain_stage(

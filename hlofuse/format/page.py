@@ -90,9 +90,9 @@ class MarkdownPage(Console):
         else:
             self._add(_inline(text, " ".join(kind)), "", indent)
 
-    def _add(self, words: str, mark: str, indent: int = 0) -> None:
-        if words:
-            self._blocks.append((mark or ("- " if indent >= _BULLET else "")) + words)
+    def _add(self, phrase: str, mark: str, indent: int = 0) -> None:
+        if phrase:
+            self._blocks.append((mark or ("- " if indent >= _BULLET else "")) + phrase)
 
     def _add_table(self, shown: Table, indent: int) -> None:
         """A table of one row and no heading is a line whose parts stand apart on a terminal."""
@@ -112,21 +112,21 @@ def _cell(shown: object) -> str:
 
 
 def _inline(text: Text, style: str) -> str:
-    """The words in Markdown: names as code, and bold what is bold; `style` is that of the whole line."""
+    """A line in Markdown: names as code, and bold what is bold; `style` is that of the whole line."""
     out = []
-    for bold, pieces in groupby(_pieces(text, style), key=itemgetter(0)):
-        words = "".join(piece for _, piece in pieces)
-        core = words.strip()
-        out.append(words.replace(core, f"**{core}**", 1) if bold and core else words)
+    for bold, parts in groupby(_parts(text, style), key=itemgetter(0)):
+        phrase = "".join(part for _, part in parts)
+        core = phrase.strip()
+        out.append(phrase.replace(core, f"**{core}**", 1) if bold and core else phrase)
     return "".join(out).strip(" ·\n").replace("\n", "<br>")
 
 
-def _pieces(text: Text, style: str) -> Iterator[tuple[bool, str]]:
+def _parts(text: Text, style: str) -> Iterator[tuple[bool, str]]:
     ends = sorted({0, len(text.plain), *(e for s in text.spans for e in (s.start, s.end))})
     for start, end in pairwise(ends):
         styles = [style, *(s.style for s in text.spans if s.start <= start and s.end >= end)]
-        plain, words = text.plain[start:end], " ".join(map(str, styles))
-        bold = _BOLD.findall(words)[-1:] == [""]
+        plain, phrase = text.plain[start:end], " ".join(map(str, styles))
+        bold = _BOLD.findall(phrase)[-1:] == [""]
         if any(s is _NAME for s in styles):
             yield bold, markdown_code(plain)
         else:

@@ -12,20 +12,8 @@ from hlofuse.format.page import name_text
 from hlofuse.format.terminal import indented, plain_table, print_more
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.costs import roofline
+from hlofuse.reports.explain import phrases
 from hlofuse.reports.explain.model import Explanation, FusedGroup, FusedStep, Selection
-from hlofuse.reports.explain.phrases import (
-    bound_text,
-    hot_kernel_name,
-    hot_kernel_origin,
-    hot_kernel_time,
-    saves_text,
-    selected_kernel_lines,
-    selection_line,
-    share_of,
-    sources,
-    step_text,
-    tie_text,
-)
 
 _HOT_KERNEL_LIMIT = 5  # kernels, or kinds of them
 _STEPS = 6  # of one kernel; the first kernel shows more
@@ -36,9 +24,9 @@ _NAME = 44  # columns of a wide terminal for producer and consumer
 def print_selected(e: Explanation, selection: Selection, console: Console, limit: int) -> None:
     """The kernels that were asked for, each with its figures and what it holds of what was asked for."""
     console.print()
-    console.print(Text(selection_line(selection, e), style="bold cyan"))
+    console.print(Text(phrases.selection_line(selection, e), style="bold cyan"))
     for k in selection.kernels[: limit or None]:
-        first, *others = selected_kernel_lines(k, e, selection)
+        first, *others = phrases.selected_kernel_lines(k, e, selection)
         name = name_text(k.kernel.place.shown, style="bold")
         name.append(f"  {first}", style="not bold")
         indented(console, name)
@@ -54,12 +42,12 @@ def print_hot_kernels(e: Explanation, console: Console) -> None:
         return
     table = plain_table(("", "right"), ("", "right"), ("", "left"), ("", "left"), ("", "left"))
     for k in shown:
-        where = Text(hot_kernel_origin(k), style="dim")
+        where = Text(phrases.hot_kernel_origin(k), style="dim")
         table.add_row(
-            Text(hot_kernel_time(k)),
-            Text(share_of(k, e)),
-            Text(hot_kernel_name(k)),
-            Text(bound_text(k)),
+            Text(phrases.hot_kernel_time(k)),
+            Text(phrases.share_of(k, e)),
+            Text(phrases.hot_kernel_name(k)),
+            Text(phrases.bound_text(k)),
             where,
         )
     console.print()
@@ -75,7 +63,7 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
         name.append(f" ×{copies}")
     reported = []
     if g.us_saved is not None:
-        reported.append(saves_text(g.us_saved * copies))
+        reported.append(phrases.saves_text(g.us_saved * copies))
     if g.bytes_saved < 0:
         reported.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
     elif g.bytes_saved:
@@ -83,7 +71,7 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
         reported.append(verb + bytes_text(g.bytes_saved * copies))
     if reported:
         name.append("  " + ", ".join(reported), style="not bold")
-    where = sources(g)
+    where = phrases.sources(g)
     if where:
         name.append(f"  {printable(where)}", style="not bold dim")
     indented(console, name)
@@ -99,9 +87,9 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     table.columns[1].max_width = max(24, min(_NAME, console.width // 3))
     shown = reported[:limit] if limit else reported
     for s in shown:
-        why = Text(step_text(s))
+        why = Text(phrases.step_text(s))
         if s.tied_with:
-            why.append(f"\n{tie_text(s.tied_with)}", style="yellow")
+            why.append(f"\n{phrases.tie_text(s.tied_with)}", style="yellow")
         table.add_row(
             Text(str(s.step), style="dim"),
             name_text(s.producer.name, s.consumer),

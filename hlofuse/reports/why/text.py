@@ -12,36 +12,10 @@ from hlofuse.format.escape import printable, shorten
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import indented, plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, ranges, us_text
-from hlofuse.reports.common.costs import (
-    choice_text,
-    cost_heading,
-    roofline,
-    share_text,
-    try_text,
-    turning_text,
-    why_saves,
-    worth_text,
-)
+from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, origin
-from hlofuse.reports.why import Decision, PairAnswer, Story
-from hlofuse.reports.why.phrases import (
-    ANSWERS,
-    answers_headline,
-    before_fusion_lines,
-    inside_lines,
-    kernels_line,
-    meant_line,
-    more_answers_line,
-    names,
-    not_considered,
-    pair_headline,
-    pair_text,
-    refused_user_line,
-    steps_text,
-    story_headline,
-    verdict,
-)
+from hlofuse.reports.why import Decision, PairAnswer, Story, phrases
 
 _PRODUCERS = 8  # operands named where one rule refused many
 
@@ -70,14 +44,14 @@ def print_answers(
     if len(answers) == 1:
         print_why(answers[0], console, input_arguments=input_arguments, limit=limit)
         return
-    console.print(Text(answers_headline(queries, answers), style="bold cyan"))
-    shown = answers[:ANSWERS] if limit else answers
+    console.print(Text(phrases.answers_headline(queries, answers), style="bold cyan"))
+    shown = answers[: phrases.ANSWERS] if limit else answers
     for answer in shown:
         console.print()
-        print_why(answer, console, input_arguments=input_arguments, limit=min(limit, ANSWERS))
+        print_why(answer, console, input_arguments=input_arguments, limit=min(limit, phrases.ANSWERS))
     if len(shown) < len(answers):
         console.print()
-        console.print(Text(more_answers_line(answers[len(shown) :]), style="dim"))
+        console.print(Text(phrases.more_answers_line(answers[len(shown) :]), style="dim"))
 
 
 def _print_places(console: Console, places: Sequence[Place]) -> None:
@@ -105,15 +79,17 @@ def _shape_text(shape: str, width: int = 60) -> str:
 
 def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
-    console.print(Text(pair_headline(p), style=style))
-    for note in (*before_fusion_lines(p), *inside_lines(p)):
+    console.print(Text(phrases.pair_headline(p), style=style))
+    for note in (*phrases.before_fusion_lines(p), *phrases.inside_lines(p)):
         indented(console, Text(f"({note})", style="dim"))
     if p.swapped:
         indented(console, Text("(named the other way round: it is the producer of the two)", style="dim"))
     settled = p.settled_by
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
-        line.append(f", {printable(settled.pass_name)} {steps_text(settled)}", style="not bold default")
+        line.append(
+            f", {printable(settled.pass_name)} {phrases.steps_text(settled)}", style="not bold default"
+        )
         if settled.reason:
             line.append(f": “{printable(settled.reason)}”", style="not bold default")
         indented(console, line)
@@ -122,11 +98,11 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
         if settled.figures:
             indented(console, figures_text(settled.figures))
         if p.refused_user is not None:
-            indented(console, refused_user_line(p))
+            indented(console, phrases.refused_user_line(p))
         if settled.rule.why:
             indented(console, Text(printable(settled.rule.why), style="dim"))
     elif p.outcome == "not considered":
-        indented(console, not_considered(p))
+        indented(console, phrases.not_considered(p))
     elif p.path:
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
         indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
@@ -135,7 +111,7 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
         indented(console, explained)
     console.print()
     _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
-    where = kernels_line(p)
+    where = phrases.kernels_line(p)
     if where:
         indented(console, where)
     if p.cost is not None:
@@ -156,13 +132,13 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
 
 
 def _print_story(s: Story, console: Console, input_arguments: Sequence[str], limit: int) -> None:
-    console.print(Text(story_headline(s), style="bold"))
+    console.print(Text(phrases.story_headline(s), style="bold"))
     if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
         for explained in created_by_lines(s.created_by):
             indented(console, explained)
         _print_places(console, (s.described,))
         return
-    for note in filter(None, (*before_fusion_lines(s), meant_line(s))):
+    for note in filter(None, (*phrases.before_fusion_lines(s), phrases.meant_line(s))):
         indented(console, Text(f"({note})", style="dim"))
     for explained in created_by_lines(s.created_by):
         indented(console, explained)
@@ -174,7 +150,7 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
         return
     if s.holds:
         console.print()
-        shown = names(tuple(Place(n) for n in s.holds), 30)
+        shown = phrases.names(tuple(Place(n) for n in s.holds), 30)
         indented(console, f"holds {len(s.holds)} instructions of the input: {shown}")
     for title, decisions in (("going into its users", s.as_producer), ("rewritten", s.rewrites)):
         if decisions:
@@ -194,7 +170,9 @@ def _print_decisions(console: Console, title: str, decisions: Sequence[Decision]
     shown = decisions[:limit] if limit else decisions
     for d in shown:
         table.add_row(
-            Text(f"{printable(d.pass_name)} {steps_text(d)}"), *_outcome(d), Text(d.rule.code, style="yellow")
+            Text(f"{printable(d.pass_name)} {phrases.steps_text(d)}"),
+            *_outcome(d),
+            Text(d.rule.code, style="yellow"),
         )
     indented(console, table, 4)
     print_more(console, len(decisions) - len(shown), indent=4)
@@ -202,15 +180,15 @@ def _print_decisions(console: Console, title: str, decisions: Sequence[Decision]
 
 def _outcome(d: Decision) -> tuple[Text, Text]:
     if d.event == "rewrite":
-        pair = pair_text(", ".join(d.removed), ", ".join(d.added))
+        pair = phrases.pair_text(", ".join(d.removed), ", ".join(d.added))
         return Text("replaced" if d.added else "removed"), Text(pair)
-    pair = pair_text(d.producer, d.consumer)
+    pair = phrases.pair_text(d.producer, d.consumer)
     if d.event == "fuse":
         created = f" = {printable(d.fusion or '')}" if d.created else ""
         copied = " (a copy; it stays for other users)" if d.duplicated else ""
         return Text("fused", style="green"), Text(pair + created + copied)
     text = Text(pair)
-    text.append(f"\n{verdict(d)}", style="dim")
+    text.append(f"\n{phrases.verdict(d)}", style="dim")
     return Text("refused", style="yellow"), text
 
 
@@ -228,7 +206,9 @@ def _print_taking(s: Story, console: Console, limit: int) -> None:
     indented(console, Text("operands that stay outside", style="bold cyan"))
     for code, decisions in refused.items():
         line = Text(code, style="yellow")
-        line.append(f"  {printable(decisions[0].rule.title or verdict(decisions[0]))}", style="default")
+        line.append(
+            f"  {printable(decisions[0].rule.title or phrases.verdict(decisions[0]))}", style="default"
+        )
         indented(console, line, 4)
         found = list(dict.fromkeys(d.producer or "" for d in decisions))
         steps = sorted({step for d in decisions for step in d.steps})
@@ -248,27 +228,27 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
     `forbidden`: a rule keeps the two apart, whatever they cost.
     """
 
-    indented(console, cost_heading(forbidden=forbidden), 2, "bold cyan")
-    indented(console, worth_text(d), 4)
-    indented(console, why_saves(d.cost, producer.opcode), 4)
+    indented(console, costs.cost_heading(forbidden=forbidden), 2, "bold cyan")
+    indented(console, costs.worth_text(d), 4)
+    indented(console, costs.why_saves(d.cost, producer.opcode), 4)
     table = plain_table(("", "left"), ("", "left"), ("", "right"), ("", "right"))
     for label, kernel in d.cost.kernels:
         table.add_row(
             Text(label, style="dim"),
-            Text(roofline(kernel)),
+            Text(costs.roofline(kernel)),
             Text(f"{bytes_text(kernel.bytes_read)} in"),
             Text(f"{bytes_text(kernel.bytes_written)} out"),
         )
     indented(console, table, 4)
-    choice = choice_text(d.cost.fused)
+    choice = costs.choice_text(d.cost.fused)
     if choice:
         indented(console, choice, 4)
     if d.fused_reads:
         _print_reads(d.consumer_reads, d.fused_reads, console)
     for note in d.notes:
         indented(console, printable(note), 4)
-    indented(console, turning_text(d, forbidden=forbidden), 4)
-    attempt = try_text(d, forbidden=forbidden)
+    indented(console, costs.turning_text(d, forbidden=forbidden), 4)
+    attempt = costs.try_text(d, forbidden=forbidden)
     if attempt:
         indented(console, attempt, 4, "dim")
 
@@ -292,7 +272,7 @@ def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console:
             Text(bytes_text(old.read) if old is not None else "–"),
             Text(bytes_text(r.read)),
             Text(us_text(r.us)),
-            Text(share_text(r), style="yellow"),
+            Text(costs.share_text(r), style="yellow"),
         )
     indented(console, table, 4)
     if len(after) > _READS:
