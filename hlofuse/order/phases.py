@@ -14,7 +14,6 @@ from typing import NamedTuple
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.order.front_end import is_clone
 from hlofuse.order.names import (
     LOWERED,
     is_of_call,
