@@ -39,7 +39,6 @@ def command(name: str | None, form: str, color: str, output: Path | None) -> int
         color,
         output,
         text=lambda console: _print(devices, console) if name is None else _print_one(devices[name], console),
-        markdown=lambda: _markdown(devices),
         json=lambda: {
             "schema": "hlofuse.devices/1",
             "devices": [{"device": n, **_numbers(d)} for n, d in devices.items()],
@@ -86,10 +85,3 @@ def _other_origins(devices: dict[str, DeviceDescription]) -> list[str]:
 def _print_one(device: DeviceDescription, console: Console) -> None:
     for key, value in _numbers(device).items():
         console.print(f"{key} = {value}", highlight=False, markup=False)
-
-
-def _markdown(devices: dict[str, DeviceDescription]) -> str:
-    from hlofuse.format.markdown import markdown, table
-
-    listed = table(_COLUMNS, [tuple(map(markdown, _row(n, d))) for n, d in devices.items()], right=(1, 2, 3))
-    return listed + "".join(f"\n{markdown(line)}\n" for line in _other_origins(devices))

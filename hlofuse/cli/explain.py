@@ -117,11 +117,6 @@ def command(
             console.print(f"\nThe whole compilation lies here, {timeline[0]}: what each pass did is told by")
             console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
 
-    def written() -> str:
-        from hlofuse.reports.explain.markdown import explanation_markdown
-
-        return explanation_markdown(found, **arguments) + _timeline_markdown(timeline)
-
     def data() -> dict[str, Any]:
         from hlofuse.reports.explain.json import explanation_json
 
@@ -132,7 +127,6 @@ def command(
         color,
         output,
         text=draw,
-        markdown=written,
         json=data,
         note=observed.note,
         heads=[head_of(observed.replay, result=result, names=names)],
@@ -164,12 +158,6 @@ def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
     return plural(len(dumps), "dump"), command_line("timeline", options.input, *module)
 
 
-def _timeline_markdown(timeline: tuple[str, str] | None) -> str:
-    from hlofuse.format.markdown import markdown_code
-
-    return f"\n{timeline[0]} of the whole compilation: {markdown_code(timeline[1])}\n" if timeline else ""
-
-
 def _compare(
     options: ReplayOptions,
     observed: Observed,
@@ -179,7 +167,6 @@ def _compare(
     color: str,
     output: Path | None,
 ) -> None:
-    from hlofuse.cli.common.output import rendered
     from hlofuse.cli.common.reporting import head_of, report
     from hlofuse.reports.compare_builds.json import comparison_json
     from hlofuse.reports.compare_builds.model import compare_builds
@@ -196,7 +183,6 @@ def _compare(
         color,
         output,
         text=draw,
-        markdown=lambda: f"```\n{rendered(draw, color, output)}```",
         json=lambda: comparison_json(found),
         note=observed.note,
         heads=[head_of(observed.replay)],

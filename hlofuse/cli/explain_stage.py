@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.reporting import head_of, head_of_dump, report
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hlofuse.cli.common.replaying import ReplayOptions
-    from hlofuse.ir.errors import HlofuseError
 
 
 def explain_stage(
@@ -36,7 +36,6 @@ def explain_stage(
     from hlofuse.reports.common.names import launched_in
     from hlofuse.reports.fused.boundaries import explain_fused
     from hlofuse.reports.fused.json import fused_json
-    from hlofuse.reports.fused.markdown import fused_markdown
     from hlofuse.reports.fused.text import print_fused
 
     loaded = options.read(any_stage=True)
@@ -53,7 +52,6 @@ def explain_stage(
     report(
         **how,
         text=lambda console: print_fused(found, console, limit=limit, better=better),
-        markdown=lambda: fused_markdown(found, limit=limit, better=better),
         json=lambda: fused_json(found),
         heads=[head_of(loaded, replayed=False)],
     )
@@ -81,7 +79,6 @@ def _explain_tpu(
         raise HlofuseError("of a TPU's dumps explain takes no NAME: hlofuse trace-op follows one operation")
     from hlofuse.inputs import load
     from hlofuse.reports.tpu.json import tpu_json
-    from hlofuse.reports.tpu.markdown import tpu_markdown
     from hlofuse.reports.tpu.text import print_tpu
 
     with spinner("comparing"):
@@ -89,7 +86,6 @@ def _explain_tpu(
     report(
         **how,
         text=lambda console: print_tpu(found, console, limit=limit),
-        markdown=lambda: tpu_markdown(found, limit=limit),
         json=lambda: tpu_json(found),
         heads=[head_of_dump(files[0])],
     )

@@ -48,7 +48,6 @@ def command(
     fusion or before optimizations, a source line, model.py:42, or a part of an op_name, jit(f)/softmax.
     """
     from hlofuse.reports.kernels.json import selection_json
-    from hlofuse.reports.kernels.markdown import selection_markdown
     from hlofuse.reports.kernels.text import print_selection
 
     found, names, difference, reported = _selection(ReplayOptions(input=input, **request), name)
@@ -59,7 +58,6 @@ def command(
         color,
         output,
         text=lambda console: print_selection(found, shown, console),
-        markdown=lambda: selection_markdown(found, shown),
         json=lambda: selection_json(found),
         note=reported.input.note,
         heads=[head_of(reported, replayed=found.replayed, names=names)],

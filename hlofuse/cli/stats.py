@@ -41,7 +41,6 @@ def command(
     from hlofuse.pipelines import TARGETS
     from hlofuse.reports.stats import statistics
     from hlofuse.reports.stats.json import statistics_json
-    from hlofuse.reports.stats.markdown import statistics_markdown
     from hlofuse.reports.stats.text import print_statistics
 
     requests = [ReplayOptions(input=path, **request) for path in inputs]
@@ -63,7 +62,6 @@ def command(
         color,
         output,
         text=lambda console: print_statistics(found, console),
-        markdown=lambda: statistics_markdown(found),
         json=lambda: statistics_json(found),
         note=next(filter(None, notes), ""),
         heads=heads,

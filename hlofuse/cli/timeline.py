@@ -39,7 +39,6 @@ def command(
     """
     from hlofuse.reports.timeline import dump_sequences, timeline
     from hlofuse.reports.timeline.json import timeline_json
-    from hlofuse.reports.timeline.markdown import sequences_markdown, timeline_markdown
     from hlofuse.reports.timeline.text import print_sequences, print_timeline
 
     found = dump_sequences(directory, module)
@@ -57,16 +56,11 @@ def command(
         if not timelines:
             print_sequences(found, console, path=directory)
 
-    def markdown() -> str:
-        parts = [timeline_markdown(f, limit=limit, every=every_dump) for f in timelines]
-        return "\n".join(parts) if parts else sequences_markdown(found)
-
     report(
         form,
         color,
         output,
         text=text,
-        markdown=markdown,
         json=lambda: timeline_json(found, timelines),
         heads=[head_of_dump(sequence.dumps[0].path) for sequence in chosen],
     )

@@ -44,7 +44,6 @@ def command(
     from hlofuse.reports.timeline import dump_sequences
     from hlofuse.reports.trace_op import follow
     from hlofuse.reports.trace_op.json import provenance_json
-    from hlofuse.reports.trace_op.markdown import provenance_markdown
     from hlofuse.reports.trace_op.text import print_provenance
 
     found = dump_sequences(directory, module)
@@ -65,7 +64,6 @@ def command(
         color,
         output,
         text=lambda console: print_provenance(provenance, console, limit=limit),
-        markdown=lambda: provenance_markdown(provenance, limit=limit),
         json=lambda: provenance_json(provenance),
         heads=[head_of_dump(sequence.dumps[0].path)],
     )

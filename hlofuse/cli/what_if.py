@@ -111,7 +111,6 @@ def _rank(
     options: ReplayOptions, name: str | None, limit: int, form: str, color: str, output: Path | None
 ) -> None:
     from hlofuse.reports.whatif.json import ranking_json
-    from hlofuse.reports.whatif.markdown import ranking_markdown
     from hlofuse.reports.whatif.ranking import rank
     from hlofuse.reports.whatif.text import print_ranking
 
@@ -131,7 +130,6 @@ def _rank(
         text=lambda console: print_ranking(
             found, console, input_arguments=options.input_arguments, limit=limit
         ),
-        markdown=lambda: ranking_markdown(found, limit=limit),
         json=lambda: ranking_json(found),
         note=loaded.note,
         heads=[head_of(loaded)],
@@ -159,7 +157,6 @@ def _sweep(
     output: Path | None,
 ) -> None:
     from hlofuse.reports.whatif.json import sweep_json
-    from hlofuse.reports.whatif.markdown import sweep_markdown
     from hlofuse.reports.whatif.sweep import sweep
     from hlofuse.reports.whatif.text import print_sweep
 
@@ -177,7 +174,6 @@ def _sweep(
         color,
         output,
         text=lambda console: print_sweep(found, console),
-        markdown=lambda: sweep_markdown(found),
         json=lambda: sweep_json(found),
         note=loaded.note,
         heads=[head_of(loaded)],

@@ -47,7 +47,6 @@ def command(
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.why.json import answers_json
-    from hlofuse.reports.why.markdown import answers_markdown
     from hlofuse.reports.why.story import answers
     from hlofuse.reports.why.text import print_answers
 
@@ -73,7 +72,6 @@ def command(
         text=lambda console: print_answers(
             found, queries, console, input_arguments=options.input_arguments, limit=limit
         ),
-        markdown=lambda: answers_markdown(found, queries, limit=limit),
         json=lambda: answers_json(found, queries),
         note=observed.note,
         heads=[head_of(observed.replay, names=names)],

@@ -39,8 +39,3 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
     ]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-def cut(count: int, limit: int) -> str:
-    """The line below a list of `count` items that was cut at `limit` (0: not cut); empty where it was not."""
-    return f"\nand {count - limit:,} more\n" if limit and count > limit else ""

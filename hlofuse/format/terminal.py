@@ -23,9 +23,11 @@ GAP = 2
 def plain_table(*columns: tuple[str, str]) -> Table:
     """A table of (heading, `left` or `right`) columns; figures stay on one line, words may fold.
 
-    A figure without room ends in `…`: with digits cut off it would be another figure.
+    No heading is printed where all are empty. A figure without room ends in `…`: with digits cut off it
+    would be another figure.
     """
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
+    table.show_header = any(heading for heading, _ in columns)
     for heading, justify in columns:
         table.add_column(
             heading,
@@ -68,6 +70,11 @@ def print_rows(
         console.print(Text(below([column[number] for column in cells])))
 
 
+def indented(console: Console, shown: str | Text | Table, by: int = 2, style: str = "") -> None:
+    """Print a line or a table `by` columns from the edge."""
+    console.print(Padding(Text(shown, style=style) if isinstance(shown, str) else shown, (0, 0, 0, by)))
+
+
 def print_command(console: Console, indent: int, *text: str | None) -> None:
     """On a line of its own however narrow the terminal is: one that is broken cannot be copied."""
     console.print(Text(" " * indent + command_line(*text), style="green"), soft_wrap=True)
@@ -79,4 +86,4 @@ def print_more(
     """`and 3 kernels more (--limit)` below a list that was cut; nothing where none is left."""
     if left > 0:
         count = plural(left, one, many) if one else f"{left:,}"
-        console.print(Padding(Text(f"and {count} more (--limit)", style="dim"), (0, 0, 0, indent)))
+        indented(console, f"and {count} more (--limit)", indent, "dim")

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
-from hlofuse.order.front_end import is_clone
 from hlofuse.order.names import (
     LOWERED,
     is_of_call,
@@ -70,7 +69,6 @@ class Evidence:
         """Most numbers are those of the clone of a computation; a few fall into the windows."""
         self._operations = set() if self.cloned else {(operation(x), x.opcode) for x in remaining}
         self._names = {name_before_renaming(x) for x in computation}
-        self._clone_constants = is_clone(computation)
         self._last: dict[str, int] = {}
         for x in named:
             if x.computation is computation or computation.is_entry:

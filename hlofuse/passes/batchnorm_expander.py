@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import Explained, rewrite_each
+from hlofuse.passes.common.rewriting import Explained, rewrite_each, substituted
 from hlofuse.rules.rewrites.others import BATCH_NORM
 from hlofuse.trace import Recorder
 
@@ -36,7 +34,7 @@ def _expand(x: Instruction) -> bool:
         new = expansion.inference()
     else:
         new = expansion.gradient()
-    return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+    return substituted(x, new)
 
 
 class _Expansion:

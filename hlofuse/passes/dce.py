@@ -11,6 +11,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands, replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
+from hlofuse.passes.common.rewriting import substituted
 from hlofuse.rules.clean_up import DEAD_COMPUTATION, DEAD_INSTRUCTION, DEAD_PARAMETER, UNUSED_OUTPUT
 from hlofuse.trace import Recorder
 
@@ -107,9 +108,7 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
     else:
         fusion.shape = shapes[0]
         for element in list(fusion.users):
-            replace_instruction(
-                element, fusion, has_side_effect, preserve_sharding=True, relay_control_dependencies=True
-            )
+            substituted(element, fusion, preserve_sharding=True)
         root.replace_all_uses_with(root.operands[used_indices[0]])
     recorder.rewrite(body.name, removed, [fusion.name], rule=UNUSED_OUTPUT.code, reason=UNUSED_OUTPUT.title)
     return True

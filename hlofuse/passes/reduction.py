@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import Explained, replaced, visit_module
+from hlofuse.passes.common.rewriting import Explained, replaced, substituted, visit_module
 from hlofuse.passes.common.shapes import array, permuted, without
 from hlofuse.rules.rewrites.reductions import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
@@ -91,7 +89,7 @@ class ReduceWindowRewriter(Pass):
                 if new is None and x.operands[0].shape.rank == 1:
                     new = _of_two_dimensions(x)
                 if new is not None:
-                    changed |= replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+                    changed |= substituted(x, new)
         return changed
 
     def _in_blocks(self, x: Instruction) -> Instruction | None:

@@ -10,15 +10,13 @@ from rich.console import Console
 
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.markdown import markdown, markdown_code
+from hlofuse.format.page import as_markdown
 from hlofuse.ir import Module
 from hlofuse.replay import replay
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.markdown import explanation_markdown
 from hlofuse.reports.explain.text import print_explanation
-from hlofuse.reports.stats.markdown import statistics_markdown
 from hlofuse.reports.stats.model import statistics
 from hlofuse.reports.stats.text import print_statistics
-from hlofuse.reports.why.markdown import why_markdown
 from hlofuse.reports.why.story import why
 from hlofuse.reports.why.text import print_why
 
@@ -54,10 +52,10 @@ def test_terminal(width: int) -> None:
 def test_markdown() -> None:
     run = replay(evil_module())
     for text in (
-        explanation_markdown(explain(run), input_arguments=(EVIL,)),
-        why_markdown(why(run, f"e{EVIL}")),
-        why_markdown(why(run, f"e{EVIL}", f"b{EVIL}")),
-        statistics_markdown([statistics(run.before), statistics(run.after)]),
+        as_markdown(lambda c: print_explanation(explain(run), c, input_arguments=(EVIL,))),
+        as_markdown(lambda c: print_why(why(run, f"e{EVIL}"), c)),
+        as_markdown(lambda c: print_why(why(run, f"e{EVIL}", f"b{EVIL}"), c)),
+        as_markdown(lambda c: print_statistics([statistics(run.before), statistics(run.after)], c)),
     ):
         assert_safe(text)
         for line in text.split("\n"):

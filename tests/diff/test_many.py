@@ -47,7 +47,7 @@ def test_the_other_forms(hlofuse: Run, dumps: Path) -> None:
     documented = (ROOT / "docs/json-diff.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in documented for name in [*found, *found["modules"][0]])
     table = hlofuse("diff", "old", "new", "--format", "markdown").out
-    assert "| softmax | 6 → 4 (−2) |" in table
+    assert "| softmax | 6 → 4 \\(−2\\) |" in table
     assert hlofuse("diff", "old", "new", "-o", "page.html").status == 1
     page = Path("page.html").read_text(encoding="utf-8")
     assert "<td>softmax</td>" in page

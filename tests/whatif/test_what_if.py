@@ -9,6 +9,7 @@ import pytest
 
 import hlofuse
 from hlofuse.account import observed_replay
+from hlofuse.format.page import as_markdown
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
@@ -19,9 +20,9 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.replay import Checkpoint, replay_config
 from hlofuse.reports.difference.model import difference_of
-from hlofuse.reports.whatif.markdown import ranking_markdown
 from hlofuse.reports.whatif.phrases import advice, to_act_on
 from hlofuse.reports.whatif.plot import plot_sweep
+from hlofuse.reports.whatif.text import print_ranking
 from hlofuse.rules.catalogue import catalogue
 
 from ..render.modules import needs_graphviz
@@ -83,7 +84,7 @@ def test_where_nothing_can_be_done_the_next_rule_is_named() -> None:
     assert to_act_on(found) is None
     assert to_act_on(replace(found, relaxed=(first,))) is None
     assert to_act_on(both) is found.relaxed[0]
-    page = ranking_markdown(both)
+    page = as_markdown(lambda c: print_ranking(both, c))
     assert page.index("XX001: The consumer") < page.index("Of the rules about which you can do something")
 
 

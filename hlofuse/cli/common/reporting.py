@@ -90,14 +90,14 @@ def report(
     output: Path | None,
     *,
     text: Callable[[Console], None],
-    markdown: Callable[[], str],
     json: Callable[[], dict[str, Any]],
+    markdown: Callable[[], str] | None = None,
     heads: Sequence[Head | None] = (),
     note: str = "",
     differences: Sequence[Difference] = (),
     limit: int = 10,
 ) -> None:
-    """Emit one of the three forms, `heads` first.
+    """Emit one of the three forms, `heads` first. Markdown is what `text` prints, unless `markdown` is given.
 
     In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
     `approximate` for the note, the report's own fields, and `difference`.
@@ -119,31 +119,29 @@ def report(
             found = [difference_json(d) for d in differences]
             document["difference"] = found[0] if len(found) == 1 else found
         emit(dumps(document, indent=2), output)
-    elif form == "markdown":
-        from hlofuse.format.markdown import markdown as escaped
+        return
 
-        head = "".join(f"{escaped(line)}\n\n" for line in (*lines, *notes))
+    def draw(console: Console) -> None:
+        for line in lines:
+            console.print(line, style="dim")
+        for line in notes:
+            console.print(f"Note: {line}.", style="yellow")
         if note:
-            head += f"> **{escaped(note)}**\n\n"
+            console.print(f"{note}\n", style="bold yellow")
         if differences:
-            from hlofuse.reports.difference.markdown import difference_markdown
+            from hlofuse.reports.difference.text import print_difference
 
-            head += "\n".join(difference_markdown(d, limit=limit) for d in differences) + "\n"
-        emit(head + markdown(), output)
-    else:
-
-        def draw(console: Console) -> None:
-            for line in lines:
-                console.print(line, style="dim")
-            for line in notes:
-                console.print(f"Note: {line}.", style="yellow")
-            if note:
-                console.print(f"{note}\n", style="yellow")
-            if differences:
-                from hlofuse.reports.difference.text import print_difference
-
-                for d in differences:
-                    print_difference(d, console, limit=limit)
+            for d in differences:
+                print_difference(d, console, limit=limit)
+        if form == "text" or markdown is None:
             text(console)
 
+    if form == "text":
         emit(rendered(draw, color, output), output)
+    else:
+        from hlofuse.format.page import as_markdown
+
+        written = as_markdown(draw)
+        if markdown is not None:
+            written = "\n".join(filter(None, (written, markdown())))
+        emit(written, output)

@@ -160,11 +160,16 @@ def visit(
     return changed
 
 
-def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
-    """`new` takes the place of `old` (`DfsHloRewriteVisitor::ReplaceInstruction`)."""
-    frontend = old.attributes.raw("frontend_attributes")
-    if frontend is not None and new.attributes.raw("frontend_attributes") is None:
-        set_attribute(new, "frontend_attributes", frontend)
+def substituted(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
+    """`new` takes the place of `old`, which goes if nothing else needs it; its control edges stay."""
     return replace_instruction(
         old, new, has_side_effect, relay_control_dependencies=True, preserve_sharding=preserve_sharding
     )
+
+
+def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
+    """`substituted`, frontend attributes included (`DfsHloRewriteVisitor::ReplaceInstruction`)."""
+    frontend = old.attributes.raw("frontend_attributes")
+    if frontend is not None and new.attributes.raw("frontend_attributes") is None:
+        set_attribute(new, "frontend_attributes", frontend)
+    return substituted(old, new, preserve_sharding=preserve_sharding)

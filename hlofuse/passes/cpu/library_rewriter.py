@@ -6,13 +6,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.ir.removing import replace_instruction, set_attribute
+from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.passes.common.rewriting import substituted
 from hlofuse.passes.cpu.ynn_support import is_preferred, is_supported
 from hlofuse.rules.rewrites.others import LIBRARY
 from hlofuse.trace import Recorder
@@ -59,7 +59,7 @@ class _Growing:
             self._fused.add(start)
             fusion = create_fusion(start, "kCustom", "ynn_")
             set_attribute(fusion, "backend_config", _CONFIG)
-            replace_instruction(start, fusion, has_side_effect, relay_control_dependencies=True)
+            substituted(start, fusion)
             _widen(fusion.fused_root, start)
             self._recorder.created_instructions(start.name, [fusion], rule=LIBRARY.code, reason=LIBRARY.title)
             grown = start.opcode not in _ALONE
@@ -147,7 +147,7 @@ def _append_consumer(fusion: Instruction, consumer: Instruction) -> Instruction:
         operands.append(body.parameters[fusion.operands.index(operand)])
     body.root = body.add_instruction(clone_of(consumer, operands))
     fusion.shape = body.root.shape
-    replace_instruction(consumer, fusion, has_side_effect, relay_control_dependencies=True)
+    substituted(consumer, fusion)
     return body.root
 
 

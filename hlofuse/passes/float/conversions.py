@@ -8,16 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import clone_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, rounded, values_of
 from hlofuse.passes.common.make import added, derived
-from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced, rewrite_each
+from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced, rewrite_each, substituted
 from hlofuse.trace import Recorder
 
 # Conversions behind what narrows nothing, and ahead of what widens nothing
@@ -173,4 +171,4 @@ class ChangeOpDataType(Pass):
         operands = [make.convert(o, o, self.high) for o in x.operands]
         wide = make.copy_of(x, operands, x.shape.with_element_type(self.high))
         new = make.convert(wide, wide, x.shape.element_type)
-        return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+        return substituted(x, new)

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest
-from hlofuse.passes.common.rewriting import Explained, rewrite_each
+from hlofuse.passes.common.rewriting import Explained, rewrite_each, substituted
 from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites.others import LOGISTIC
 from hlofuse.trace import Recorder
@@ -35,7 +33,7 @@ class ComparisonExpander(Pass):
         def handle(x: Instruction) -> bool:
             if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].shape.element_type not in _FLOATS:
                 return False
-            return replace_instruction(x, self._expanded(x), has_side_effect, relay_control_dependencies=True)
+            return substituted(x, self._expanded(x))
 
         return rewrite_each(module, ["compare"], handle, recorder)
 
@@ -80,7 +78,7 @@ def _logistic(x: Instruction) -> bool:
     one = make.scalar_like(operand, 1.0)
     power = make.added(x, "exponential", x.shape, [make.added(x, "negate", x.shape, [operand])])
     new = make.added(x, "divide", x.shape, [one, make.added(x, "add", x.shape, [one, power])])
-    return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+    return substituted(x, new)
 
 
 # Bitcasts to narrower and wider elements (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`).
@@ -104,7 +102,7 @@ def _expand(x: Instruction) -> bool:
         return False
     expand = _narrower if widths[0] > widths[1] else _wider
     new = _bits(x, expand(x, *widths), x.shape.element_type)
-    return replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+    return substituted(x, new)
 
 
 def _bits(at: Instruction, operand: Instruction, element_type: str) -> Instruction:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.common import make
+from hlofuse.passes.common.rewriting import substituted
 
 _COPIED_ATTRIBUTES = ("backend_config", "frontend_attributes", "metadata")
 
@@ -54,7 +54,7 @@ def new_loop(old: Instruction, init: Instruction, condition: Computation, body: 
 
 
 def replace_loop(old: Instruction, new: Instruction) -> None:
-    replace_instruction(old, new, has_side_effect, relay_control_dependencies=True)
+    substituted(old, new)
 
 
 def drop_unused(computation: Computation) -> None:

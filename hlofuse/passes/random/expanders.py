@@ -8,14 +8,12 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import Explained, NotRepresentable, expand_each
+from hlofuse.passes.common.rewriting import Explained, NotRepresentable, expand_each, substituted
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.random.generators import Builder, normal, philox, three_fry, uniform
 from hlofuse.rules.rewrites.others import RANDOM_BITS, RANDOM_NUMBERS
@@ -65,7 +63,7 @@ class RngBitGeneratorExpander(Pass):
             key = (x.operands[0].shape.key, x.shape.tuple_shapes[1].key, x.attributes.raw("algorithm"))
             body = generators.of(x, key)
             call = make.added(x, "call", x.shape, [x.operands[0]], called=[("to_apply", body)])
-            replace_instruction(x, call, has_side_effect, relay_control_dependencies=True)
+            substituted(x, call)
 
         return expand_each(_found(module, "rng-bit-generator"), expand, recorder, Explained(RANDOM_BITS))
 

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import reshaped
 from hlofuse.passes.common.literals import highest
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import rewrite_each
+from hlofuse.passes.common.rewriting import rewrite_each, substituted
 from hlofuse.passes.common.shapes import is_sorted, with_dimensions
 from hlofuse.trace import Recorder
 
@@ -35,7 +33,7 @@ def _normalize(x: Instruction) -> bool:
         new = _gather(x) if batches and not set(batches) & set(numbers_of(x, "start_index_map")) else None
     else:
         new = _scatter(x) if numbers_of(x, "input_batching_dims") else None
-    return new is not None and replace_instruction(x, new, has_side_effect, relay_control_dependencies=True)
+    return new is not None and substituted(x, new)
 
 
 def _gather(gather: Instruction) -> Instruction:

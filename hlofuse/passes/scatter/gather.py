@@ -25,7 +25,7 @@ from hlofuse.passes.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import NotRepresentable, expand_each, rewrite_each
+from hlofuse.passes.common.rewriting import NotRepresentable, expand_each, rewrite_each, substituted
 from hlofuse.passes.common.shapes import array, is_identity
 from hlofuse.trace import Recorder
 
@@ -44,9 +44,7 @@ class GatherSimplifier(Pass):
 
 
 def _handle(gather: Instruction) -> bool:
-    return not _is_simplified(gather) and replace_instruction(
-        gather, _simplified(gather), has_side_effect, relay_control_dependencies=True
-    )
+    return not _is_simplified(gather) and substituted(gather, _simplified(gather))
 
 
 def _is_simplified(gather: Instruction) -> bool:

@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
@@ -28,7 +26,7 @@ from hlofuse.passes.common.index_vectors import (
 )
 from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each
+from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each, substituted
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
@@ -49,7 +47,7 @@ def _handle(x: Instruction) -> bool:
     return (
         bool(x.operands[0].shape.dimensions)
         and not is_simplified_scatter(x)
-        and replace_instruction(x, _simplified(x), has_side_effect, relay_control_dependencies=True)
+        and substituted(x, _simplified(x))
     )
 
 
@@ -111,9 +109,7 @@ class ScatterExpander(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def handle(x: Instruction) -> bool:
-            return _is_simple(x) and replace_instruction(
-                x, _expanded(x), has_side_effect, relay_control_dependencies=True
-            )
+            return _is_simple(x) and substituted(x, _expanded(x))
 
         return rewrite_each(module, ["scatter"], handle, recorder)
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline
-from hlofuse.passes.common.rewriting import rewrite_each
+from hlofuse.passes.common.rewriting import rewrite_each, substituted
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
@@ -26,7 +24,7 @@ class SelectAndScatterExpander(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def handle(x: Instruction) -> bool:
-            return replace_instruction(x, _expanded(x), has_side_effect, relay_control_dependencies=True)
+            return substituted(x, _expanded(x))
 
         return rewrite_each(module, ["select-and-scatter"], handle, recorder)
 

@@ -5,12 +5,11 @@ Mirrors `DecomposeTopKWithSorting` (`xla/service/topk_rewriter.cc`).
 
 from __future__ import annotations
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
+from hlofuse.passes.common.rewriting import substituted
 from hlofuse.passes.common.shapes import array
 
 _INDEX = (1 << 16) - 1
@@ -45,7 +44,7 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
     value = packed.add("convert", values, single)
     index = packed.masked("and", packed.masked("xor", first, _INDEX), _INDEX)
     new = packed.add("tuple", topk.shape, value, index)
-    replace_instruction(topk, new, has_side_effect, relay_control_dependencies=True)
+    substituted(topk, new)
 
 
 class _Packed:

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.reading import ranges_of
-from hlofuse.passes.common.rewriting import expand_each, visit
+from hlofuse.passes.common.rewriting import expand_each, substituted, visit
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.packed_topk import decompose_packed, is_packed
 from hlofuse.trace import Recorder
@@ -94,12 +93,12 @@ def _decompose(topk: Instruction) -> None:
 
     if values_only:
         new = first(sort(data.shape, [data]), 0)
-        replace_instruction(topk.users[0], new, has_side_effect, relay_control_dependencies=True)
+        substituted(topk.users[0], new)
         return
     places = data.shape.with_element_type("s32")
     sorted_ = sort(Shape.tuple_of([data.shape, places]), [data, make.iota(topk, places, last)])
     elements = [first(make.get_tuple_element(topk, sorted_, k), k) for k in (0, 1)]
-    replace_instruction(topk, make.tuple_of(topk, elements), has_side_effect, relay_control_dependencies=True)
+    substituted(topk, make.tuple_of(topk, elements))
 
 
 def _comparator(computation: Computation, types: list[str], direction: str) -> Computation:

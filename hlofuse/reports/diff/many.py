@@ -15,7 +15,7 @@ from hlofuse.diff.model import FusionKind
 from hlofuse.format import html
 from hlofuse.format.escape import printable
 from hlofuse.format.html import esc, figures, page
-from hlofuse.format.markdown import markdown, table
+from hlofuse.format.page import as_markdown
 from hlofuse.format.terminal import print_command
 from hlofuse.format.units import plural
 from hlofuse.reports.diff.phrases import ARROW, change_of, count_change_of, limited, time_change_of
@@ -102,19 +102,7 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
 
 def to_markdown(found: BatchDiff, *, limit: int = 20) -> str:
     """The report as GitHub markdown; `limit` bounds the rows, 0 is no bound."""
-    parts = [f"**{markdown(verdict(found))}**\n", table(["", ""], totals(found), right=[1])]
-    shown, rest = limited(changed(found), limit)
-    if shown:
-        timed = any(m.us is not None for m in shown)
-        rows = []
-        for m in shown:
-            name, *actual = cells_of(m, timed)
-            rows.append([markdown(name), *(cell.replace("*", "\\*") for cell in actual)])
-        parts.append(table(heads(timed), rows))
-    if rest:
-        parts.append(f"… and {rest:,} more.\n")
-    parts += [f"{markdown(note)}\n" for note in notes(found)]
-    return "\n".join(parts)
+    return as_markdown(lambda page: draw(found, page, limit=limit))
 
 
 def to_json(found: BatchDiff) -> str:

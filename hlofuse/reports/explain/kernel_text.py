@@ -5,27 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import plain_table, print_more
+from hlofuse.format.page import name_text
+from hlofuse.format.terminal import indented, plain_table, print_more
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.costs import roofline
+from hlofuse.reports.explain import phrases
 from hlofuse.reports.explain.model import Explanation, FusedGroup, FusedStep, Selection
-from hlofuse.reports.explain.phrases import (
-    bound_text,
-    hot_kernel_name,
-    hot_kernel_origin,
-    hot_kernel_time,
-    saves_text,
-    selected_kernel_lines,
-    selection_line,
-    share_of,
-    sources,
-    step_text,
-    tie_text,
-)
 
 _HOT_KERNEL_LIMIT = 5  # kernels, or kinds of them
 _STEPS = 6  # of one kernel; the first kernel shows more
@@ -36,14 +24,14 @@ _NAME = 44  # columns of a wide terminal for producer and consumer
 def print_selected(e: Explanation, selection: Selection, console: Console, limit: int) -> None:
     """The kernels that were asked for, each with its figures and what it holds of what was asked for."""
     console.print()
-    console.print(Text(selection_line(selection, e), style="bold cyan"))
+    console.print(Text(phrases.selection_line(selection, e), style="bold cyan"))
     for k in selection.kernels[: limit or None]:
-        first, *others = selected_kernel_lines(k, e, selection)
-        name = Text(printable(k.kernel.place.shown), style="bold")
+        first, *others = phrases.selected_kernel_lines(k, e, selection)
+        name = name_text(k.kernel.place.shown, style="bold")
         name.append(f"  {first}", style="not bold")
-        console.print(Padding(name, (0, 0, 0, 2)))
+        indented(console, name)
         for line in others:
-            console.print(Padding(Text(line, style="dim"), (0, 0, 0, 4)))
+            indented(console, line, 4, "dim")
     print_more(console, len(selection.kernels) - (limit or len(selection.kernels)), "kernel")
 
 
@@ -53,30 +41,29 @@ def print_hot_kernels(e: Explanation, console: Console) -> None:
     if len(e.hot_kernels) < 3:
         return
     table = plain_table(("", "right"), ("", "right"), ("", "left"), ("", "left"), ("", "left"))
-    table.show_header = False
     for k in shown:
-        where = Text(hot_kernel_origin(k), style="dim")
+        where = Text(phrases.hot_kernel_origin(k), style="dim")
         table.add_row(
-            Text(hot_kernel_time(k)),
-            Text(share_of(k, e)),
-            Text(hot_kernel_name(k)),
-            Text(bound_text(k)),
+            Text(phrases.hot_kernel_time(k)),
+            Text(phrases.share_of(k, e)),
+            Text(phrases.hot_kernel_name(k)),
+            Text(phrases.bound_text(k)),
             where,
         )
     console.print()
     console.print(Text("where the time goes in the end, launches included", style="bold cyan"))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)
 
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
     """A kernel: what it saved, what bounds it now, and the steps that made it, dearest first."""
-    name = Text(printable(g.fusion.shown), style="bold")
+    name = name_text(g.fusion.shown, style="bold")
     copies = 1 + len(g.equivalents)
     if g.equivalents:
         name.append(f" ×{copies}")
     reported = []
     if g.us_saved is not None:
-        reported.append(saves_text(g.us_saved * copies))
+        reported.append(phrases.saves_text(g.us_saved * copies))
     if g.bytes_saved < 0:
         reported.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
     elif g.bytes_saved:
@@ -84,29 +71,33 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
         reported.append(verb + bytes_text(g.bytes_saved * copies))
     if reported:
         name.append("  " + ", ".join(reported), style="not bold")
-    where = sources(g)
+    where = phrases.sources(g)
     if where:
         name.append(f"  {printable(where)}", style="not bold dim")
-    console.print(Padding(name, (0, 0, 0, 2)))
+    indented(console, name)
     if g.kernel is not None:
-        console.print(Padding(Text(roofline(g.kernel), style="dim"), (0, 0, 0, 4)))
+        indented(console, roofline(g.kernel), 4, "dim")
     _print_steps(g, console, 0 if not limit else _STEPS)
 
 
 def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     reported = sorted((s for s in g.steps if s.us_saved is not None), key=_hot_kernels)
     free = [s for s in g.steps if s.us_saved is None]
-    table = plain_table(("step", "right"), ("", "left"), ("saves", "right"), ("", "left"))
-    table.show_header = False
+    table = plain_table(("", "right"), ("", "left"), ("", "right"), ("", "left"))
     table.columns[1].max_width = max(24, min(_NAME, console.width // 3))
     shown = reported[:limit] if limit else reported
     for s in shown:
-        why = Text(step_text(s))
+        why = Text(phrases.step_text(s))
         if s.tied_with:
-            why.append(f"\n{tie_text(s.tied_with)}", style="yellow")
-        table.add_row(Text(str(s.step), style="dim"), _pair(s), Text(us_text(s.us_saved or 0.0)), why)
+            why.append(f"\n{phrases.tie_text(s.tied_with)}", style="yellow")
+        table.add_row(
+            Text(str(s.step), style="dim"),
+            name_text(s.producer.name, s.consumer),
+            Text(us_text(s.us_saved or 0.0)),
+            why,
+        )
     if shown:
-        console.print(Padding(table, (0, 0, 0, 4)))
+        indented(console, table, 4)
     rest = []
     if len(reported) > len(shown):
         saved = sum(s.us_saved or 0.0 for s in reported[len(shown) :])
@@ -115,7 +106,7 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
         rest.append(_free(free))
     if rest:
         lead = "and " if shown else ""
-        console.print(Padding(Text(lead + ", ".join(rest), style="dim"), (0, 0, 0, 4)))
+        indented(console, lead + ", ".join(rest), 4, "dim")
 
 
 def _free(steps: Sequence[FusedStep]) -> str:
@@ -126,10 +117,3 @@ def _free(steps: Sequence[FusedStep]) -> str:
 
 def _hot_kernels(s: FusedStep) -> tuple[float, int]:
     return -(s.us_saved or 0.0), s.step
-
-
-def _pair(s: FusedStep) -> Text:
-    text = Text(printable(s.producer.name))
-    text.append(" → ", style="dim")
-    text.append(printable(s.consumer))
-    return text

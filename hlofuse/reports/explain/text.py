@@ -10,37 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import plain_table, print_command, print_more
+from hlofuse.format.page import name_text
+from hlofuse.format.terminal import indented, plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, plural, ranges
+from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.model import Refusal, RuleText
-from hlofuse.reports.common.phrases import (
-    advice_line,
-    can_be_acted_on,
-    created_by_lines,
-    figures_text,
-    headline,
-    origin,
-)
+from hlofuse.reports.common.phrases import origin
+from hlofuse.reports.explain import phrases
 from hlofuse.reports.explain.explain import group_fused, group_refusals
 from hlofuse.reports.explain.kernel_text import print_hot_kernels, print_selected, print_timed_kernel
 from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite
-from hlofuse.reports.explain.phrases import (
-    SIBLINGS_UNTIMED,
-    at_stake_text,
-    blocking_line,
-    blocking_title,
-    consumer_shown,
-    has_content,
-    if_allowed,
-    notes,
-    nothing_blocks,
-    pass_summary,
-    result_line,
-    rewrite_text,
-    rewrites_by_rule,
-    sources,
-    stories,
-)
 
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion
@@ -61,22 +40,24 @@ def print_explanation(
     with.
     """
     e = explanation
-    console.print(Text(headline(e), style="bold"))
-    console.print(Text(result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"))
+    console.print(Text(common.headline(e), style="bold"))
+    console.print(
+        Text(phrases.result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold")
+    )
     if e.selected is not None:
         print_selected(e, e.selected, console, limit)
     else:
-        for note in notes(e):
+        for note in phrases.notes(e):
             console.print(Text(note, style="dim"))
-        refused = blocking_line(e)
+        refused = phrases.blocking_line(e)
         if refused:
             console.print(Text(refused))
         if not only_refused:
             print_hot_kernels(e, console)
-    for story in stories(e, only_refused):
+    for story in phrases.stories(e, only_refused):
         console.print()
         _print_pass(story, e.rules, console, limit, only_refused)
-    idle = [printable(s.name) for s in e.passes if not has_content(s)]
+    idle = [printable(s.name) for s in e.passes if not phrases.has_content(s)]
     if idle and e.selected is None:
         console.print()
         console.print(Text(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim"))
@@ -87,7 +68,7 @@ def _print_pass(
     story: PassStory, rules: dict[str, RuleText], console: Console, limit: int, only_refused: bool
 ) -> None:
     title = Text(printable(story.name), style="bold cyan")
-    title.append("  " + pass_summary(story), style="not bold default")
+    title.append("  " + phrases.pass_summary(story), style="not bold default")
     console.print(title)
     if story.fused and not only_refused:
         _print_fused(group_fused(story.fused), rules, console, limit)
@@ -113,9 +94,7 @@ def _print_fused(
     print_more(console, len(groups) - len(shown), "kernel")
     _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
     if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
-        console.print(
-            Padding(Text(f"({SIBLINGS_UNTIMED}; the times are the model's)", style="dim"), (0, 0, 0, 2))
-        )
+        indented(console, f"({phrases.SIBLINGS_UNTIMED}; the times are the model's)", 2, "dim")
 
 
 def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
@@ -136,9 +115,9 @@ def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
             _saved(g),
             Text(_took_in(g, _NAMES * 2)),
             Text(" ".join(_codes(g))),
-            Text(shorten(sources(g), 40), style="dim"),
+            Text(shorten(phrases.sources(g), console.width // 4), style="dim"),
         )
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)
 
 
 def _fused_block(g: FusedGroup, console: Console) -> None:
@@ -147,11 +126,11 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
     line.add_column(ratio=1, overflow="fold")
     line.add_column(justify="right", no_wrap=True)
     line.add_row(_fusion_name(g), f"saves {_saved(g)}")
-    console.print(Padding(line, (0, 0, 0, 2)))
+    indented(console, line)
     label = "step" if len(g.steps) == 1 else "steps"
-    console.print(Padding(Text(f"{label} {_steps(g)}: {_took_in(g, _NAMES)}"), (0, 0, 0, 6)))
-    origin = printable(sources(g))
-    console.print(Padding(Text("  ".join([*_codes(g), origin]).rstrip(), style="dim"), (0, 0, 0, 6)))
+    indented(console, f"{label} {_steps(g)}: {_took_in(g, _NAMES)}", 6)
+    origin = printable(phrases.sources(g))
+    indented(console, "  ".join([*_codes(g), origin]).rstrip(), 6, "dim")
 
 
 def _steps(g: FusedGroup) -> str:
@@ -161,7 +140,7 @@ def _steps(g: FusedGroup) -> str:
 
 
 def _fusion_name(g: FusedGroup) -> Text:
-    name = Text(printable(g.fusion.shown))
+    name = name_text(g.fusion.shown)
     if g.equivalents:
         name.append(f" ×{len(g.equivalents) + 1}", style="bold")
     return name
@@ -183,13 +162,13 @@ def _print_rewrites(
     rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
     """A line for each rule: the single replacements are of interest to few."""
-    for code, refused in rewrites_by_rule(rewrites).items():
+    for code, refused in phrases.rewrites_by_rule(rewrites).items():
         rule = rules.get(code)
         text = Text(f"{code}  ", style="yellow")
         text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
         most = _REWRITES if limit else len(refused)
-        text.append(listing([rewrite_text(r) for r in refused], most), style="dim")
-        console.print(Padding(text, (0, 0, 0, 2)))
+        text.append(listing([phrases.rewrite_text(r) for r in refused], most), style="dim")
+        indented(console, text)
 
 
 def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
@@ -204,22 +183,22 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     shown = groups[:limit] if limit else groups
     for refused in shown:
         r = refused[0]
-        pair = Text(
-            f"{printable(r.producer.final or r.producer.name)} → "
-            f"{printable(r.consumer_final or r.consumer or '')}"
-        )
+        pair = name_text(r.producer.final or r.producer.name, r.consumer_final or r.consumer or "")
         if len(refused) > 1:
             pair.append(f" ×{len(refused)}", style="bold")
         if r.refused_user is not None:
             pair.append(f" (said of {printable(r.refused_user)})", style="dim")
         row = [pair, Text(bytes_text(sum(x.bytes_between for x in refused))), Text(r.rule or "")]
         if timed:
-            row.insert(1, Text(at_stake_text(refused)))
+            row.insert(1, Text(phrases.at_stake_text(refused)))
         if wide:
-            row += [Text(printable(r.reason or "")), Text(shorten(origin(r.producer), 40), style="dim")]
+            row += [
+                Text(printable(r.reason or "")),
+                Text(shorten(origin(r.producer), console.width // 4), style="dim"),
+            ]
         table.add_row(*row)
     console.print()
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)
     print_more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
 
 
@@ -228,9 +207,9 @@ def _print_blocking_rules(
 ) -> None:
     console.print()
     if not e.blocking_rules:
-        console.print(Text(nothing_blocks(e)))
+        console.print(Text(phrases.nothing_blocks(e)))
         return
-    console.print(Text(blocking_title(e), style="bold cyan"))
+    console.print(Text(phrases.blocking_title(e), style="bold cyan"))
     shown = e.blocking_rules[:limit] if limit else e.blocking_rules
     for o in shown:
         _print_blocking_rule(o, console, input_arguments)
@@ -238,7 +217,7 @@ def _print_blocking_rules(
 
 
 def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Sequence[str]) -> None:
-    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{if_allowed(o)}"
+    figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{phrases.if_allowed(o)}"
     line = Table.grid(padding=(0, 2, 0, 0), expand=True)
     line.add_column(no_wrap=True)
     line.add_column(ratio=1)
@@ -248,20 +227,20 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
         Text(printable(o.rule.title or o.refusals[0].reason or "")),
         Text(figures),
     )
-    console.print(Padding(line, (0, 0, 0, 2)))
+    indented(console, line)
     first = o.refusals[0]
-    pair = Text(f"{printable(first.producer.shown)} → {printable(consumer_shown(first))}")
+    pair = name_text(first.producer.shown, phrases.consumer_shown(first))
     if origin_text := origin(first.producer):
         pair.append(f"  {printable(origin_text)}", style="dim")
     indent = (0, 0, 0, 10)
     console.print(Padding(pair, indent))
     if first.figures:
-        console.print(Padding(Text(figures_text(first.figures), style="dim"), indent))
-    explained = created_by_lines(first.created_by)
+        console.print(Padding(Text(common.figures_text(first.figures), style="dim"), indent))
+    explained = common.created_by_lines(first.created_by)
     for line_text in explained:
         console.print(Padding(Text(line_text), indent))
-    if can_be_acted_on(o.rule) and not explained:
-        console.print(Padding(Text(advice_line(o.rule)), indent))
+    if common.can_be_acted_on(o.rule) and not explained:
+        console.print(Padding(Text(common.advice_line(o.rule)), indent))
     print_command(console, 10, "why", *input_arguments, first.producer.name, first.consumer)
     print_command(console, 10, "rule", o.rule.code)
     for m in first.created_by:
@@ -273,4 +252,4 @@ def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, Ru
     for rule in entry:
         text = Text(f"{rule.code}  ", style="dim")
         text.append(printable(rule.title))
-        console.print(Padding(text, (0, 0, 0, 2)))
+        indented(console, text)

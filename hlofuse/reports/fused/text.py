@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import plain_table, print_command, print_more
+from hlofuse.format.page import name_text
+from hlofuse.format.terminal import indented, plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text
 from hlofuse.reports.fused.model import Boundary, Fused
@@ -30,8 +30,8 @@ def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence
     console.print(Text("kernels that are there", style="bold cyan"))
     rows = plain_table(("kernel", "left"), ("moves", "right"), ("what is in it", "left"))
     for k in f.kernels[: limit or None]:
-        rows.add_row(Text(printable(k.name)), bytes_text(k.bytes), Text(printable(contents(k))))
-    console.print(Padding(rows, (0, 0, 0, 2)))
+        rows.add_row(name_text(k.name), bytes_text(k.bytes), Text(printable(contents(k))))
+    indented(console, rows)
     print_more(console, len(f.kernels) - (limit or len(f.kernels)), "kernel")
     console.print()
     if not f.boundaries:
@@ -52,13 +52,13 @@ def _print_group(f: Fused, code: str, refused: list[Boundary], console: Console,
         f"   {plural(len(refused), 'boundary', 'boundaries')}, {bytes_text(bytes_between(refused))}",
         style="bold",
     )
-    console.print(Padding(head, (0, 0, 0, 2)))
+    indented(console, head)
     for b in refused[: min(3, limit) or None]:
-        line = Text(f"{printable(b.producer)} → {printable(b.consumer)}  {bytes_text(b.bytes_between)}")
+        line = name_text(b.producer, b.consumer).append(f"  {bytes_text(b.bytes_between)}")
         if b.figures:
             line.append(f"  {figures_text(b.figures)}", style="dim")
-        console.print(Padding(line, (0, 0, 0, 6)))
+        indented(console, line, 6)
     if limit and len(refused) > min(3, limit):
-        console.print(Padding(Text(f"and {len(refused) - min(3, limit)} more", style="dim"), (0, 0, 0, 6)))
+        indented(console, f"and {len(refused) - min(3, limit)} more", 6, "dim")
     if rule and can_be_acted_on(rule):
-        console.print(Padding(Text(advice_line(rule)), (0, 0, 0, 6)))
+        indented(console, advice_line(rule), 6)

@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from hlofuse.format.escape import printable
+from hlofuse.format.page import name_text
 from hlofuse.format.terminal import plain_table
 from hlofuse.format.units import plural
 from hlofuse.reports.common.phrases import headline
+from hlofuse.reports.kernels import phrases
 from hlofuse.reports.kernels.model import Choice, KernelSelection
-from hlofuse.reports.kernels.phrases import (
-    because,
-    cost_heading,
-    cost_text,
-    launch_text,
-    note_lines,
-    omitted,
-    result_line,
-    runner_figure,
-)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,19 +24,19 @@ if TYPE_CHECKING:
 def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Console) -> None:
     """First who runs how much, then the kernels `shown`, then what the rules quoted say."""
     console.print(Text(headline(s), style="bold"))
-    console.print(Text(result_line(s), style="bold"))
+    console.print(Text(phrases.result_line(s), style="bold"))
     if not s.kernels:
         return
     console.print()
     timed = any(k.us is not None for k in s.kernels)
     table = plain_table(("run by", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right"))
     for r in s.runners:
-        figure = runner_figure(r) if r.us is not None or not timed else "–"
+        figure = phrases.runner_figure(r) if r.us is not None or not timed else "–"
         table.add_row(Text(printable(r.name)), f"{r.kernels:,}", figure)
     console.print(table)
     console.print()
     _print_kernels(shown, console, timed)
-    more = omitted(s, len(shown))
+    more = phrases.omitted(s, len(shown))
     if more:
         console.print(Text(more, style="dim"))
     _print_rules(shown, console)
@@ -52,26 +44,26 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
 
 def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
-    columns = [("kernel", "left"), (cost_heading(shown, timed=timed), "right")]
+    columns = [("kernel", "left"), (phrases.cost_heading(shown, timed=timed), "right")]
     if launched:
         columns.append(("blocks × threads", "right"))
     table = plain_table(*columns, ("run by", "left"))
     for k in shown:
         why = Text(f"{printable(k.run_by)}  ", style="bold")
-        why.append(because(k), style="not bold")
-        for line in note_lines(k):
+        why.append(phrases.because(k), style="not bold")
+        for line in phrases.note_lines(k):
             why.append(f"\n{line}", style="not bold yellow")
         if k.source or k.layer:
             where = ": ".join(filter(None, (k.layer, k.source)))
             why.append(f"\n{printable(where)}", style="not bold dim")
-        launch = [launch_text(k)] if launched else []
-        table.add_row(_name(k), cost_text(k), *launch, why)
+        launch = [phrases.launch_text(k)] if launched else []
+        table.add_row(_name(k), phrases.cost_text(k), *launch, why)
     console.print(table)
 
 
 def _name(k: Choice) -> Text:
     """The final name, below it the name at the end of fusion where it is another."""
-    text = Text(printable(k.final or k.name))
+    text = name_text(k.final or k.name)
     if k.final not in (None, k.name):
         text.append(f"\n{printable(k.name)}", style="dim")
     return text

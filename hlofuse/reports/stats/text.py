@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import print_more, print_rows
+from hlofuse.format.page import name_text
+from hlofuse.format.terminal import indented, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, quantity
 from hlofuse.reports.common.phrases import times_text
+from hlofuse.reports.stats import phrases
 from hlofuse.reports.stats.model import ModuleStatistics
-from hlofuse.reports.stats.phrases import (
-    ITERATIONS,
-    STAGES,
-    counts,
-    headline,
-    kernel_figures,
-    uncounted_line,
-    where,
-)
+from hlofuse.reports.stats.phrases import counts
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
@@ -34,10 +27,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     head = Text(printable(m.name), style="bold")
     if m.filename is not None:
         head.append(f"  {printable(m.filename)}", style="dim")
-    head.append(f"  ({STAGES[m.stage]})", style="dim")
+    head.append(f"  ({phrases.STAGES[m.stage]})", style="dim")
     console.print(head)
-    console.print(Text("   ".join(headline(m)), style="bold"))
-    if uncounted := uncounted_line(m):
+    console.print(Text("   ".join(phrases.headline(m)), style="bold"))
+    if uncounted := phrases.uncounted_line(m):
         console.print(Text(uncounted))
 
     console.print()
@@ -53,7 +46,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     ]
     rows: list[list[str | Text]] = [
         [
-            Text(printable(c.name)),
+            name_text(c.name),
             Text(c.role, style="dim"),
             *([f"{c.iterations:,}"] if loops else []),
             f"{c.instructions:,}",
@@ -65,7 +58,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     ]
     print_rows(console, columns, rows)
     if loops:
-        console.print(Text(ITERATIONS, style="dim"))
+        console.print(Text(phrases.ITERATIONS, style="dim"))
     inside = []
     if m.fusion_bodies:
         inside.append(plural(m.fusion_bodies, "fusion body", "fusion bodies"))
@@ -89,10 +82,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ]
         rows = [
             [
-                Text(printable(k.shown) + times_text(k.iterations)),
+                name_text(k.shown).append(times_text(k.iterations)),
                 str(k.holds) if k.opcode == "fusion" else "",
-                *kernel_figures(k),
-                Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
+                *phrases.kernel_figures(k),
+                Text(" ".join(filter(None, (k.kind, printable(phrases.where(k))))), style="dim"),
             ]
             for k in m.heaviest
         ]
@@ -103,4 +96,4 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
 def _print_counts(console: Console, title: str, counts: dict[str, int]) -> None:
     text = Text(title)
     text.append(", ".join(f"{printable(name)} {n:,}" for name, n in counts.items()))
-    console.print(Padding(text, (0, 0, 0, 0)))
+    indented(console, text, 0)

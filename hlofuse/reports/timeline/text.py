@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import command_line, printable, shorten
-from hlofuse.format.terminal import plain_table, print_more
+from hlofuse.format.terminal import indented, plain_table, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.timeline import phrases
@@ -24,7 +23,7 @@ def print_sequences(found: Sequence[DumpSequence], console: Console, *, path: st
     ranked = sorted(found, key=lambda r: -r.size)
     for sequence in ranked[: limit or None]:
         table.add_row(Text(printable(sequence.label)), f"{len(sequence.dumps):,}", bytes_text(sequence.size))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)
     print_more(console, len(ranked) - (limit or len(ranked)), "smaller module")
     console.print()
     one = command_line("timeline", path, "--module", ranked[0].label)
@@ -64,7 +63,7 @@ def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, 
 
 def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console) -> None:
     timed = timeline.seconds is not None
-    width = max(22, min(40, console.width // 4))
+    width = max(22, min(40, console.width // 4), console.width // 16)
     columns = [("dump", "right"), ("pass", "left"), ("instructions", "right"), ("kernels", "right")]
     table = plain_table(*columns, *([("time", "right")] if timed else []), ("what it did", "left"))
     table.columns[1].no_wrap = True
@@ -87,4 +86,4 @@ def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console
         style = "red" if step.problem else "green" if step.fusions else ""
         row.append(Text(printable(phrases.what(step)), style=style))
         table.add_row(*row)
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)

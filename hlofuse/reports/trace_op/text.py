@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import plain_table, print_more
+from hlofuse.format.terminal import indented, plain_table, print_more
 from hlofuse.reports.timeline.phrases import pass_name
 from hlofuse.reports.trace_op import phrases
 from hlofuse.reports.trace_op.model import Provenance
@@ -22,14 +21,13 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5
     for trail in provenance.trails[: limit or None]:
         console.print()
         console.print(Text(printable(phrases.trail_title(trail)), style="bold"))
-        rows = plain_table(("dump", "right"), ("pass", "left"), ("", "left"))
-        rows.show_header = False
+        rows = plain_table(("", "right"), ("", "left"), ("", "left"))
         for event, text in events_with_text(trail):
-            name = Text(shorten(pass_name(event.dump), 36))
+            name = Text(shorten(pass_name(event.dump), max(36, console.width // 8)))
             rows.add_row(Text(dump_number(event), style="dim"), name, Text(printable(text)))
-        console.print(Padding(rows, (0, 0, 0, 2)))
+        indented(console, rows)
         for end in end_lines(trail):
-            console.print(Padding(Text(printable(end), style="green" if trail.ends else "dim"), (0, 0, 0, 2)))
+            indented(console, Text(printable(end), style="green" if trail.ends else "dim"))
     hidden = len(provenance.trails) - limit
     if limit and hidden > 0:
         console.print()

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format.escape import printable
+from hlofuse.format.terminal import indented
 from hlofuse.format.units import plural
+from hlofuse.reports.verify import phrases
 from hlofuse.reports.verify.model import Report, Verdict
-from hlofuse.reports.verify.phrases import (
-    final_lines,
-    release_line,
-    sides,
-    step_lines,
-    summary_rows,
-    undumped_line,
-    verdict_word,
-)
 
 
 def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:
@@ -29,26 +21,28 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
     console.print(
         Text(f"{agree} of {plural(compared, 'module')} exact on target {report.target}", style=style)
     )
-    if line := release_line(report):
+    if line := phrases.release_line(report):
         console.print(Text(line))
     if compared:
         table = Table.grid(padding=(0, 2, 0, 0))
-        for what, count in summary_rows(report)[1:]:
+        for what, count in phrases.summary_rows(report)[1:]:
             table.add_row(Text(what), Text(count))
-        console.print(Padding(table, (0, 0, 0, 2)))
-    if undumped := undumped_line(report):
+        indented(console, table)
+    if undumped := phrases.undumped_line(report):
         console.print(Text(undumped, style="yellow"))
     for v in report.verdicts if every else ():
-        console.print(Text(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}"))
-    bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
+        console.print(
+            Text(f"  {printable(v.name):<40} {phrases.verdict_word(v):<14} {plural(v.kernels, 'kernel')}")
+        )
+    bad = [v for v in report.verdicts if phrases.verdict_word(v) != "exact"]
     for v in bad[: limit or None]:
         console.print()
         _print_bad(v, console)
-    other = [v for v in report.compared if v not in bad and step_lines(v)]
+    other = [v for v in report.compared if v not in bad and phrases.step_lines(v)]
     for v in other[: limit or None]:
         console.print(Text(f"\n{printable(v.name)}  the same kernels by other steps", style="bold"))
-        for line in step_lines(v):
-            console.print(Padding(Text(line), (0, 0, 0, 2)))
+        for line in phrases.step_lines(v):
+            indented(console, line)
     if limit and len(other) > limit:
         console.print(Text(f"\nand {len(other) - limit} more by other steps (--limit)"))
     if limit and len(bad) > limit:
@@ -61,17 +55,17 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
 
 
 def _print_bad(v: Verdict, console: Console) -> None:
-    console.print(Text(f"{printable(v.name)}  {verdict_word(v)}", style="bold"))
+    console.print(Text(f"{printable(v.name)}  {phrases.verdict_word(v)}", style="bold"))
     if v.error is not None:
         for line in v.error.split("\n"):
-            console.print(Padding(Text(printable(line)), (0, 0, 0, 2)))
+            indented(console, printable(line))
         return
     if v.note:
-        console.print(Padding(Text(printable(v.note)), (0, 0, 0, 2)))
+        indented(console, printable(v.note))
     if v.partition:
         console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
-    for line in (*final_lines(v), *step_lines(v)):
-        console.print(Padding(Text(line), (0, 0, 0, 2)))
+    for line in (*phrases.final_lines(v), *phrases.step_lines(v)):
+        indented(console, line)
     d = v.difference
     if d is None:
         return
@@ -81,11 +75,9 @@ def _print_bad(v: Verdict, console: Console) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    actual, xla = sides(d.ours, d.xla)
+    actual, xla = phrases.sides(d.ours, d.xla)
     table.add_row(Text("XLA", style="bold"), Text(xla))
     table.add_row(Text("ours", style="bold"), Text(actual))
-    console.print(Padding(table, (0, 0, 0, 4)))
+    indented(console, table, 4)
     if d.decision:
-        console.print(
-            Padding(Text(f"our last decision about it: {printable(d.decision)}", style="dim"), (0, 0, 0, 4))
-        )
+        indented(console, f"our last decision about it: {printable(d.decision)}", 4, "dim")

@@ -8,12 +8,11 @@ from dataclasses import fields
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import GAP, plain_table, print_command, print_more, print_rows
+from hlofuse.format.terminal import GAP, indented, plain_table, print_command, print_more, print_rows
 from hlofuse.format.units import bytes_text
 from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.whatif import phrases
@@ -57,18 +56,17 @@ def print_ranking(
 def _print_advice(r: RelaxedRule, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     _print_edges(r, console, limit)
     for line in phrases.advice(r):
-        console.print(Padding(Text(line), (0, 0, 0, 2)))
+        indented(console, line)
     print_command(console, 2, "explain", *input_arguments, "--disable", r.rule.code)
 
 
 def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
     rows = plain_table(("", "left"), ("", "right"), ("", "left"))
-    rows.show_header = False
     for b in r.blocks[: limit or None]:
-        source = shorten(b.producer.source or "", 48)
+        source = shorten(b.producer.source or "", max(48, console.width // 4))
         rows.add_row(Text(phrases.edge_text(b)), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
     if r.blocks:
-        console.print(Padding(rows, (0, 0, 0, 2)))
+        indented(console, rows)
     print_more(console, len(r.blocks) - (limit or len(r.blocks)), "edge")
 
 
@@ -85,16 +83,16 @@ def _print_table(r: Ranking, console: Console, limit: int) -> None:
         cells = phrases.ranking_row(x)
         table.add_row(*(Text(cells[k], style="" if x.saves else "dim") for k in shown))
     if rows:
-        console.print(Padding(table, (0, 0, 0, 2)))
+        indented(console, table)
     print_more(console, len(rows) - (limit or len(rows)), "rule")
     for x in rows[: limit or None]:
         legend = Text(f"{x.rule.code}  ", style="dim")
         legend.append(printable(x.rule.title), style="not dim")
-        console.print(Padding(legend, (0, 0, 0, 2)))
+        indented(console, legend)
     marks = phrases.marks_line(x.difference for x in rows[: limit or None])
     for note in (phrases.CHANGED_DECISIONS if rows else "", marks, phrases.idle_line(r)):
         if note:
-            console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
+            indented(console, note, 2, "dim")
 
 
 def _print_blocks(r: RelaxedRule, console: Console, limit: int) -> None:
@@ -113,13 +111,13 @@ def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> No
         size = bytes_text(sum(b.bytes_between for b in f.blocks))
         table.add_row(f.rule.code, f"{len(f.blocks):,}", size, Text(printable(f.rule.title)))
     if blocking:
-        console.print(Padding(table, (0, 0, 0, 2)))
+        indented(console, table)
     quiet = [f.rule.code for f in rules if not f.blocks]
     if quiet:
         text = f"and {', '.join(quiet)}, which keep no two kernels apart in the end"
-        console.print(Padding(Text(text, style="dim"), (0, 0, 0, 2)))
+        indented(console, text, 2, "dim")
     reason = rules[0].reason
-    console.print(Padding(Text(f"{reason[:1].upper()}{reason[1:]}.", style="dim"), (0, 0, 0, 2)))
+    indented(console, f"{reason[:1].upper()}{reason[1:]}.", 2, "dim")
 
 
 def print_sweep(s: Sweep, console: Console) -> None:
@@ -136,7 +134,7 @@ def print_sweep(s: Sweep, console: Console) -> None:
     _print_points(s, console)
     for note in (phrases.CHANGED_DECISIONS, phrases.marks_line(p.difference for p in s.points)):
         if note:
-            console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
+            indented(console, note, 2, "dim")
 
 
 def _print_points(s: Sweep, console: Console) -> None:
@@ -155,7 +153,7 @@ def _print_points(s: Sweep, console: Console) -> None:
         table = plain_table(*((heading, "right") for heading in headings))
         for row in rows:
             table.add_row(*row)
-        console.print(Padding(table, (0, 0, 0, 2)))
+        indented(console, table)
         return
     devices = len(s.devices) > 1
     knobs = devices + len(s.axes)
@@ -191,8 +189,8 @@ def print_knobs(console: Console) -> None:
     for name, knob in sorted(knobs.items()):
         table.add_row(name, f"{knob.default:g}", " ".join(rules[name]), knob.summary)
     console.print(Text("knobs of the rules", style="bold cyan"))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)
     console.print()
     console.print(Text("numbers of the device (hlofuse devices NAME has its values)", style="bold cyan"))
     names = [f.name for f in fields(DeviceDescription) if f.name not in ("name", "matrix_units")]
-    console.print(Padding(Text(", ".join(names)), (0, 0, 0, 2)))
+    indented(console, ", ".join(names))

@@ -5,43 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.account import PairDetail, ReadTerm
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import plain_table, print_command, print_more
+from hlofuse.format.page import name_text
+from hlofuse.format.terminal import indented, plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, ranges, us_text
-from hlofuse.reports.common.costs import (
-    choice_text,
-    cost_heading,
-    roofline,
-    share_text,
-    try_text,
-    turning_text,
-    why_saves,
-    worth_text,
-)
+from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, origin
-from hlofuse.reports.why import Decision, PairAnswer, Story
-from hlofuse.reports.why.phrases import (
-    ANSWERS,
-    answers_headline,
-    before_fusion_lines,
-    inside_lines,
-    kernels_line,
-    meant_line,
-    more_answers_line,
-    names,
-    not_considered,
-    pair_headline,
-    pair_text,
-    refused_user_line,
-    steps_text,
-    story_headline,
-    verdict,
-)
+from hlofuse.reports.why import Decision, PairAnswer, Story, phrases
 
 _PRODUCERS = 8  # operands named where one rule refused many
 
@@ -70,31 +44,26 @@ def print_answers(
     if len(answers) == 1:
         print_why(answers[0], console, input_arguments=input_arguments, limit=limit)
         return
-    console.print(Text(answers_headline(queries, answers), style="bold cyan"))
-    shown = answers[:ANSWERS] if limit else answers
+    console.print(Text(phrases.answers_headline(queries, answers), style="bold cyan"))
+    shown = answers[: phrases.ANSWERS] if limit else answers
     for answer in shown:
         console.print()
-        print_why(answer, console, input_arguments=input_arguments, limit=min(limit, ANSWERS))
+        print_why(answer, console, input_arguments=input_arguments, limit=min(limit, phrases.ANSWERS))
     if len(shown) < len(answers):
         console.print()
-        console.print(Text(more_answers_line(answers[len(shown) :]), style="dim"))
-
-
-def _indented(console: Console, text: Text | str, by: int = 2) -> None:
-    console.print(Padding(text if isinstance(text, Text) else Text(text), (0, 0, 0, by)))
+        console.print(Text(phrases.more_answers_line(answers[len(shown) :]), style="dim"))
 
 
 def _print_places(console: Console, places: Sequence[Place]) -> None:
     table = plain_table(("", "left"), ("", "left"), ("", "left"))
-    table.show_header = False
     table.columns[0].no_wrap = max((len(p.final or p.name) for p in places), default=0) <= 44
     for p in places:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or "made on the way, no more there"
-        name = Text(printable(p.final or p.name))
+        name = name_text(p.final or p.name)
         if p.final not in (None, p.name):  # below it: beside it the shape would have no room
             name.append(f"\n{printable(p.name)}", style="dim")
         table.add_row(name, Text(what), Text(printable(origin(p)), style="dim"))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    indented(console, table)
 
 
 def _shape_text(shape: str, width: int = 60) -> str:
@@ -110,45 +79,47 @@ def _shape_text(shape: str, width: int = 60) -> str:
 
 def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str], limit: int) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
-    console.print(Text(pair_headline(p), style=style))
-    for note in (*before_fusion_lines(p), *inside_lines(p)):
-        _indented(console, Text(f"({note})", style="dim"))
+    console.print(Text(phrases.pair_headline(p), style=style))
+    for note in (*phrases.before_fusion_lines(p), *phrases.inside_lines(p)):
+        indented(console, Text(f"({note})", style="dim"))
     if p.swapped:
-        _indented(console, Text("(named the other way round: it is the producer of the two)", style="dim"))
+        indented(console, Text("(named the other way round: it is the producer of the two)", style="dim"))
     settled = p.settled_by
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
-        line.append(f", {printable(settled.pass_name)} {steps_text(settled)}", style="not bold default")
+        line.append(
+            f", {printable(settled.pass_name)} {phrases.steps_text(settled)}", style="not bold default"
+        )
         if settled.reason:
             line.append(f": “{printable(settled.reason)}”", style="not bold default")
-        _indented(console, line)
+        indented(console, line)
         if settled.rule.title:
-            _indented(console, printable(settled.rule.title) + ".")
+            indented(console, printable(settled.rule.title) + ".")
         if settled.figures:
-            _indented(console, figures_text(settled.figures))
+            indented(console, figures_text(settled.figures))
         if p.refused_user is not None:
-            _indented(console, refused_user_line(p))
+            indented(console, phrases.refused_user_line(p))
         if settled.rule.why:
-            _indented(console, Text(printable(settled.rule.why), style="dim"))
+            indented(console, Text(printable(settled.rule.why), style="dim"))
     elif p.outcome == "not considered":
-        _indented(console, not_considered(p))
+        indented(console, phrases.not_considered(p))
     elif p.path:
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
-        _indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
+        indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
         print_command(console, 2, "why", *input_arguments, p.path[0], p.path[1])
     for explained in created_by_lines(p.created_by):
-        _indented(console, explained)
+        indented(console, explained)
     console.print()
     _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
-    where = kernels_line(p)
+    where = phrases.kernels_line(p)
     if where:
-        _indented(console, where)
+        indented(console, where)
     if p.cost is not None:
         console.print()
         print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden)
     if settled is not None and settled.event == "ineligible" and settled.rule.advice and not p.created_by:
         console.print()
-        _indented(console, printable(advice_line(settled.rule)))
+        indented(console, printable(advice_line(settled.rule)))
     others = [d for d in p.decisions if d is not settled]
     if others:
         console.print()
@@ -161,16 +132,16 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
 
 
 def _print_story(s: Story, console: Console, input_arguments: Sequence[str], limit: int) -> None:
-    console.print(Text(story_headline(s), style="bold"))
+    console.print(Text(phrases.story_headline(s), style="bold"))
     if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
         for explained in created_by_lines(s.created_by):
-            _indented(console, explained)
+            indented(console, explained)
         _print_places(console, (s.described,))
         return
-    for note in filter(None, (*before_fusion_lines(s), meant_line(s))):
-        _indented(console, Text(f"({note})", style="dim"))
+    for note in filter(None, (*phrases.before_fusion_lines(s), phrases.meant_line(s))):
+        indented(console, Text(f"({note})", style="dim"))
     for explained in created_by_lines(s.created_by):
-        _indented(console, explained)
+        indented(console, explained)
     holders = () if s.holder is None else (s.holder,)
     _print_places(console, (s.described, *holders, *s.kernels[:4]))
     if s.holder is not None:
@@ -179,8 +150,8 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
         return
     if s.holds:
         console.print()
-        shown = names(tuple(Place(n) for n in s.holds), 30)
-        _indented(console, f"holds {len(s.holds)} instructions of the input: {shown}")
+        shown = phrases.names(tuple(Place(n) for n in s.holds), 30)
+        indented(console, f"holds {len(s.holds)} instructions of the input: {shown}")
     for title, decisions in (("going into its users", s.as_producer), ("rewritten", s.rewrites)):
         if decisions:
             console.print()
@@ -190,33 +161,34 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
         _print_taking(s, console, limit)
     if not (s.as_producer or s.as_consumer or s.rewrites):
         console.print()
-        _indented(console, "No pass decided anything about it.")
+        indented(console, "No pass decided anything about it.")
 
 
 def _print_decisions(console: Console, title: str, decisions: Sequence[Decision], limit: int) -> None:
-    _indented(console, Text(title, style="bold cyan"))
+    indented(console, Text(title, style="bold cyan"))
     table = plain_table(("", "left"), ("", "left"), ("", "left"), ("", "left"))
-    table.show_header = False
     shown = decisions[:limit] if limit else decisions
     for d in shown:
         table.add_row(
-            Text(f"{printable(d.pass_name)} {steps_text(d)}"), *_outcome(d), Text(d.rule.code, style="yellow")
+            Text(f"{printable(d.pass_name)} {phrases.steps_text(d)}"),
+            *_outcome(d),
+            Text(d.rule.code, style="yellow"),
         )
-    console.print(Padding(table, (0, 0, 0, 4)))
+    indented(console, table, 4)
     print_more(console, len(decisions) - len(shown), indent=4)
 
 
 def _outcome(d: Decision) -> tuple[Text, Text]:
     if d.event == "rewrite":
-        pair = pair_text(", ".join(d.removed), ", ".join(d.added))
+        pair = phrases.pair_text(", ".join(d.removed), ", ".join(d.added))
         return Text("replaced" if d.added else "removed"), Text(pair)
-    pair = pair_text(d.producer, d.consumer)
+    pair = phrases.pair_text(d.producer, d.consumer)
     if d.event == "fuse":
         created = f" = {printable(d.fusion or '')}" if d.created else ""
         copied = " (a copy; it stays for other users)" if d.duplicated else ""
         return Text("fused", style="green"), Text(pair + created + copied)
     text = Text(pair)
-    text.append(f"\n{verdict(d)}", style="dim")
+    text.append(f"\n{phrases.verdict(d)}", style="dim")
     return Text("refused", style="yellow"), text
 
 
@@ -231,16 +203,18 @@ def _print_taking(s: Story, console: Console, limit: int) -> None:
             refused.setdefault(d.rule.code, []).append(d)
     if not refused:
         return
-    _indented(console, Text("operands that stay outside", style="bold cyan"))
+    indented(console, Text("operands that stay outside", style="bold cyan"))
     for code, decisions in refused.items():
         line = Text(code, style="yellow")
-        line.append(f"  {printable(decisions[0].rule.title or verdict(decisions[0]))}", style="default")
-        _indented(console, line, 4)
+        line.append(
+            f"  {printable(decisions[0].rule.title or phrases.verdict(decisions[0]))}", style="default"
+        )
+        indented(console, line, 4)
         found = list(dict.fromkeys(d.producer or "" for d in decisions))
         steps = sorted({step for d in decisions for step in d.steps})
         listed = listing([printable(n) for n in found], _PRODUCERS)
         word = "step" if len(steps) == 1 else "steps"
-        _indented(console, Text(f"{listed} ({word} {_few(steps)})", style="dim"), 6)
+        indented(console, Text(f"{listed} ({word} {_few(steps)})", style="dim"), 6)
 
 
 def _few(steps: list[int]) -> str:
@@ -254,33 +228,29 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
     `forbidden`: a rule keeps the two apart, whatever they cost.
     """
 
-    def line(text: str, style: str = "default", by: int = 2) -> None:
-        console.print(Padding(Text(text, style=style), (0, 0, 0, by)))
-
-    line(cost_heading(forbidden=forbidden), "bold cyan")
-    line(worth_text(d), "default", 4)
-    line(why_saves(d.cost, producer.opcode), "default", 4)
+    indented(console, costs.cost_heading(forbidden=forbidden), 2, "bold cyan")
+    indented(console, costs.worth_text(d), 4)
+    indented(console, costs.why_saves(d.cost, producer.opcode), 4)
     table = plain_table(("", "left"), ("", "left"), ("", "right"), ("", "right"))
-    table.show_header = False
     for label, kernel in d.cost.kernels:
         table.add_row(
             Text(label, style="dim"),
-            Text(roofline(kernel)),
+            Text(costs.roofline(kernel)),
             Text(f"{bytes_text(kernel.bytes_read)} in"),
             Text(f"{bytes_text(kernel.bytes_written)} out"),
         )
-    console.print(Padding(table, (0, 0, 0, 4)))
-    choice = choice_text(d.cost.fused)
+    indented(console, table, 4)
+    choice = costs.choice_text(d.cost.fused)
     if choice:
-        line(choice, "default", 4)
+        indented(console, choice, 4)
     if d.fused_reads:
         _print_reads(d.consumer_reads, d.fused_reads, console)
     for note in d.notes:
-        line(printable(note), "default", 4)
-    line(turning_text(d, forbidden=forbidden), "default", 4)
-    attempt = try_text(d, forbidden=forbidden)
+        indented(console, printable(note), 4)
+    indented(console, costs.turning_text(d, forbidden=forbidden), 4)
+    attempt = costs.try_text(d, forbidden=forbidden)
     if attempt:
-        line(attempt, "dim", 4)
+        indented(console, attempt, 4, "dim")
 
 
 def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console: Console) -> None:
@@ -302,10 +272,10 @@ def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console:
             Text(bytes_text(old.read) if old is not None else "–"),
             Text(bytes_text(r.read)),
             Text(us_text(r.us)),
-            Text(share_text(r), style="yellow"),
+            Text(costs.share_text(r), style="yellow"),
         )
-    console.print(Padding(table, (0, 0, 0, 4)))
+    indented(console, table, 4)
     if len(after) > _READS:
         rest = sum(r.us for r in after[_READS:])
         more = f"and {len(after) - _READS} more operands, {us_text(rest)}"
-        console.print(Padding(Text(more, style="dim"), (0, 0, 0, 4)))
+        indented(console, more, 4, "dim")
