@@ -1,11 +1,11 @@
 """What differs between releases on GPU: small modules with XLA's answers of the release before and after.
 
-Keys of a case: `differs`, the behaviour it isolates; `xla`, the release whose answer needs it; `part`, if
-EXPECT has not all there is to say (ties go by ids, which a text has not). EXPECT is labelled with the
-release that answered; each line says one thing, and all lines of a word are there: `time PRODUCER US_FUSED
-US_UNFUSED`, `refused PRODUCER: REASON` (without the instruction that a reason prints), `kernel KIND SHAPE`.
-New fusions are left out, whose numbers go by what earlier passes spent. One release says x.2 where another
-says x.2.0.
+Keys of a case: `differs`, the behaviour it isolates; `xla`, the release whose answer needs it; `device`,
+unless it is h100_sxm; `part`, if EXPECT has not all there is to say (ties go by ids, which a text has not).
+EXPECT is labelled with the release that answered; each line says one thing, and all lines of a kind are
+there: `time PRODUCER US_FUSED US_UNFUSED`, `refused PRODUCER: REASON` (without the instruction that a reason
+prints), `kernel KIND SHAPE`. New fusions are left out, whose numbers go by what earlier passes spent. One
+release says x.2 where another says x.2.0.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.targets import TARGETS, passes_of
@@ -34,7 +35,8 @@ def lines_of(case: Case, release: Release, kinds: set[str]) -> set[str]:
     option = "triton-multi-output"
     for text in passes_of("gpu", release, option if TARGETS["gpu"].has_by_default(option, release) else None):
         recorder.begin_pass(text)
-        make_pass(text, "gpu", release, device=DEVICE).run(module, recorder)
+        device = load_device(case.options.get("device", "h100_sxm"))
+        make_pass(text, "gpu", release, device=device).run(module, recorder)
     lines = []
     for event in recorder.events:
         if event.event == "priority":
