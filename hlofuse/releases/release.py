@@ -88,6 +88,11 @@ class Release:
         until="0.5", source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run"
     )
     """PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does."""
+    users_by_layout_passes: bool = _holds(
+        until="0.5", source="service/gpu/gpu_compiler.cc: OptimizeHloPostLayoutAssignment"
+    )
+    """PriorityFusion finds the users of an instruction in the order in which layout normalisation, run an odd
+    number of times, left them; since, in that of the text."""
     merged_bodies_stay: bool = _holds(until="0.8", source="hlo/ir/hlo_computation.h: IsFusionComputation")
     """The body of a fusion that is gone, merged into others or never made, is still taken for one: CSE looks
     into it and fusion passes do not; since, the other way round."""
