@@ -31,6 +31,7 @@ from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.releases import Release
 
+_NO_TILING = "No valid tilings found."
 _Outcome: TypeAlias = "Tiling | tuple[object, ...]"
 """A tiling, or the parts of a refusal with operations by number."""
 
@@ -42,6 +43,7 @@ class TilingModel:
         self.device = device
         self._kinds = OpKinds(device, release)
         self._times = KernelTimes(device, release)
+        self._pads = release.tiles_are_powers_of_two
         self._best: dict[object, _Outcome] = {}
         self._fixed: dict[object, _Outcome] = {}
         self._analyses: dict[object, Analysis | NotTiled] = {}
@@ -65,7 +67,8 @@ class TilingModel:
             try:
                 outcome = self._choose(self._analysis(view))
             except NotTiled as refusal:
-                outcome = tuple(refusal.parts)
+                unnamed = self._times.release.failed_tilings_unnamed
+                outcome = (_NO_TILING,) if unnamed else tuple(refusal.parts)
             self._best[view.key] = outcome
         return outcome if isinstance(outcome, Tiling) else self._refusal(outcome, view)
 
@@ -134,21 +137,22 @@ class TilingModel:
         extents = tuple(analysis.sizes)
         every = self._sets.get(extents)
         if every is None:
-            every = self._sets[extents] = all_of(extents, self.device.dram_to_l2_transaction_bytes)
+            pads, transaction = self._pads, self.device.dram_to_l2_transaction_bytes
+            every = self._sets[extents] = all_of(extents, transaction, pads)
         tilings = valid_tilings(analysis, self.device, every)
         if not tilings.count:
-            raise NotTiled("No valid tilings found.")
+            raise NotTiled(_NO_TILING)
         costs = tiling_costs(analysis, tilings, self._times)
         best = int(np.argmin(costs.exec_time))
         if costs.exec_time[best] >= INFINITE and self._times.release.tilings_that_spill_skipped:
-            raise NotTiled("No valid tilings found.")
+            raise NotTiled(_NO_TILING)
         sizes = [int(np.asarray(c)[best]) for c in tilings.columns]
         return self._tiling(analysis, costs, best, sizes, tilings.count)
 
     def _just(self, analysis: Analysis, parameters: Sequence[int]) -> TilingSet:
         """One tiling alone."""
         columns = [np.array([n], dtype=np.int64) for n in parameters or (1,)]
-        return TilingSet(analysis.sizes, columns, self.device.dram_to_l2_transaction_bytes)
+        return TilingSet(analysis.sizes, columns, self.device.dram_to_l2_transaction_bytes, self._pads)
 
     def _fixed_cost(
         self,
@@ -166,6 +170,8 @@ class TilingModel:
             own += contractions.get(op, ())
             if op == 0:
                 own += parameters.output_tile_sizes[main]
+        if self._pads:  # the last of a dimension may reach beyond it
+            own = [min(n, size) for n, size in zip(own, analysis.sizes, strict=False)]
         if len(own) != len(analysis.sizes):
             raise NotTiled("Expected ", len(analysis.sizes), " tile sizes but got ", len(own), ".")
         tilings = self._just(analysis, own)
@@ -184,9 +190,10 @@ class TilingModel:
         values = Columns(parameters)
         written = [analysis.nodes[int(chosen[i])] for chosen in costs.outputs]
         warps = int(costs.num_warps[i])
+        size = values.padded if self._pads else values.value
         return Tiling(
             exec_time=int(costs.exec_time[i]),
-            tile_sizes=tuple(tuple(int(values.value(e)) for e in n.tile.sizes) for n in written),
+            tile_sizes=tuple(tuple(int(size(e)) for e in n.tile.sizes) for n in written),
             num_warps=warps,
             compute_time=int(costs.compute_time[i]),
             read_time=int(costs.read_time[i]),

@@ -35,9 +35,16 @@ class TileMerger:
     """Finds, for every node and tiling, the first node whose tile is the same."""
 
     def __init__(
-        self, view: FusionView, nodes: list[TiledNode], sizes: list[int], values: Columns, count: int
+        self,
+        view: FusionView,
+        nodes: list[TiledNode],
+        sizes: list[int],
+        values: Columns,
+        count: int,
+        shares_regions: bool = False,
     ) -> None:
         self.view = view
+        self._shares_regions = shares_regions
         self.values = values
         self.count = count
         self.tiles_per_dimension = [-(-n // t) for n, t in zip(sizes, values.parameters, strict=False)]
@@ -97,10 +104,11 @@ class TileMerger:
         return result
 
     def _equal(self, a: TiledNode, b: TiledNode, strides: dict[TiledNode, Columns]) -> Same:
-        if a.regions or b.regions:
-            return False  # regions are never shared
+        has_regions = bool(a.regions or b.regions)
+        if has_regions and not self._shares_regions:
+            return False
         same: Same = True
-        for x, y in zip(a.operands, b.operands, strict=True):
+        for x, y in () if has_regions else zip(a.operands, b.operands, strict=True):
             if x is not y:
                 same = same & (self._numbers[x] == self._numbers[y])
                 if same is False:

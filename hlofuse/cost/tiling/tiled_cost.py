@@ -80,6 +80,7 @@ class _Costing:
         self.reads: dict[int, tuple[Value, NDArray[np.float64]]] = {}
         self.register_limit = REGISTER_SHARE * times.device.registers_per_block_limit
         self._every_tile = times.release.every_tile_needs_registers
+        self._shares_regions = times.release.equal_concatenates_shared
         self.dots: list[tuple[TiledNode, Mask | bool]] = []
         """Nodes of dots, with the tilings for which they count."""
         self._merger: TileMerger | None = None
@@ -90,7 +91,9 @@ class _Costing:
             columns = self.tilings.strides(node.tile)
             if any(map(columns.has_negative, node.tile.strides)):
                 raise _negative_stride(node)
-        self._merger = TileMerger(self.view, nodes, self.analysis.sizes, self.sizes, self.count)
+        self._merger = TileMerger(
+            self.view, nodes, self.analysis.sizes, self.sizes, self.count, self._shares_regions
+        )
         self.blocks = self.tilings.blocks(self.view.kinds[0].dims, self.analysis.first_output)
         self._level(nodes, self.blocks)
 
@@ -99,8 +102,8 @@ class _Costing:
         view = self.view
         for node in nodes:
             self.strides_of[node] = self.tilings.strides(node.tile)
-            for position, region in enumerate(node.regions):
-                self._region(node, position, region, blocks)
+            if not self._shares_regions:
+                self._regions(node, blocks)
         # Many nodes have the same tile: their work is summed up before anything is multiplied.
         flops_by_tile: dict[tuple[Expr, ...], Value] = {}
         materialized: set[tuple[Expr, ...]] = set()
@@ -114,6 +117,8 @@ class _Costing:
                 materialized.add(tile)
             if new is False:
                 continue
+            if self._shares_regions:
+                self._regions(node, blocks if new is True else blocks * new)
             if inside:
                 if kind.opcode == "dot" and dot_problem(view, node.op) is not None:
                     self.dots.append((node, new))
@@ -129,6 +134,10 @@ class _Costing:
                 self.fits = self.fits & self.sizes.padded_at_most(tile, self.register_limit)
             if isinstance(flops, np.ndarray) or flops:
                 self.flops = self.flops + blocks * size * flops
+
+    def _regions(self, node: TiledNode, blocks: Column) -> None:
+        for position, region in enumerate(node.regions):
+            self._region(node, position, region, blocks)
 
     def _region(self, node: TiledNode, position: int, region: list[TiledNode], blocks: Column) -> None:
         """What only some blocks do, or do several times (`GetNumBlocksForRegion`)."""

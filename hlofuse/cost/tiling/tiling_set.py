@@ -15,15 +15,30 @@ from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value, all_tiling
 class TilingSet:
     """A column for each tiling parameter. A fusion that grows asks about the same tiles again and again."""
 
-    __slots__ = ("_accesses", "_blocks", "_extents", "_parts", "_strides", "_transaction", "count", "sizes")
+    __slots__ = (
+        "_accesses",
+        "_blocks",
+        "_extent",
+        "_extents",
+        "_pads",
+        "_parts",
+        "_strides",
+        "_transaction",
+        "count",
+        "sizes",
+    )
 
-    def __init__(self, extents: Sequence[int], columns: Sequence[Column], transaction: int) -> None:
-        """`transaction` is how many bytes memory gives at once."""
+    def __init__(
+        self, extents: Sequence[int], columns: Sequence[Column], transaction: int, pads: bool = False
+    ) -> None:
+        """`transaction` is how many bytes memory gives at once; tiles that pad read up to a power of two."""
         self._extents = tuple(extents)
         self._transaction = transaction
         self.count = len(columns[0])
         self.sizes = Columns(columns)
         """Values of tile sizes."""
+        self._pads = pads
+        self._extent = self.sizes.padded if pads else self.sizes.value
         self._strides = {self._extents: self.sizes}
         self._accesses: dict[tuple[OpKind, SymbolicTile], tuple[Value, NDArray[np.float64]]] = {}
         self._blocks: dict[tuple[tuple[int, ...], int], Column] = {}
@@ -52,7 +67,7 @@ class TilingSet:
         part = self._parts.get(key)
         if part is None:
             columns = [np.asarray(c)[mask] for c in self.columns]
-            part = self._parts[key] = TilingSet(self._extents, columns, self._transaction)
+            part = self._parts[key] = TilingSet(self._extents, columns, self._transaction, self._pads)
         return part
 
     def strides(self, tile: SymbolicTile) -> Columns:
@@ -70,21 +85,21 @@ class TilingSet:
         if cached is None:
             size: Value = kind.element_bytes
             for expr, most in zip(tile.sizes, kind.dims, strict=True):
-                size = size * np.minimum(self.sizes.value(expr), most)
+                size = size * np.minimum(self._extent(expr), most)
             share = self._bandwidth_share(kind, tile)
             cached = self._accesses[kind, tile] = size, share
         return cached
 
     def _bandwidth_share(self, kind: OpKind, tile: SymbolicTile) -> NDArray[np.float64]:
         """`BandwidthUtilizationRateHeuristicForTiledMemoryAccess`."""
-        sizes, strides = self.sizes, self.strides(tile)
+        strides = self.strides(tile)
         contiguous: Value = 1
         reached: Mask | bool = True
         for d in kind.minor_to_major:
             reached = reached & (strides.value(tile.strides[d]) == 1)
             if reached is False or reached is np.False_:
                 break
-            extent = sizes.value(tile.sizes[d])
+            extent = self._extent(tile.sizes[d])
             contiguous = contiguous * np.where(reached, np.minimum(extent, kind.dims[d]), 1)
             reached = reached & (extent >= kind.dims[d])
         size = np.asarray(contiguous) * kind.element_bytes
@@ -93,6 +108,6 @@ class TilingSet:
         return rate
 
 
-def all_of(extents: Sequence[int], transaction: int) -> TilingSet:
+def all_of(extents: Sequence[int], transaction: int, pads: bool = False) -> TilingSet:
     """All tilings XLA tries of these extents."""
-    return TilingSet(extents, all_tilings(extents) or [np.ones(1, dtype=np.int64)], transaction)
+    return TilingSet(extents, all_tilings(extents) or [np.ones(1, dtype=np.int64)], transaction, pads)

@@ -208,6 +208,8 @@ class TritonSupport:
             )
             return None if aligned else "Concatenate operand is not aligned for tiling."
         if opcode == "pad":
+            if self._release.pads_only_in_products:
+                return "Pads are only supported within GEMM fusions."
             edges = [
                 tuple(map(int, p.split("_")))
                 for p in (instruction.attributes.raw("padding") or "").split("x")
