@@ -18,13 +18,10 @@ _MOST_DIMENSIONS = 8
 
 
 def is_tiling_type(element_type: str, bit_width: int, release: Release) -> bool:
-    """`IsSupportedTilingType`: pred, and whatever has at least 8 bits and is no 8-bit float.
-
-    Unsigned integers and complex numbers only in the releases whose emitter takes them.
-    """
+    """`IsSupportedTilingType`: no 8-bit float, and in some releases no narrow, unsigned or complex type."""
     if element_type.startswith(("u", "c")) and not release.tiles_unsigned_and_complex:
         return False
-    return element_type == "pred" or (bit_width >= 8 and not element_type.startswith("f8"))
+    return (bit_width >= 8 or release.tiles_narrow_types) and not element_type.startswith("f8")
 
 
 def why_not_tiled(fusion: Instruction) -> str | None:

@@ -1,7 +1,7 @@
 """What shows which releases may have written a dump: names of files, and what stands in the text.
 
-Each line is one observation on dumps of the eleven named releases, CPU and GPU. Names that a flag of the
-user changes are not among them.
+Each line is one observation on dumps of the eleven named releases, CPU and GPU. Names that depend on flags or
+on the machine are not among them: XLA's source says which those are.
 """
 
 from __future__ import annotations
@@ -68,27 +68,22 @@ FILES: tuple[Mark, ...] = (
     # What every dump directory of the CPU holds.
     _until(r"module_\d+\.[^.\n]+\.o$", "0.4.35", ".o"),
     _until(r"\.ir-(no|with)-opt\.part_\d+\.ll", "0.4.38", "ir-no-opt.part_00.ll"),
-    Mark(r"\.part_\d+\.ir-(no|with)-opt\.ll", (Span("0.5", "0.6"),), shown="part_00.ir-no-opt.ll"),
-    Mark(r"\.obj-file\.part_\d+\.o", (Span("0.4.38", "0.6"),), shown="obj-file.part_00.o"),
+    _since(r"\.part_\d+\.ir-(no|with)-opt\.ll", "0.5", "part_00.ir-no-opt.ll"),
+    _since(r"\.obj-file\.", "0.4.38", "obj-file"),
     _since(r"_kernel_module\.ir-(no|with)-opt\.ll", "0.5", "_kernel_module.ir-no-opt.ll"),
-    _since(r"\.wrapped_(?!scatter)[^.\n]*_kernel_module\.", "0.8", "wrapped_…_kernel_module"),
-    _since(r"\.__compute_module_wrapped_", "0.9"),
+    _since(r"\.(__compute_module_)?wrapped_(?!scatter)[^.\n]*\.(ll|o|ir-)", "0.8", "wrapped_…"),
     # Of both backends, and of the GPU.
     _since(r"\.debug_options$", "0.6"),
     _since(r"\.config\.pbtxt", "0.6"),
     _since(r"\.after_spmd_partitioner\.txt", "0.6"),
     _until(r"\.sm_9\.0_gpu_after_optimizations", "0.6"),
     _since(r"\.sm_9\.0a_gpu_after_optimizations", "0.7"),
-    _until(r"module_\d+\.[^.\n]+\.(ir-(no|with)-opt\.ll|ptx)$", "0.9", "ir-no-opt.ll"),
-    _since(r"\.constants\.ir-no-opt\.ll", "0.9"),
     _since(r"memory-usage-report\.pb", "0.9"),
     _since(r"after_optimizations-live-range\.txt", "0.10"),
     _since(r"after_optimizations-buffer-assignment-values\.txt", "0.10"),
-    _since(r"\.gpu_target_config\.pbtxt", "0.10"),
-    _since(r"\.thunk_metadata\.txt", "0.10"),
+    _since(r"\.thunk_metadata\.txt", "0.8"),
     _since(r"\.before_config_assignment\.txt", "0.11"),
     # Pipelines of the GPU.
-    _until(r"\.p2p-schedule-preparation\.", "0.4.35"),
     _until(r"\.GPU-ir-emit-prepare\.", "0.4.38"),
     _until(r"\.post-fusion-collectives_optimization\.", "0.4.38"),
     _since(r"\.async-collective-conversion\.", "0.5"),
@@ -96,10 +91,9 @@ FILES: tuple[Mark, ...] = (
     _until(r"\.fusion-dispatch-pipeline\.after_pipeline-start\.before_fusion-block-level-rewriter\.", "0.5"),
     _since(r"\.pre-fusion\.", "0.6"),
     _until(r"\.horizontal_fusion\.", "0.6"),
-    _until(r"\.command-buffer-scheduling\.after_pipeline-start\.", "0.6"),
+    _until(r"\.command-buffer-scheduling\.after_pipeline-start\.", "0.7"),
     _since(r"\.sanitize-constant-names\.", "0.7"),
     _since(r"\.host-compute\.", "0.7"),
-    _since(r"\.latency-hiding-scheduler\.", "0.7"),
     _starts("post-layout_assignment", "float_normalization", Span(until="0.7")),
     _starts("post-layout_assignment", "sub-byte-collective-normalization", Span("0.8")),
     _since(r"\.invariant-checkers\.", "0.8"),
@@ -112,7 +106,7 @@ FILES: tuple[Mark, ...] = (
     _starts("collective-optimizations", "all-reduce-simp", Span(until="0.4.38")),
     _starts("collective-optimizations", "ragged-all-to-all-canonicalizer", Span("0.5", "0.10")),
     _starts("collective-optimizations", "legalize-collective-domain", Span("0.11")),
-    _since(r"\.dynamic-slice\.after_pipeline-start\.", "0.10"),
+    _starts("dynamic-slice", "dynamic-slice-annotator", Span("0.10")),
     _since(r"\.propagate-call-metadata\.", "0.10"),
     _starts("post-scheduler-xla-transforms", "apply-xla-transforms", Span("0.10", "0.10")),
     _since(r"\.config-assigner\.", "0.11"),
@@ -126,7 +120,7 @@ FILES: tuple[Mark, ...] = (
     _starts("HLO_passes_through_layout_assignment", "gather_scatter_normalizer", Span("0.4.38", "0.5")),
     _starts("HLO_passes_through_layout_assignment", "batched_gather_scatter_normalizer", Span("0.6")),
     _since(r"\.post_scatter_expansion_simplification\.", "0.5"),
-    _since(r"\.dot-library-passes\.", "0.7"),
+    _since(r"\.dot-library-passes\.", "0.6"),
     _since(r"\.HLO_passes_after_scheduling\.", "0.10"),
     _starts("async-collective", "async-collective-replacer", Span("0.10", "0.10")),
     _starts("async-collective", "async-collective-custom-call-rewriter", Span("0.11")),
@@ -159,7 +153,7 @@ TEXTS: tuple[Mark, ...] = (
     _since(r'"is_tma_allowed"', "0.7"),
     _since(r'"is_warp_specialization_allowed"', "0.8"),
     _until(r'"wait_on_operation_queues"', "0.9"),
-    _since(r'"kind":"__ynn_fusion"', "0.9", "__ynn_fusion"),
+    _since(r'"kind":"__ynn_fusion"', "0.8", "__ynn_fusion"),
     _since(r'"native_emitter_backend_config"', "0.10"),
     _since(r'"waves_per_eu"', "0.10"),
     _since(r'"num_tiles_per_pid"', "0.11"),

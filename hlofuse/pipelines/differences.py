@@ -31,7 +31,7 @@ class ReleaseDifference:
     value_in: Callable[[Release], Any]
     """What a release has."""
 
-    def turned(self, release: Release, other: Release) -> Release:
+    def flipped_in(self, release: Release, other: Release) -> Release:
         """`release` with this as in `other`."""
         if self.kind == "behaviour":
             changes: dict[str, Any] = {self.name: getattr(other, self.name)}
@@ -58,11 +58,11 @@ def groups(target: str, releases: Sequence[str]) -> list[tuple[str, ...]]:
 def _all(target: str) -> Iterator[ReleaseDifference]:
     """Everything that has a span and is about the target."""
     data = TARGETS[target]
-    for name, known in behaviours().items():
-        if _concerns(known.source, data.backend):
-            text = name.replace("_", " ")
+    for name, behaviour in behaviours().items():
+        if _concerns(behaviour.source, data.backend):
+            text = behaviour.text
             yield ReleaseDifference(
-                "behaviour", name, text, str(known.span), known.source, partial(_field, name)
+                "behaviour", name, text, str(behaviour.span), behaviour.source, partial(_field, name)
             )
     knobs: dict[str, tuple[Knob, str]] = {}
     for code, rule in catalogue().items():

@@ -11,8 +11,10 @@ from hlofuse.releases.named import NAMES, REFERENCE, Span
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Where a behaviour holds, and how that is known."""
+    """Where a behaviour holds, and how that was found out."""
 
+    text: str
+    """What XLA does, and what it did before or does since."""
     span: Span
     source: str
     """XLA's file and function."""
@@ -20,8 +22,8 @@ class Behaviour:
     """What shows it: the programs that fuse otherwise without it, or a test."""
 
 
-def _holds(since: str = "", until: str = "", *, source: str, seen: str = "") -> Any:
-    return field(metadata={"behaviour": Behaviour(Span(since, until), source, seen)})
+def _holds(text: str, *, since: str = "", until: str = "", source: str, seen: str = "") -> Any:
+    return field(metadata={"behaviour": Behaviour(text, Span(since, until), source, seen)})
 
 
 _MAX_UNROLL = "service/gpu/gpu_fusible.cc: MaxUnrollFactor"
@@ -39,233 +41,319 @@ class Release:
     """Codes of rules, texts of passes and names of knobs that it is taken to have though it has not, or the
     other way round; empty for XLA's own."""
     in_place_through_bitcasts: bool = _holds(
-        "0.10",
+        "In-place pairs of a fusion are traced through any number of bitcasts on both sides; "
+        "before, through exactly one, and only on the input side.",
+        since="0.10",
         source="hlo/analysis/alias_info.cc: GetFusionInstructionInPlaceInputOutputPairs",
         seen="tests/releases/cpu.hlo",
     )
-    """In-place pairs of a fusion are traced through any number of bitcasts on both sides; before, through
-    exactly one, and only on the input side."""
     bitcasts_keep_width: bool = _holds(
-        "0.7",
+        "On GPU, a bitcast to a type of another width is not fused; before, every bitcast was.",
+        since="0.7",
         source="gpu_fusible.cc: IsUniversallyLoopFusible, priority_fusion.cc: IsFusible",
         seen="tests/releases/test_gpu_models.py",
     )
-    """On GPU, a bitcast to a type of another width is not fused; before, every bitcast was."""
     only_fusible_bitcasts_first: bool = _holds(
-        "0.8", source="service/gpu/transforms/priority_fusion.cc: IsFusibleBitcast", seen="3 of 121"
+        "PriorityFusion takes only bitcasts that keep the width ahead of all else, and passes over "
+        "only those until then; before, every bitcast.",
+        since="0.8",
+        source="service/gpu/transforms/priority_fusion.cc: IsFusibleBitcast",
+        seen="3 of 121",
     )
-    """PriorityFusion takes only bitcasts that keep the width ahead of all else, and passes over only those
-    until then; before, every bitcast."""
     bitcasts_pass_use: bool = _holds(
-        "0.7",
+        "To the cost model a bitcast of unchanged dimensions is read as element-wise operations are.",
+        since="0.7",
         source="service/gpu/model/gpu_hlo_cost_analysis.cc: FusionCalculateUtilizations",
         seen="tests/releases/test_gpu_models.py",
     )
-    """To the cost model a bitcast of unchanged dimensions is read as element-wise operations are."""
     mlir_emitters: bool = _holds(
-        "0.4.38",
+        "Kernels come from the MLIR emitters; before, from those that write LLVM IR "
+        "(`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35).",
+        since="0.4.38",
         source="service/gpu/hlo_fusion_analysis.cc, fusions/fusions.cc",
         seen="tests/releases/gpu.hlo",
     )
-    """Kernels come from the MLIR emitters; before, from those that write LLVM IR
-    (`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35)."""
     packed_transposes: bool = _holds(
-        "0.6",
+        "Tiled transposes of narrow elements put several into a word of shared memory, and one "
+        "kernel does only transposes of equally wide elements.",
+        since="0.6",
         source="service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter",
         seen="tests/releases/gpu.hlo",
     )
-    """Tiled transposes of narrow elements put several into a word of shared memory, and one kernel does only
-    transposes of equally wide elements."""
     packed_elements_in_loops: bool = _holds(
+        "What reads or writes elements narrower than a byte is a plain loop.",
         until="0.5",
         source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind",
         seen="tests/releases/gpu.hlo",
     )
-    """What reads or writes elements narrower than a byte is a plain loop."""
     scatters_in_vectors: bool = _holds(
-        "0.5", source="backends/gpu/codegen/emitters/scatter.cc", seen="tests/releases/gpu.hlo"
+        "The launch of a scatter goes by vectors and whole warps; before, by single elements of the updates.",
+        since="0.5",
+        source="backends/gpu/codegen/emitters/scatter.cc",
+        seen="tests/releases/gpu.hlo",
     )
-    """The launch of a scatter goes by vectors and whole warps; before, by single elements of the updates."""
     scatters_slices_by_warps: bool = _holds(
-        "0.5",
-        "0.5",
+        "A warp takes a whole slice of the updates where those are long and many, sorted or not; "
+        "since, only several that are sorted.",
+        since="0.5",
+        until="0.5",
         source="backends/gpu/codegen/emitters/scatter.cc: CreateScatterFusion",
         seen="tests/releases/gpu.hlo",
     )
-    """A warp takes a whole slice of the updates where those are long and many, sorted or not; since, only
-    several that are sorted."""
     kernels_of_slices: bool = _holds(
+        "Several slices of like arrays are a kernel that goes by the whole array.",
         until="0.6",
         source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind",
         seen="tests/releases/test_gpu_pass.py",
     )
-    """Several slices of like arrays are a kernel that goes by the whole array."""
     reductions_exchange_vectors: bool = _holds(
-        "0.6", source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache", seen="tests/releases/gpu.hlo"
+        "The shared memory of a reduction is estimated for vectors, and by the type of each input; "
+        "before, as if all inputs were like the first.",
+        since="0.6",
+        source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache",
+        seen="tests/releases/gpu.hlo",
     )
-    """The shared memory of a reduction is estimated for vectors, and by the type of each input; before, as if
-    all inputs were like the first."""
     priority_fusion_renames: bool = _holds(
+        "PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does.",
         until="0.5",
         source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run",
         seen="tests/releases/test_gpu_pass.py",
     )
-    """PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does."""
     users_by_layout_passes: bool = _holds(
+        "PriorityFusion finds the users of an instruction in the order in which layout normalisation left "
+        "them; since, in that of the text.",
         until="0.5",
         source="service/gpu/gpu_compiler.cc: OptimizeHloPostLayoutAssignment",
         seen="the order of steps in 20 of 62",
     )
-    """PriorityFusion finds the users of an instruction in the order in which layout normalisation left them;
-    since, in that of the text."""
     merged_bodies_stay: bool = _holds(
+        "The body of a fusion that is gone, merged into others or never made, is still taken for "
+        "one: CSE looks into it and fusion passes do not; since, the other way round.",
         until="0.8",
         source="hlo/ir/hlo_computation.h: IsFusionComputation",
         seen="the numbers of new fusions in 18 of 121",
     )
-    """The body of a fusion that is gone, merged into others or never made, is still taken for one: CSE looks
-    into it and fusion passes do not; since, the other way round."""
     compares_shardy: bool = _holds(
-        "0.7", source="hlo/ir/hlo_instruction.cc: IdenticalInternal", seen="tests/releases/test_gpu_models.py"
+        "To CSE operations are equal only if Shardy's shardings (a frontend attribute) are.",
+        since="0.7",
+        source="hlo/ir/hlo_instruction.cc: IdenticalInternal",
+        seen="tests/releases/test_gpu_models.py",
     )
-    """To CSE operations are equal only if Shardy's shardings (a frontend attribute) are."""
     embedded_computations_stay: bool = _holds(
-        "0.10",
+        "Nothing is fused inside what a reduce, sort, map, scatter or custom call applies to each element.",
+        since="0.10",
         source="service/instruction_fusion.cc: InstructionFusion::IsEmbeddedComputation",
         seen="2 of 56",
     )
-    """Nothing is fused inside what a reduce, sort, map, scatter or custom call applies to each element."""
     cpu_inlined_computations_stay: bool = _holds(
-        "0.7", source="service/cpu/cpu_options.cc: UseExperimentalLoopFusion", seen="2 of 56"
+        "On CPU the fusion emitters generate loops by default, and a computation that they inline "
+        "holds no fusions; before, only those of scatters and custom calls held none.",
+        since="0.7",
+        source="service/cpu/cpu_options.cc: UseExperimentalLoopFusion",
+        seen="2 of 56",
     )
-    """On CPU the fusion emitters generate loops by default, and a computation that they inline holds no
-    fusions; before, only those of scatters and custom calls held none."""
     cpu_own_expensive: bool = _holds(
-        "0.9",
+        "CPU has its own list of expensive operations; before, the one that all backends share.",
+        since="0.9",
         source="service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::IsExpensive",
         seen="2 of 56",
     )
-    """CPU has its own list of expensive operations; before, the one that all backends share."""
     wraps_all_loops: bool = _holds(
-        "0.11", source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction", seen="2 of 56"
+        "FusionWrapper wraps transposes, dynamic-update-slices and the inverse and hyperbolic functions.",
+        since="0.11",
+        source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction",
+        seen="2 of 56",
     )
-    """FusionWrapper wraps transposes, dynamic-update-slices and the inverse and hyperbolic functions."""
+    tiles_narrow_types: bool = _holds(
+        "The tiled emitter of XLA:CPU takes types of fewer than 8 bits.",
+        since="0.11.2",
+        source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType (asked)",
+    )
     tiles_unsigned_and_complex: bool = _holds(
-        "0.11", source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType"
+        "The tiled emitter of XLA:CPU takes arrays of unsigned integers and of complex numbers.",
+        since="0.11",
+        source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
     )
-    """The tiled emitter of XLA:CPU takes arrays of unsigned integers and of complex numbers."""
     whole_flops_per_ns: bool = _holds(
+        "Flops of an FPU in a nanosecond are rounded down: 3 for a clock of 1.98 GHz, not 3.96.",
         until="0.7",
         source="service/gpu/model/gpu_performance_model_base.cc: CalculateEffectiveFlopsPerNs",
         seen="5 of 120; the order of steps in half of them",
     )
-    """Flops of an FPU in a nanosecond are rounded down: 3 for a clock of 1.98 GHz, not 3.96."""
     plain_transposes_apart: bool = _holds(
-        "0.7", source="service/gpu/gpu_fusible.cc: FusionHeroesAreCompatible", seen="tests/releases/gpu.hlo"
+        "A transpose that is not tiled is no result of one kernel with a tiled transpose or a reduction.",
+        since="0.7",
+        source="service/gpu/gpu_fusible.cc: FusionHeroesAreCompatible",
+        seen="tests/releases/gpu.hlo",
     )
-    """A transpose that is not tiled is no result of one kernel with a tiled transpose or a reduction."""
     tuples_written_whole: bool = _holds(
-        "0.8", source="service/hlo_cost_analysis.cc: Preprocess", seen="tests/releases/gpu.hlo"
+        "An operation with several results, such as a reduce-window, writes all of them; before, "
+        "only a table of pointers, but for reduces.",
+        since="0.8",
+        source="service/hlo_cost_analysis.cc: Preprocess",
+        seen="tests/releases/gpu.hlo",
     )
-    """An operation with several results, such as a reduce-window, writes all of them; before, only a table of
-    pointers, but for reduces."""
     unrolls_small_windows: bool = _holds(
-        "0.8",
+        "Reduce-windows of up to 8 elements are unrolled; before, none was.",
+        since="0.8",
         source="service/gpu/gpu_fusible.cc: MayCausePerformanceDropIfUnrolled",
         seen="tests/releases/test_gpu_models.py",
     )
-    """Reduce-windows of up to 8 elements are unrolled; before, none was."""
     unrolls_further_on_blackwell: bool = _holds(
-        "0.8", source=_MAX_UNROLL, seen="tests/releases/test_gpu_models.py"
+        "A thread of a loop over narrow elements computes eight on Blackwell; before, four as elsewhere.",
+        since="0.8",
+        source=_MAX_UNROLL,
+        seen="tests/releases/test_gpu_models.py",
     )
-    """A thread of a loop over narrow elements computes eight on Blackwell; before, four as elsewhere."""
     unrolls_by_width_on_blackwell: bool = _holds(
-        "0.9", source=_MAX_UNROLL, seen="tests/releases/test_gpu_models.py"
+        "There it computes as many as make a vector of the widest elements, at least eight.",
+        since="0.9",
+        source=_MAX_UNROLL,
+        seen="tests/releases/test_gpu_models.py",
     )
-    """There it computes as many as make a vector of the widest elements, at least eight."""
     unrolls_concatenates_on_blackwell: bool = _holds(
-        "0.10", source=_MAX_UNROLL, seen="tests/releases/test_gpu_models.py"
+        "A concatenate is unrolled there as a loop is.",
+        since="0.10",
+        source=_MAX_UNROLL,
+        seen="tests/releases/test_gpu_models.py",
     )
-    """A concatenate is unrolled there as a loop is."""
     has_profile_of_b200: bool = _holds(
-        "0.6", source="service/gpu/model/hlo_op_profiles_data.h", seen="tests/releases/test_gpu_models.py"
+        "There is a table of clock cycles for compute capability 10.0; before, it had that of 8.6.",
+        since="0.6",
+        source="service/gpu/model/hlo_op_profiles_data.h",
+        seen="tests/releases/test_gpu_models.py",
     )
-    """There is a table of clock cycles for compute capability 10.0; before, it had that of 8.6."""
     has_profile_of_b300: bool = _holds(
-        "0.10", source="service/gpu/model/hlo_op_profiles_data.h", seen="tests/releases/test_gpu_models.py"
+        "The same for 10.3.",
+        since="0.10",
+        source="service/gpu/model/hlo_op_profiles_data.h",
+        seen="tests/releases/test_gpu_models.py",
     )
-    """The same for 10.3."""
 
     # ------------------------------------------------------------ tiles
 
     every_tile_needs_registers: bool = _holds(
+        "A tiling spills if any tile is too large; since, only tiles of results, operands and iotas count.",
         until="0.6",
         source="service/gpu/model/gpu_indexing_performance_model.cc: DoesTileFitsInRegisters",
         seen="tests/releases/test_gpu_models.py",
     )
-    """A tiling spills if any tile is too large; since, only tiles of results, operands and iotas count."""
     tilings_that_spill_skipped: bool = _holds(
-        "0.8",
+        "A fusion all of whose tilings spill is refused; before, it had one that takes infinitely long.",
+        since="0.8",
         source="service/gpu/model/gpu_indexing_performance_model.cc: TryFindBestTilingForFusion",
         seen="1 of 121",
     )
-    """A fusion all of whose tilings spill is refused; before, it had one that takes infinitely long."""
     reductions_padded_to_power_of_two: bool = _holds(
-        "0.11",
+        "A reduction in a tile is counted with its dimensions rounded up to powers of two.",
+        since="0.11",
         source="service/gpu/model/gpu_indexing_performance_model.cc: FlopsPerElement",
         seen="tests/releases/gpu.hlo",
     )
-    """A reduction in a tile is counted with its dimensions rounded up to powers of two."""
-    triton_takes_copies: bool = _holds("0.5", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py")
-    """Triton takes copies."""
+    triton_takes_copies: bool = _holds(
+        "Triton takes copies.",
+        since="0.5",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
+    )
     triton_limits_parameters: bool = _holds(
-        "0.6",
+        "Triton fusions have the limit of inputs and outputs that other kernels have.",
+        since="0.6",
         source="service/gpu/transforms/priority_fusion.cc: CanFuseTriton",
         seen="tests/releases/test_gpu_pass.py",
     )
-    """Triton fusions have the limit of inputs and outputs that other kernels have."""
-    triton_takes_pads: bool = _holds("0.6", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py")
-    """Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and a refusal of
-    an operation names it."""
+    triton_takes_pads: bool = _holds(
+        "Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and "
+        "a refusal of an operation names it.",
+        since="0.6",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
+    )
     maps_are_affine: bool = _holds(
+        "A refusal prints a map of indices with `floordiv` and `mod`; since, with `/` and `%`.",
         until="0.9",
         source="hlo/analysis/indexing_map_serialization.cc: PrintAffineExprWithDimsAndSymbols",
         seen="tests/releases/test_gpu_models.py",
     )
-    """A refusal prints a map of indices with `floordiv` and `mod`; since, with `/` and `%`."""
     triton_bitcasts_keep_elements: bool = _holds(
-        "0.7", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py"
+        "Triton takes no bitcast that changes the number of elements.",
+        since="0.7",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
     )
-    """Triton takes no bitcast that changes the number of elements."""
-    triton_takes_remainders: bool = _holds("0.8", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py")
-    """Triton takes the remainder of integers."""
-    triton_names_types: bool = _holds("0.9", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py")
-    """A refusal of a type by Triton names it."""
-    triton_keeps_predicates: bool = _holds("0.9", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py")
-    """Triton takes no bitcast from predicates to another type or back."""
-    triton_takes_dots: bool = _holds("0.10", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py")
-    """Generic Triton fusions may hold dots and concatenates; before, only those of matrix products."""
-    triton_divides_halves: bool = _holds("0.10", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py")
-    """Triton takes divisions of f16 and bf16, and rounding to the nearest even number."""
-    triton_takes_unsigned: bool = _holds("0.11", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py")
-    """Triton takes unsigned integers of 8 to 64 bits."""
+    triton_takes_remainders: bool = _holds(
+        "Triton takes the remainder of integers.",
+        since="0.8",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
+    )
+    triton_names_types: bool = _holds(
+        "A refusal of a type by Triton names it.",
+        since="0.9",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
+    )
+    triton_keeps_predicates: bool = _holds(
+        "Triton takes no bitcast from predicates to another type or back.",
+        since="0.9",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
+    )
+    triton_takes_dots: bool = _holds(
+        "Generic Triton fusions may hold dots and concatenates; before, only those of matrix products.",
+        since="0.10",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
+    )
+    triton_divides_halves: bool = _holds(
+        "Triton takes divisions of f16 and bf16, and rounding to the nearest even number.",
+        since="0.10",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
+    )
+    triton_takes_unsigned: bool = _holds(
+        "Triton takes unsigned integers of 8 to 64 bits.",
+        since="0.11",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
+    )
     triton_aligns_concatenates: bool = _holds(
-        "0.11", source=_TRITON_SUPPORT, seen="tests/releases/test_gpu.py"
+        "Triton takes concatenates only if all operands but the last are multiples of 64 long.",
+        since="0.11",
+        source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
     )
-    """Triton takes concatenates only if all operands but the last are multiples of 64 long."""
-    pads_only_in_products: bool = _holds("0.12", source=_PROBED, seen="pads beside softmax")
-    """Generic Triton fusions hold no pads."""
-    failed_tilings_unnamed: bool = _holds("0.12", source=_PROBED, seen="softmax of joined columns")
-    """Every tiling is tried by itself, and where none succeeds no reason is given."""
-    equal_concatenates_shared: bool = _holds("0.12", source=_PROBED, seen="softmax of joined rows")
-    """Two equal tiles of a concatenate in a fusion are computed once, as of other operations."""
-    tiles_are_powers_of_two: bool = _holds("0.12", source=_PROBED, seen="softmax of odd rows")
-    """The tile sizes of a Triton fusion are rounded up, as Triton's emitter rounds them."""
+    pads_only_in_products: bool = _holds(
+        "Generic Triton fusions hold no pads.",
+        since="0.12",
+        source=_PROBED,
+        seen="pads beside softmax",
+    )
+    failed_tilings_unnamed: bool = _holds(
+        "Every tiling is tried by itself, and where none succeeds no reason is given.",
+        since="0.12",
+        source=_PROBED,
+        seen="softmax of joined columns",
+    )
+    equal_concatenates_shared: bool = _holds(
+        "Two equal tiles of a concatenate in a fusion are computed once, as of other operations.",
+        since="0.12",
+        source=_PROBED,
+        seen="softmax of joined rows",
+    )
+    tiles_are_powers_of_two: bool = _holds(
+        "The tile sizes of a Triton fusion are rounded up, as Triton's emitter rounds them.",
+        since="0.12",
+        source=_PROBED,
+        seen="softmax of odd rows",
+    )
 
     sorts_config_fields: bool = _holds(
-        "0.12", source="service/gpu/backend_configs.proto", seen="every module with a Triton fusion"
+        "Backend configs are printed with their fields in alphabetical order.",
+        since="0.12",
+        source="service/gpu/backend_configs.proto",
+        seen="every module with a Triton fusion",
     )
-    """Backend configs are printed with their fields in alphabetical order."""
 
     def has(self, span: Span, name: str) -> bool:
         """True if what has that span and name (a rule's code, a pass's text) is part of this release."""

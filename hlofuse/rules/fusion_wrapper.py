@@ -115,7 +115,8 @@ def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
         advice="Nothing: the copy runs by XLA's default code.",
         mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
         span=Span(since="0.9"),
-        history="Until 0.10 also a copy of unsigned integers or of complex numbers.",
+        history="Until 0.10 also a copy of unsigned integers or of complex numbers; since 0.11.2 only of "
+        "8-bit floats.",
     )
 )
 def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ _BEHAVIOURS = {
     "cpu_inlined_computations_stay",
     "cpu_own_expensive",
     "in_place_through_bitcasts",
+    "tiles_narrow_types",
     "tiles_unsigned_and_complex",
     "wraps_all_loops",
 }

@@ -63,6 +63,6 @@ def test_each_difference_can_be_turned() -> None:
     for target in ("cpu", "gpu"):
         for old, new in pairwise(NAMES):
             for d in differences(target, (old, new)):
-                turned = d.turned(release_of(old), release_of(new))
-                assert d.value_in(turned) == d.value_in(release_of(new)), (d.name, old, new)
+                flipped = d.flipped_in(release_of(old), release_of(new))
+                assert d.value_in(flipped) == d.value_in(release_of(new)), (d.name, old, new)
         assert sum(map(len, groups(target, NAMES))) == len(NAMES)

@@ -135,7 +135,7 @@ def _advance(
     for cluster in clusters:
         if cluster.added and current & set(cluster.removed):
             same_opcode = {i for i in cluster.added if i.opcode == trail.opcode}
-            later = _parts(cluster) or same_opcode or {cluster.added[0]}
+            later = parts_of(cluster) or same_opcode or {cluster.added[0]}
             trail.events.append(
                 Event(dump, How.REWRITTEN if same_opcode else How.REPLACED, _locations(later))
             )
@@ -143,7 +143,7 @@ def _advance(
     in_place = {new for old, new in _results(step) if old in current and new not in current}
     if in_place:
         # The cluster of what is new has no reader in common with what it stands for.
-        parts = {i for c in clusters if in_place & set(c.added) for i in _parts(c, most=0)}
+        parts = {i for c in clusters if in_place & set(c.added) for i in parts_of(c, most=0)}
         later = parts or in_place
         trail.events.append(Event(dump, How.REPLACED, _locations(later)))
         return later
@@ -162,7 +162,7 @@ def _results(step: ModuleDiff) -> Iterator[tuple[Instruction, Instruction]]:
         yield from zip(before, after, strict=True)
 
 
-def _parts(cluster: Cluster, most: int = 1) -> set[Instruction]:
+def parts_of(cluster: Cluster, most: int = 1) -> set[Instruction]:
     """What computes in the place of the one operation that computed: a split one ends in several kernels."""
     if sum(_computes(i) for i in cluster.removed) != most:
         return set()

@@ -14,7 +14,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.phrases import opcodes_text
-from hlofuse.reports.trace_op.follow import how_changed, is_applied, location_of
+from hlofuse.reports.trace_op.follow import how_changed, is_applied, location_of, parts_of
 from hlofuse.reports.trace_op.model import How, Location
 
 MOST_THREADS = 60_000
@@ -140,7 +140,7 @@ class LineageGraph:
             return
         same_opcode = [j for j in cluster.added if j.opcode == self.threads[thread].location.opcode]
         how = How.REWRITTEN if same_opcode else How.REPLACED
-        for j in same_opcode or cluster.added[:1]:
+        for j in sorted(parts_of(cluster), key=cluster.added.index) or same_opcode or cluster.added[:1]:
             self.links.append(Link(thread, step, how, self._at(step, j, found.after.module, created)))
 
     def _at(self, step: int, i: Instruction, module: Module, created: dict[Instruction, Cluster]) -> int:

@@ -90,7 +90,7 @@ def upgrade(
         for usual, own, other in ((first.replay, old, new), (second.replay, new, old)):
             as_usual = _inside(usual), _launches(_totals(usual, new))
             for difference in considered if not causes else ():
-                changed = replay(input, config_of(difference.turned(own, other)))
+                changed = replay(input, config_of(difference.flipped_in(own, other)))
                 totals = _totals(changed, new)
                 if (_inside(changed), _launches(totals)) != as_usual:
                     causes.append(Cause(difference, totals, own is new))

@@ -61,7 +61,7 @@ class PriorityFusion(Pass):
 
 
 def _append_number(module: Module, computations: Sequence[Computation]) -> None:
-    """`add.3` becomes `add.3.0`, which later copies count on from."""
+    """`add.3` becomes `add.3.0`, so that its copies have names of their own."""
     unique = module.instruction_names.unique
     for computation in computations:
         for instruction in computation:
