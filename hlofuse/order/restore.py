@@ -35,8 +35,9 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
     """Give the module ids and use-lists, and reserve the names that earlier passes spent.
 
     `ids` are XLA's. Without them the source that the module names is in force already, or an estimate is
-    made. For priority fusion use-lists stay as they are: those of the text, or of the repeated passes. XLA
-    without it breaks no ties by ids but follows use-lists, and these are estimated.
+    made. For priority fusion use-lists stay as they are, those of the text or of the repeated passes, but for
+    the releases in which the last passes before it left others (`users_by_layout_passes`): these are
+    estimated, as they are for XLA without it, which breaks no ties by ids but follows use-lists.
     """
     source = source_of(module, target, ids)
     if target.has_history:
@@ -48,13 +49,11 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
 
             estimate_order(module)
         if release.priority_fusion_renames:
-            from hlofuse.order.legacy.restore import restore_users_order
-
-            restore_users_order(module)
             reserve_counted_names(module)
         else:
             reserve_names_before_renaming(module)
-    elif target.restores_use_lists and source == "estimated":
+    estimates = target.restores_use_lists or (target.has_history and release.users_by_layout_passes)
+    if estimates and source != "text":
         from hlofuse.order.legacy.restore import restore_users_order
 
         restore_users_order(module)

@@ -71,22 +71,26 @@ class Release:
         "(`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35).",
         since="0.4.38",
         source="service/gpu/hlo_fusion_analysis.cc, fusions/fusions.cc",
+        seen="tests/releases/gpu.hlo",
     )
     packed_transposes: bool = _holds(
         "Tiled transposes of narrow elements put several into a word of shared memory, and one "
         "kernel does only transposes of equally wide elements.",
         since="0.6",
         source="service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter",
+        seen="tests/releases/gpu.hlo",
     )
     packed_elements_in_loops: bool = _holds(
         "What reads or writes elements narrower than a byte is a plain loop.",
         until="0.5",
         source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind",
+        seen="tests/releases/gpu.hlo",
     )
     scatters_in_vectors: bool = _holds(
         "The launch of a scatter goes by vectors and whole warps; before, by single elements of the updates.",
         since="0.5",
         source="backends/gpu/codegen/emitters/scatter.cc",
+        seen="tests/releases/gpu.hlo",
     )
     scatters_slices_by_warps: bool = _holds(
         "A warp takes a whole slice of the updates where those are long and many, sorted or not; "
@@ -94,22 +98,33 @@ class Release:
         since="0.5",
         until="0.5",
         source="backends/gpu/codegen/emitters/scatter.cc: CreateScatterFusion",
+        seen="tests/releases/gpu.hlo",
     )
     kernels_of_slices: bool = _holds(
         "Several slices of like arrays are a kernel that goes by the whole array.",
         until="0.6",
         source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind",
+        seen="tests/releases/test_gpu_pass.py",
     )
     reductions_exchange_vectors: bool = _holds(
         "The shared memory of a reduction is estimated for vectors, and by the type of each input; "
         "before, as if all inputs were like the first.",
         since="0.6",
         source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache",
+        seen="tests/releases/gpu.hlo",
     )
     priority_fusion_renames: bool = _holds(
         "PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does.",
         until="0.5",
         source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run",
+        seen="tests/releases/test_gpu_pass.py",
+    )
+    users_by_layout_passes: bool = _holds(
+        "PriorityFusion finds the users of an instruction in the order in which layout normalisation left "
+        "them; since, in that of the text.",
+        until="0.5",
+        source="service/gpu/gpu_compiler.cc: OptimizeHloPostLayoutAssignment",
+        seen="the order of steps in 20 of 62",
     )
     merged_bodies_stay: bool = _holds(
         "The body of a fusion that is gone, merged into others or never made, is still taken for "
@@ -176,6 +191,7 @@ class Release:
         "only a table of pointers, but for reduces.",
         since="0.8",
         source="service/hlo_cost_analysis.cc: Preprocess",
+        seen="tests/releases/gpu.hlo",
     )
     unrolls_small_windows: bool = _holds(
         "Reduce-windows of up to 8 elements are unrolled; before, none was.",
@@ -238,17 +254,20 @@ class Release:
         "Triton takes copies.",
         since="0.5",
         source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
     )
     triton_limits_parameters: bool = _holds(
         "Triton fusions have the limit of inputs and outputs that other kernels have.",
         since="0.6",
         source="service/gpu/transforms/priority_fusion.cc: CanFuseTriton",
+        seen="tests/releases/test_gpu_pass.py",
     )
     triton_takes_pads: bool = _holds(
         "Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and "
         "a refusal of an operation names it.",
         since="0.6",
         source=_TRITON_SUPPORT,
+        seen="tests/releases/test_gpu.py",
     )
     maps_are_affine: bool = _holds(
         "A refusal prints a map of indices with `floordiv` and `mod`; since, with `/` and `%`.",
