@@ -27,7 +27,7 @@ from hlofuse.ir.text.build import parse_by_grammar
 from hlofuse.ir.text.fallback import GrammarFallback
 from hlofuse.ir.text.fast import read_fast
 from hlofuse.ir.text.patterns import FastPathMiss
-from hlofuse.ir.verify import verify_module
+from tests.tools.module_checks import verify_module
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 LARGEST = 6_000

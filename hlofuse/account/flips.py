@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hlofuse.account.models import model_of
-from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.combined import CombinedModel, model_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hlofuse.account.account import Account
 from hlofuse.account.figures import KernelTime, kernel_time, us
-from hlofuse.account.models import model_of
 from hlofuse.account.tiles import tiling_of
+from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE, nanoseconds

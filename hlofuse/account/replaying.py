@@ -14,9 +14,9 @@ from hlofuse.account.figures import (
 )
 from hlofuse.account.flips import pair_estimate, sums
 from hlofuse.account.kernel_times import KernelTimes
-from hlofuse.account.models import model_of
 from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
 from hlofuse.account.pairs import pair_detail
+from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-NAMED = (
-    "0.4.35",
-    "0.4.38",
-    "0.5.3",
-    "0.6.2",
-    "0.7.2",
-    "0.8.3",
-    "0.9.2",
-    "0.10.2",
-    "0.11.1",
-    "0.11.2",
-    "0.12.0.1",
-)
-"""Releases that captures for CPU and GPU were made with, whose replay is compared with XLA."""
+from hlofuse.releases import NAMES
 
 FLAGS_OF_RELEASES = {
     "gpu": [
@@ -46,9 +33,9 @@ def doubt_about(version: str | None) -> str | None:
     """What is not assured of a capture made with this jaxlib; None for a named release."""
     if version is None:
         return "which jaxlib compiled this is not known: --xla names the release that it is to be replayed as"
-    if version in NAMED:
+    if version in NAMES:
         return None
     return (
-        f"jaxlib {version} is none of the releases that were compared with XLA ({', '.join(NAMED)}):"
+        f"jaxlib {version} is none of the releases that were compared with XLA ({', '.join(NAMES)}):"
         " hlofuse verify shows where its XLA decides otherwise than the nearest of them"
     )

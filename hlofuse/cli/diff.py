@@ -146,10 +146,11 @@ def _report(
         text = to_html(summarize(found, accounts), limit=limit, only=chosen, picture=picture)
     elif form == "markdown":
         from hlofuse.format.markdown import markdown
-        from hlofuse.reports.diff.markdown import to_markdown
+        from hlofuse.format.page import as_markdown
+        from hlofuse.reports.diff.text import draw
 
         text = "".join(f"{markdown(line)}\n\n" for line in lines)
-        text += to_markdown(summarize(found, accounts), limit=limit, only=chosen)
+        text += as_markdown(lambda page: draw(summarize(found, accounts), page, limit=limit, only=chosen))
     else:
         from hlofuse.reports.diff.text import draw
 

@@ -31,7 +31,6 @@ def command(verbose: bool, form: str, color: str, output: Path | None) -> int:
         color,
         output,
         text=lambda console: _print(targets, verbose, console),
-        markdown=lambda: "\n".join(_markdown(t, verbose) for t in targets),
         json=lambda: {"schema": "hlofuse.targets/1", "targets": [_json(t, verbose) for t in targets]},
     )
     return 0
@@ -69,24 +68,6 @@ def _json(target: Target, verbose: bool) -> dict[str, Any]:
         "fidelity": target.fidelity,
         **({"compilation": _compilation(target)} if verbose else {}),
     }
-
-
-def _markdown(target: Target, verbose: bool) -> str:
-    lines = [
-        f"## {target.name}: {target.title} {_releases(target)}\n",
-        f"- passes: {', '.join(f'`{p}`' for p in _passes(target.steps))}",
-        *(
-            f"- with `--option {n}`: {', '.join(f'`{p}`' for p in _passes(steps))}"
-            for n, steps in target.options.items()
-        ),
-        *(
-            f"- with `--enable {a.name}` also: {', '.join(f'`{p}`' for p in a.passes)}"
-            for a in target.optional_passes
-        ),
-        f"- fidelity: {target.fidelity}",
-        *((f"- compilation: {', '.join(f'`{p}`' for p in _compilation(target))}",) if verbose else ()),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def _print(targets: list[Target], verbose: bool, console: Console) -> None:

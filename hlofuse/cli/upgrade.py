@@ -77,7 +77,6 @@ def command(
     from hlofuse.cli.common.reporting import report
     from hlofuse.releases import NEWEST, nearest, release_of
     from hlofuse.reports.upgrade.json import upgrade_json
-    from hlofuse.reports.upgrade.markdown import upgrade_markdown
     from hlofuse.reports.upgrade.text import print_upgrade
 
     program = input
@@ -118,7 +117,6 @@ def command(
         color,
         output,
         text=draw,
-        markdown=lambda: upgrade_markdown(found, *sides, limit=limit),
         json=lambda: upgrade_json(found, *sides),
         heads=heads,
     )

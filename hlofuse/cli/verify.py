@@ -86,7 +86,6 @@ def command(
     from hlofuse.inputs.companions import recorded_device
     from hlofuse.reports.verify import verify
     from hlofuse.reports.verify.json import report_json
-    from hlofuse.reports.verify.markdown import report_markdown
     from hlofuse.reports.verify.text import print_report
 
     if target is None:  # what the dumps were made by counts more than what they are asked about
@@ -135,7 +134,6 @@ def command(
         color,
         output,
         text=lambda console: print_report(found, console, limit=limit, every=verbose),
-        markdown=lambda: report_markdown(found, limit=limit),
         json=lambda: report_json(found),
         heads=[v.head for v in found.verdicts],
     )

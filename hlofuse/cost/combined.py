@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
+from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
@@ -73,3 +74,10 @@ def estimate_of(tiling: Tiling) -> Estimate:
         Launch("triton", tiling.blocks, tiling.threads),
         True,
     )
+
+
+def model_of(device: DeviceDescription, release: Release, tables: SharedTables | None = None) -> KernelModel:
+    """What estimates kernels in that release; only that of priority fusion knows tiles."""
+    if release.mlir_emitters:
+        return CombinedModel(device, release, tables=tables)
+    return kernel_model(device, release, tables)

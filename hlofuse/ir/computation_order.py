@@ -117,22 +117,19 @@ class OnlineOrder:
     def _search_forward(self, start: Computation, found: list[Computation]) -> None:
         """What `start` calls and has to rise with it, each after what it calls."""
         visited: set[Computation] = set()
-        raised = {start}
-        agenda = [(start, False)]
+        raised, agenda = {start}, [(start, False)]
         while agenda:
             computation, is_done = agenda.pop()
             if is_done:
                 found.append(computation)
-                continue
-            if computation in visited or computation not in raised:
-                continue
-            visited.add(computation)
-            agenda.append((computation, True))
-            for callee in self._callees(computation):
-                agenda.append((callee, False))
-                if self._level[computation] > self._level[callee]:
-                    self._level[callee] = self._level[computation]
-                    raised.add(callee)
+            elif computation not in visited and computation in raised:
+                visited.add(computation)
+                agenda.append((computation, True))
+                for callee in self._callees(computation):
+                    agenda.append((callee, False))
+                    if self._level[computation] > self._level[callee]:
+                        self._level[callee] = self._level[computation]
+                        raised.add(callee)
 
     def _callers(self, computation: Computation) -> list[Computation]:
         return self._by_id(i.computation for i in computation.callers)

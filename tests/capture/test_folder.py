@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hlofuse.capture.compiling import flags_for
-from hlofuse.capture.versions import NAMED
 from hlofuse.inputs.companions import device_in_dump
+from hlofuse.releases import NAMES as NAMED
 
 from ..running import Run
 

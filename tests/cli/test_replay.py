@@ -119,7 +119,7 @@ def test_targets(hlofuse: Run, golden: Golden) -> None:
     targets = {t["name"]: t for t in json.loads(hlofuse("targets", "--format", "json").out)["targets"]}
     assert targets["cpu"]["passes"] == ["fusion", "fusion-wrapper"]
     assert "priority-fusion" in targets["gpu"]["passes"]
-    assert "## cpu: XLA:CPU" in hlofuse("targets", "--format", "markdown").out
+    assert "## cpu · XLA:CPU" in hlofuse("targets", "--format", "markdown").out
     passes = hlofuse("targets", "--verbose", "--format", "json").out
     compiled = {t["name"]: t["compilation"] for t in json.loads(passes)["targets"]}
     assert compiled["cpu"][:2] == ["strip-memory-placement-annotations", "shardy-xla"]

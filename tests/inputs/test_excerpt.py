@@ -13,9 +13,9 @@ from hlofuse.inputs import load, read_text
 from hlofuse.inputs.excerpt import find_module
 from hlofuse.ir import HloParseError, Module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.verify import verify_module
 
 from ..running import Run
+from ..tools.module_checks import verify_module
 
 HLO = """HloModule jit_f, entry_computation_layout={(f32[2,4]{1,0}, f32[2]{0})->f32[2]{0}}
 

@@ -11,7 +11,6 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.registry import make_pass, single_passes
 from hlofuse.passes.scatter.gather import GatherSimplifier
@@ -21,6 +20,7 @@ from hlofuse.releases import REFERENCE, release_of
 from hlofuse.replay import replay
 from hlofuse.trace import Recorder
 
+from ..tools.module_checks import check_module
 from .packed import archive
 
 SAMPLES = Path(__file__).parents[2] / "samples"

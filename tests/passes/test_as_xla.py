@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
@@ -19,6 +18,7 @@ from hlofuse.trace import Recorder
 
 from ..fixtures import Case, find_case, read_cases
 from ..tools.compare_passes import same_structure
+from ..tools.module_checks import check_module
 from .packed import archive
 
 CASES = read_cases(Path(__file__).parent / "cases")

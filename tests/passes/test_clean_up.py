@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
-from hlofuse.ir.verify import verify_module
 from hlofuse.passes import make_pass
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Event, Recorder
+
+from ..tools.module_checks import verify_module
 
 
 def run(which: str, text: str) -> tuple[Module, list[Event], bool]:

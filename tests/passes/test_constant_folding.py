@@ -6,11 +6,11 @@ from pathlib import Path
 
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.trace import Recorder
 
 from ..fixtures import find_case
+from ..tools.module_checks import check_module
 
 FOLDING = Path(__file__).parent / "cases" / "constant_folding.hlo"
 

@@ -17,7 +17,6 @@ from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
@@ -28,6 +27,7 @@ from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
 from ..tools.compare_passes import same_structure
+from ..tools.module_checks import check_module
 
 HERE = Path(__file__).parent
 CASES = read_cases(HERE / "copy_cases")

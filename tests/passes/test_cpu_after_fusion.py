@@ -7,13 +7,14 @@ import pytest
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.grammar import parse_shape
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import verify_module
 from hlofuse.passes.control_flow.optimization_barrier_expander import OptimizationBarrierExpander
 from hlofuse.passes.control_flow.propagate_call_metadata import PropagateCallMetadata
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.cpu.parallel_task_assignment import ParallelTaskAssigner, partition_counts
 from hlofuse.passes.cpu.small_while_loop_hoisting import SmallWhileLoopHoisting
 from hlofuse.trace import Recorder
+
+from ..tools.module_checks import verify_module
 
 SMALL = 'frontend_attributes={xla_cpu_small_call="true"}'
 

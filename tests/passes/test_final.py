@@ -20,7 +20,6 @@ from hlofuse.inputs.unique_ids import ids_of_proto
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.passes.base import Pass, UnimplementedPass
 from hlofuse.pipelines.gpu.after_fusion import after_fusion
 from hlofuse.pipelines.manager import finish
@@ -28,6 +27,7 @@ from hlofuse.reports.verify import compare_final
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
+from ..tools.module_checks import check_module
 
 DEVICE = load_device("h100_sxm")
 DATA = Path(__file__).parent.parent / "data" / "gpu-h100_sxm-final.tar.xz"

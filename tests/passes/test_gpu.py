@@ -17,7 +17,6 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.gpu.copies import HostOffloader
@@ -27,6 +26,7 @@ from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
 from ..tools.compare_passes import same_structure
+from ..tools.module_checks import check_module
 from .packed import archive
 
 DEVICES = ("h100_sxm", "v100")

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.verify import verify_module
 from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
@@ -15,6 +14,8 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder
+
+from ..tools.module_checks import verify_module
 
 
 def run(which: Pass | str, text: str) -> tuple[Module, list[Event]]:

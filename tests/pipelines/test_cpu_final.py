@@ -15,13 +15,14 @@ from hlofuse.analysis.launches.cpu import launch_of
 from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
-from hlofuse.ir.verify import verify_module as graph_problems
 from hlofuse.passes.base import Pass
 from hlofuse.passes.cpu.parallel_task_assignment import ParallelTaskAssigner
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.replay import replay
 from hlofuse.reports.verify.structure import Structures
 from hlofuse.trace import Recorder
+
+from ..tools.module_checks import verify_module as graph_problems
 
 DATA = Path(__file__).parent.parent / "data" / "cpu-final.tar.xz"
 THREADS = 2

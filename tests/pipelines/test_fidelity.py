@@ -8,10 +8,10 @@ import pytest
 
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.graph import Module
-from hlofuse.ir.verify import verify_module as graph_problems
 from hlofuse.replay import replay
 from hlofuse.reports.verify import Verdict, verify_module
 
+from ..tools.module_checks import verify_module as graph_problems
 from .cases import CORPUS, Answered, in_folder, packed
 
 CPU = packed("cpu")

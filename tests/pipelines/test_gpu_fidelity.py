@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.ir.verify import verify_module as graph_problems
 from hlofuse.reports.verify import verify_module
 from hlofuse.trace.priority_record import FusionStep
 
+from ..tools.module_checks import verify_module as graph_problems
 from .gpu_cases import Case, cases
 
 # Small programs, and those that look like parts of models.

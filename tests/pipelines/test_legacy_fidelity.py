@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.ir.verify import verify_module as graph_problems
 from hlofuse.replay import replay
 from hlofuse.reports.verify import Verdict, find_cases, verify, verify_module
 
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
+from ..tools.module_checks import verify_module as graph_problems
 from .cases import CORPUS
 from .legacy_cases import cases
 

@@ -12,12 +12,12 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.plugins import ActiveRules, Candidate, CustomFusion, FusionRule, Kernel, KernelCost, Match
 from hlofuse.plugins.rewrite import custom_kernel_name
 from hlofuse.replay import Replay, replay_config
 from hlofuse.rules.settings import Settings
 
+from ..tools.module_checks import check_module
 from .patterns import module_of
 
 PROGRAM = """

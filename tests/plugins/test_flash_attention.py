@@ -21,11 +21,11 @@ import hlofuse
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.plugins import ActiveRules
 from hlofuse.rules.settings import Settings
 
 from ..explorer.browser import Visit
+from ..tools.module_checks import check_module
 from .patterns import module_of
 
 ROOT = Path(__file__).parents[2]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.ir.verify import verify_module as check_graph
 from hlofuse.replay import Replay, replay
 from hlofuse.reports.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
 
 from ..fixtures import Case, read_cases
+from ..tools.module_checks import verify_module as check_graph
 
 CASES = read_cases(Path(__file__).parent)
 KEYS = {"target", "option", "device", "xla", "applied", "not_applied"}

@@ -16,7 +16,6 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unfusing import unfuse
-from hlofuse.ir.verify import check_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import Replay, ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
@@ -31,6 +30,7 @@ from hlofuse.reports.fused.model import Boundary
 from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
 
 from ..running import Golden, Run, find
+from ..tools.module_checks import check_module
 
 DATA = Path(__file__).parent.parent / "data"
 CPU = ("softmax_column", "layer_norm", "mlp_grad_bf16", "conv_block", "rms_norm", "sibling_reductions")

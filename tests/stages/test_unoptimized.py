@@ -12,10 +12,10 @@ from hlofuse import load
 from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.verify import check_module
 from hlofuse.reports.common.unoptimized import simplified
 
 from ..running import Run
+from ..tools.module_checks import check_module
 
 DATA = Path(__file__).parent.parent / "data" / "gpu-dump-directory.tar.xz"
 TEXT = """HloModule jit_f

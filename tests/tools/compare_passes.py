@@ -25,11 +25,12 @@ from hlofuse.inputs.unread_elements import restore_literals
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
-from hlofuse.ir.verify import verify_module
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.reports.verify.structure import Structures
 from hlofuse.trace import Recorder
+
+from .module_checks import verify_module
 
 Runs = Iterator[tuple[Pass, DumpFile, DumpFile | None]]
 

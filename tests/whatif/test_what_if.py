@@ -13,7 +13,6 @@ from hlofuse.format.page import as_markdown
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
-from hlofuse.ir.verify import verify_module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.targets import passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
@@ -26,6 +25,7 @@ from hlofuse.reports.whatif.text import print_ranking
 from hlofuse.rules.catalogue import catalogue
 
 from ..render.modules import needs_graphviz
+from ..tools.module_checks import verify_module
 
 # The root is dear and every row of the array reads it: CPU007 keeps it apart.
 EXPENSIVE = """HloModule m

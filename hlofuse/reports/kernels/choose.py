@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hlofuse.account import Account, KernelTimes
-from hlofuse.account.models import model_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.kernels import kernel_source
+from hlofuse.cost.combined import model_of
 from hlofuse.format.layers import layer_of
 from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module

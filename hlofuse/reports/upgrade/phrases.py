@@ -26,6 +26,10 @@ def _counted(kernels: str) -> str:
     return f"{kernels} kernel" if kernels == "1" else f"{kernels} kernels"
 
 
+def _launched(kernels: str, moved: str, time: str) -> str:
+    return ", ".join(filter(None, (_counted(kernels), f"{moved} moved", time)))
+
+
 def _both(before: str, after: str) -> str:
     return before if before == after else f"{before} → {after}"
 
@@ -40,13 +44,12 @@ def change(found: Upgrade) -> str:
 
 def headline(found: Upgrade, old: str, new: str) -> str:
     """What the upgrade does to a program, the figure first."""
-    kernels, moved, time = figures(found.before, found.final)
-    parts = [_counted(kernels), f"{moved} moved", *([time] if time else [])]
+    launched = _launched(*figures(found.before, found.final))
     changed = change(found)
     end = f", {changed}" if changed else ""
     if found.same and found.compiled is None:
-        return f"XLA {old} and {new} fuse it the same: {', '.join(parts)}."
-    return f"From XLA {old} to {new}: {', '.join(parts)}{end}."
+        return f"XLA {old} and {new} fuse it the same: {launched}."
+    return f"From XLA {old} to {new}: {launched}{end}."
 
 
 def compiled_line(found: Upgrade) -> str:
@@ -64,28 +67,21 @@ def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
     what = f"{d.name}: {d.title}" if d.kind == "rule" else d.title
     what += f" (XLA {d.releases})" if d.releases else ""
     sides = (cause.totals, found.after) if cause.is_undone else (found.before, cause.totals)
-    kernels, moved, time = figures(*sides)
-    alone = ", ".join([_counted(kernels), f"{moved} moved", *([time] if time else [])])
-    return what, f"{'without and with it' if cause.is_undone else 'alone'}: {alone}"
+    return what, f"{'without and with it' if cause.is_undone else 'alone'}: {_launched(*figures(*sides))}"
 
 
 def unexplained(found: Upgrade) -> str:
     """For a difference that no single change makes; empty otherwise."""
     if found.same or found.causes:
         return ""
-    return (
-        f"No single one of the {plural(len(found.considered), 'known change')} makes it: several do together."
-    )
+    changes = plural(len(found.considered), "change")
+    return f"No single one of the {changes} makes it: several do together."
 
 
 def because(found: Upgrade) -> str:
     """The codes and names of the causes, briefly."""
     if found.same:
-        return (
-            ""
-            if found.compiled is None or found.compiled.kernels == found.after.kernels
-            else "earlier passes"
-        )
+        return "earlier passes" if found.final.kernels != found.after.kernels else ""
     return ", ".join(c.difference.name for c in found.causes) or "several changes together"
 
 

@@ -149,7 +149,6 @@ def too_many_reductions(pair: CandidatePair) -> dict[str, Any] | None:
         mirrors=_SHOULD_FUSE + "; xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
         message="Code duplication too high",
         knobs=(ALLOWED_CODE_DUPLICATION,),
-        history="The limit of 15 holds in jaxlib 0.4.35 as well.",
     )
 )
 def code_duplication(pair: CandidatePair) -> dict[str, Any] | None:

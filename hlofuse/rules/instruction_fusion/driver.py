@@ -24,7 +24,6 @@ OPERAND_NOT_FUSIBLE = register(
         mirrors=f"{_FILE}: InstructionFusion::RunImpl; "
         "xla/hlo/ir/hlo_instruction.cc: HloInstruction::IsFusible",
         message="Operand is not fusible",
-        history="The same in jaxlib 0.4.35.",
     )
 )
 
@@ -44,7 +43,6 @@ CANNOT_BE_DUPLICATED = register(
         mirrors=f"{_FILE}: InstructionFusion::ComputeGloballyUnfusible, CanFuseOnAllPaths, "
         "EffectivelyAtMostUnary",
         message="operand can not be duplicated",
-        history="Only with may_duplicate; the same in jaxlib 0.4.35.",
     )
 )
 

@@ -74,7 +74,6 @@ def producer_is_root(pair: CandidatePair) -> dict[str, Any] | None:
         "logging is a common cause of a second user.",
         mirrors=_SHOULD_FUSE,
         message="expensive producer would be duplicated",
-        history="jaxlib 0.4.35 has the same rule; which operations are expensive differs by target.",
     )
 )
 def expensive_would_be_duplicated(pair: CandidatePair) -> dict[str, Any] | None:
