@@ -350,7 +350,7 @@ class Release:
 
     sorts_config_fields: bool = _holds(
         "Backend configs are printed with their fields in alphabetical order.",
-        since="0.12",
+        since="0.11.2",
         source="service/gpu/backend_configs.proto",
         seen="every module with a Triton fusion",
     )

@@ -38,7 +38,7 @@ _FIELDS = (
     ("is_warp_specialization_allowed", Span(since="0.8")),
     ("waves_per_eu", Span(since="0.10")),
     ("num_tiles_per_pid", Span(since="0.11")),
-    ("group_size", Span(since="0.12")),
+    ("group_size", Span(since="0.11.2")),
 )
 
 
