@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from hlofuse.cli.common.completion import releases
 from hlofuse.cli.common.measuring import each_module
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def command(
         if python_from is not None:
             input = str(_captured([program], request, python_from, Path(scratch, "from")).folder)
         options = ReplayOptions(input=input, xla=old, **request)
-        requests = list(each_module(options))
+        requests = list(each_module(options, finished=False))
         if python_to is not None:
             programs = [program] if python_from is not None else _programs(requests)
             other = _captured(programs, request, python_to, Path(scratch, "to"))
@@ -123,6 +124,9 @@ def command(
     return 0 if all(f.same for f in found) else 1
 
 
+_warn_once = cache(warn)
+
+
 def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, out: Path) -> Capture:
     """What another JAX makes of functions (`script.py:function`, one at a time) or of files with modules."""
     from hlofuse.capture import Destination
@@ -147,9 +151,7 @@ def _programs(requests: Iterable[tuple[ReplayOptions, str | None]]) -> list[str]
         module = one.read(any_stage=True).module
         file = before_optimizations_of(module.filename)
         if file is None:
-            raise HlofuseError(
-                f"{name or module.name} has no dump before optimizations, which is what is compiled"
-            )
+            raise HlofuseError(f"{name or module.name} has no dump before optimizations to compile")
         found.append(str(file))
     return found
 
@@ -160,7 +162,7 @@ def _one(
     from hlofuse.cli.common.reporting import head_of
     from hlofuse.reports.upgrade import upgrade
 
-    loaded = options.at_fusion_input(options.read(any_stage=True))
+    loaded = options.at_fusion_input(options.read(any_stage=True, on_note=_warn_once))
     config = loaded.config
     assert config is not None
 
@@ -171,17 +173,14 @@ def _one(
 
     name = name or loaded.module.name
     other = others.get(name) or (next(iter(others.values())) if len(others) == 1 else None)
-    # XLA's log beside it is about one of the two.
     found = upgrade(name, loaded.input, config.release, new, config_of, other)
     return found, head_of(loaded)
 
 
 def _compiled(path: str, options: ReplayOptions) -> dict[str, Replay]:
     """The replays of the modules that the other release compiled, by name."""
-
-    def each() -> Iterator[tuple[str, Replay]]:
-        for one, name in each_module(replace(options, input=path, module=None)):
-            loaded = one.at_fusion_input(one.read(any_stage=True))
-            yield name or loaded.module.name, loaded.replay()
-
-    return dict(each())
+    found = {}
+    for one, name in each_module(replace(options, input=path, module=None), finished=False):
+        loaded = one.at_fusion_input(one.read(any_stage=True, on_note=_warn_once))
+        found[name or loaded.module.name] = loaded.replay()
+    return found

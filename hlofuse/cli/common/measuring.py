@@ -50,8 +50,13 @@ class _Context:
     """What is said of a device: of many modules once."""
 
 
-def each_module(request: ReplayOptions) -> Iterator[tuple[ReplayOptions, str | None]]:
-    """A request for each module of one input, with the name that it is paired by; None for its own."""
+def each_module(
+    request: ReplayOptions, *, finished: bool = True
+) -> Iterator[tuple[ReplayOptions, str | None]]:
+    """A request for each module of one input, with the name that it is paired by; None for its own.
+
+    `finished` takes the module after all passes of a dump without the input of fusion, else the program.
+    """
     from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 
     folder = Path(request.input)
@@ -69,7 +74,7 @@ def each_module(request: ReplayOptions) -> Iterator[tuple[ReplayOptions, str | N
         yield request, None
     else:
         for module in DumpDirectory(folder).modules:
-            file = _file_of(module, request)
+            file = _file_of(module, request) if finished else None
             if file is not None:
                 yield replace(request, input=str(file)), module.name
             else:
