@@ -45,8 +45,7 @@ def change(found: Upgrade) -> str:
 def headline(found: Upgrade, old: str, new: str) -> str:
     """What the upgrade does to a program, the figure first."""
     launched = _launched(*figures(found.before, found.final))
-    changed = change(found)
-    end = f", {changed}" if changed else ""
+    end = f", {changed}" if (changed := change(found)) else ""
     if found.same and found.compiled is None:
         return f"XLA {old} and {new} fuse it the same: {launched}."
     return f"From XLA {old} to {new}: {launched}{end}."
@@ -56,8 +55,7 @@ def compiled_line(found: Upgrade) -> str:
     """What the passes before fusion have to do with it; empty where the new release did not compile it."""
     if found.compiled is None:
         return ""
-    fusion = figures(found.before, found.after)[0]
-    earlier = figures(found.after, found.compiled)[0]
+    fusion, earlier = (figures(*s)[0] for s in ((found.before, found.after), (found.after, found.compiled)))
     return f"The fusion passes alone: {_counted(fusion)}; then the passes before fusion: {earlier}."
 
 
