@@ -81,7 +81,7 @@ def _worth(prepared: FusionInput) -> str:
     ]
     left = Counter(s.pass_name for s in prepared.left_alone if s.pass_name not in prepared.not_repeated)
     missing += [f"{name} (for {n} {'instruction' if n == 1 else 'instructions'})" for name, n in left.items()]
-    text = "XLA's passes before fusion were repeated first."
+    text = f"The passes before fusion were repeated first, as in XLA {AROUND_FUSION.name}."
     return f"{text} Not repeated: {', '.join(missing)}." if missing else text
 
 
