@@ -51,7 +51,7 @@ def file(tmp_path: Path) -> Path:
 def test_text(hlofuse: Run, golden: Golden, file: Path, names: str) -> None:
     result = hlofuse("why", file, *names.split(), "--target", "cpu")
     assert result.status == 0
-    golden(f"why/before_fusion_{names.replace(' ', '_')}.txt", result.out.partition("give hlofuse DIR.\n")[2])
+    golden(f"why/before_fusion_{names.replace(' ', '_')}.txt", result.out.partition("hlofuse DIR.\n")[2])
 
 
 def test_json_and_markdown_say_the_same(hlofuse: Run, file: Path) -> None:
