@@ -162,7 +162,8 @@ def compile_module(module: Any, devices: Devices, begin: Callable[[], None]) -> 
         backend=backend,
     )
     # The client of a topology cannot run what it compiles: JAX knows how either is called.
-    compile_it = getattr(compiler, "backend_compile_and_load", None) or compiler.backend_compile
+    names = ("backend_compile_and_load", "backend_compile")
+    compile_it = next(getattr(compiler, name) for name in names if hasattr(compiler, name))
     given = {
         "backend": backend,
         "module": module,
