@@ -82,7 +82,7 @@ def _placed(leaf: Any, devices: Devices) -> Any:
         return leaf
     spec = jax.sharding.PartitionSpec(*getattr(leaf, "axes", ()))
     if devices.mesh is None:
-        where = jax.sharding.SingleDeviceSharding(devices.all[0])
+        where: Any = jax.sharding.SingleDeviceSharding(devices.all[0])
     elif isinstance(leaf, jax.ShapeDtypeStruct) and leaf.sharding is not None:
         where = leaf.sharding
     else:
