@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from weakref import WeakKeyDictionary
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
@@ -62,12 +61,10 @@ def backend_of(module: Module) -> Fact | None:
 
     A module is looked through once: it is asked for several times before the first report line.
     """
-    if module not in _found:
-        _found[module] = _look_through(module)
-    return _found[module]
-
-
-_found: WeakKeyDictionary[Module, Fact | None] = WeakKeyDictionary()
+    if "backend" not in module.findings:
+        module.findings["backend"] = _look_through(module)
+    found: Fact | None = module.findings["backend"]
+    return found
 
 
 def _look_through(module: Module) -> Fact | None:

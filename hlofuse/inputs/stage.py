@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.format.escape import printable
@@ -323,16 +322,13 @@ def _has_metadata(module: Module) -> bool:
     return any("metadata" in i.attributes for i in module.entry)
 
 
-_changes: WeakKeyDictionary[Module, dict[str, tuple[int, int] | None]] = WeakKeyDictionary()
-
-
 def _passes_before_fusion_change(module: Module, target: str) -> tuple[int, int] | None:
     """How many operations there are before and after the passes before fusion; None if those change nothing.
 
     A module that lost only unused operations, or whose order changed, counts as unchanged. The passes of the
     CPU stand in for those of a backend that are not known without a device.
     """
-    found = _changes.setdefault(module, {})
+    found: dict[str, tuple[int, int] | None] = module.findings.setdefault("changes", {})
     if target not in found:
         found[target] = _counts_if_changed(module, target)
     return found[target]

@@ -682,7 +682,6 @@ class Module:
     """
 
     __slots__ = (
-        "__weakref__",
         "_stack_frames",
         "attributes",
         "computation_names",
@@ -690,6 +689,7 @@ class Module:
         "computations",
         "entry",
         "filename",
+        "findings",
         "instruction_names",
         "lowered_from",
         "name",
@@ -715,6 +715,8 @@ class Module:
         self.instruction_names = NameUniquer()
         self.computation_names = NameUniquer()
         self.filename: str | None = None
+        self.findings: dict[str, Any] = {}
+        """What was found out about it as it was read, by question; a copy begins without."""
         self.lowered_from: str | None = None
         """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
         self.requested_target: str | None = None
