@@ -86,7 +86,7 @@ $(JAX)/gpu-libraries-$(RELEASE)/.ready: PACKAGES = jax==$(RELEASE) "jax-cuda12-p
 $(JAX)/tpu-$(RELEASE)/.ready: PACKAGES = "jax[tpu]==$(RELEASE)"
 
 corpus: $(READY) $(ASKED)/.ready ## Compile a reference corpus with XLA, verify our replay on it.
-	$(BIN)/python tools/make_corpus.py $(CORPUS) --python $(ASKED)/bin/python
+	$(BIN)/python tools/make_corpus.py $(CORPUS) --python $(ASKED)/bin/python -o out/corpus/$(RELEASE)
 
 clean: ## Remove what the other targets made.
 	rm -rf $(VENV) $(COMPILED) $(JAX) out build dist
