@@ -96,7 +96,9 @@ def command(
             programs = [program] if python_from is not None else _programs(requests)
             other = _captured(programs, request, python_to, Path(scratch, "to"))
             compiled, new = str(other.folder), new or other.versions.get("jaxlib")
-        to = release_of(nearest(new)[0] if new is not None else NEWEST)
+        to_name, note = nearest(new if new is not None else NEWEST)
+        warn(note)
+        to = release_of(to_name)
         others = _compiled(compiled, replace(options, xla=to.name)) if compiled is not None else {}
         found: list[Upgrade] = []
         heads: list[Head | None] = []

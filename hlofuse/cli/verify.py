@@ -92,7 +92,7 @@ def command(
         chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
         target = chosen.name
     # What is wrong with the call is reported before anything is read.
-    passes_of(target, release_of(release_for(target, None if xla == "auto" else xla)), option)
+    passes_of(target, release_of(release_for(target, xla)), option)
     if device is not None:
         device_of(target, device)
     if ids is not None and after is None:

@@ -113,13 +113,13 @@ def replay_config(
 
 
 def release_for(target: str, xla: str | None) -> str:
-    """The named release that is repeated for a version that is asked for, or for none.
+    """The named release that is repeated for a version that is asked for, or for none (None, `auto`).
 
     HlofuseError for text that is no version, and for a target that is for another release.
     """
     passes_of(target, AROUND_FUSION)  # refuses an unknown target
     only = TARGETS[target].release
-    if xla is None:
+    if xla is None or xla == "auto":
         return only or REFERENCE
     name = nearest(xla)[0]
     if only and name != only:

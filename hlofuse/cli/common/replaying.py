@@ -121,10 +121,6 @@ class ReplayOptions:
         return INPUT if self.assume_input else self.stage
 
     @property
-    def _requested_release(self) -> str | None:
-        return None if self.xla == "auto" else self.xla
-
-    @property
     def takes_any_stage(self) -> bool:
         """The fusion passes are to be replayed whatever stage the module shows."""
         from hlofuse.inputs.stage import INPUT
@@ -163,7 +159,7 @@ class ReplayOptions:
         if self.target is not None:  # what is wrong with the call is reported before anything is read
             passes_of(self.target, AROUND_FUSION, self.option)
             if self.device is not None or not TARGETS[self.target].needs_device:
-                self.config(self.target, self.device, self._requested_release)
+                self.config(self.target, self.device, self.xla)
         with spinner("reading"):
             module = load(self.input, self.module, target=self.target)
         module.requested_stage, module.requested_target = self.requested_stage, self.target
@@ -183,9 +179,8 @@ class ReplayOptions:
         if device is None and TARGETS[target].needs_device:
             return Loaded(ReplayInput(module, identity=identity), target)
         if self.device is not None:
-            self.config(
-                target, device, release
-            )  # a mistyped device is reported before what it would not go with
+            # A mistyped device is reported before what it would not go with.
+            self.config(target, device, release)
         with spinner("determining the stage"):
             exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
         on_note(note)

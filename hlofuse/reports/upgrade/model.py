@@ -87,13 +87,16 @@ def upgrade(
     before, after = _totals(first.replay, new), _totals(second.replay, new)
     causes: list[Cause] = []
     if comparison.flipped or _launches(before) != _launches(after):
-        for usual, own, other in ((first.replay, old, new), (second.replay, new, old)):
-            as_usual = _inside(usual), _launches(_totals(usual, new))
-            for difference in considered if not causes else ():
+        sides = (first.replay, before, old, new), (second.replay, after, new, old)
+        for usual, usual_totals, own, other in sides:
+            as_usual = _inside(usual), _launches(usual_totals)
+            for difference in considered:
                 changed = replay(input, config_of(difference.flipped_in(own, other)))
                 totals = _totals(changed, new)
                 if (_inside(changed), _launches(totals)) != as_usual:
                     causes.append(Cause(difference, totals, own is new))
+            if causes:
+                break
     return Upgrade(
         name,
         comparison,
