@@ -50,10 +50,10 @@ class Rule:
     """What the rule asks of producer and consumer."""
     why: str
     """Why XLA asks it."""
-    advice: str
-    """What a user can do about it."""
     mirrors: str
     """XLA file and function."""
+    advice: str = ""
+    """What a user can do about it; empty where that is nothing."""
     message: str = ""
     """XLA's own words, as in its logs; empty where XLA logs nothing."""
     allows: bool = False

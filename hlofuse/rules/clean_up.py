@@ -7,7 +7,6 @@ from hlofuse.rules.catalogue import Knob, Rule, register
 _CSE = "xla/service/hlo_cse.cc: HloCSE::RunOnComputation"
 _DCE = "xla/hlo/transforms/simplifiers/hlo_dce.cc"
 _TUPLE = "xla/hlo/transforms/simplifiers/tuple_simplifier.cc: TupleSimplifier"
-_NOTHING = "Nothing to do: the program computes the same with fewer operations."
 
 
 def _tidies(code: str, title: str, condition: str, why: str, mirrors: str) -> Rule:
@@ -17,7 +16,6 @@ def _tidies(code: str, title: str, condition: str, why: str, mirrors: str) -> Ru
             title=title,
             condition=condition,
             why=why,
-            advice=_NOTHING,
             mirrors=mirrors,
             allows=True,
             outcome=not code.startswith("TS"),
@@ -111,8 +109,7 @@ MANY_OPERANDS = register(
         code="VS001",
         title="A concatenate of very many arrays is split",
         condition="Has a concatenate more than 128 operands? Batches of 128 are concatenated first, then the "
-        "results; "
-        "an incomplete last batch waits for the next round.",
+        "results; an incomplete last batch waits for the next round.",
         why="Kernel parameters live in a small space on the GPU.",
         advice="Concatenate in two steps yourself to choose what goes together, or stack the parts as "
         "they are made.",
@@ -127,7 +124,6 @@ IOTA_INTO_SORT = register(
         title="An iota is made inside the sort that reads it",
         condition="Is an operand of a sort an iota (as for argsort and top-k)?",
         why="The sort's kernel can count by itself; the iota need not be written and read.",
-        advice="Nothing to do.",
         mirrors="xla/backends/gpu/transforms/sort_iota_fusion.cc: SortIotaFusionGroupVisitor::HandleSort",
         allows=True,
     )

@@ -41,7 +41,6 @@ def many_operands(pair: Siblings) -> dict[str, Any] | None:
         title="A constant is not made a kernel's result",
         condition="Is the instruction a constant?",
         why="Constants go into the kernels that read them, as far as they can.",
-        advice="Nothing to do.",
         essential=True,
         mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
         message="User is not fusible, or is the instruction itself",
@@ -58,7 +57,6 @@ def is_constant(instruction: Instruction) -> dict[str, Any] | None:
         condition="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its "
         "root a dot?",
         why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
-        advice="Nothing to do.",
         essential=True,
         mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
         message="User is not fusible, or is the instruction itself",

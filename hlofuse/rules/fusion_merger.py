@@ -48,7 +48,6 @@ MERGED = register(
         "kernel?",
         why="Its result need not be written and read, and one kernel less is launched; what its users read "
         "several times is computed several times instead.",
-        advice="Nothing to do: the kernel is part of its consumers.",
         mirrors=f"{_FILE}: FusionInstructionMerger::FuseIntoAllUsers",
         allows=True,
         history=_SUPERSEDED,
@@ -62,7 +61,6 @@ MERGED = register(
         title="Nobody uses the kernel",
         condition="Has the fusion no users (it is the computation's result)?",
         why="There is nothing to merge it into.",
-        advice="Nothing to do.",
         mirrors=_SHOULD,
         message="fusion has no users",
         essential=True,
@@ -80,7 +78,6 @@ def no_users(merge: Merge) -> dict[str, Any] | None:
         condition="Is the fusion of another kind than kLoop: about a reduction, a tiled transpose, a "
         "scatter?",
         why="Only what is computed element by element can be computed inside another kernel.",
-        advice="Nothing to do.",
         mirrors=_SHOULD,
         message="not a loop fusion",
         history=_SUPERSEDED,
@@ -117,7 +114,6 @@ def user_is_bitcast(pair: GpuPair) -> dict[str, Any] | None:
         title="A user is a custom fusion",
         condition="Is a user a fusion of kind kCustom, such as a Triton matrix product?",
         why="What such a fusion holds was chosen for its own emitter.",
-        advice="Nothing to do.",
         mirrors=_SHOULD,
         message="not fusing custom fusions",
         essential=True,

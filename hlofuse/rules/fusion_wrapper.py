@@ -17,7 +17,6 @@ _WHY = (
     "XLA:CPU generates code for kernels from fusions only, so an operation that no other fused with is put "
     "into a fusion of its own. It is the same kernel either way."
 )
-_NOTHING = "Nothing: wrapping changes the form of the program, not the number of kernels."
 
 _LATER_WRAPPED = frozenset(
     """
@@ -50,7 +49,6 @@ class WrapCandidate:
         title="A scatter is wrapped",
         condition="Is the operation a scatter?",
         why=_WHY,
-        advice=_NOTHING,
         mirrors=_MIRRORS,
         allows=True,
     )
@@ -66,7 +64,7 @@ def scatter(candidate: WrapCandidate) -> dict[str, Any] | None:
         condition="Is the operation pointwise, a data movement (broadcast, transpose, slice, pad, gather…), "
         "a reduce, a reduce-window or a map?",
         why=_WHY,
-        advice=_NOTHING + " XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
+        advice="XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
         "turns these emitters off.",
         mirrors=_MIRRORS,
         allows=True,
@@ -112,7 +110,6 @@ def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
         title="A copy of a narrow type is not wrapped",
         condition="Is the element type of the copy an 8-bit float or narrower than 8 bits (pred excepted)?",
         why="The tiled emitter that would generate the copy does not support these types.",
-        advice="Nothing: the copy runs by XLA's default code.",
         mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
         span=Span(since="0.9"),
         history="Until 0.10 also a copy of unsigned integers or of complex numbers; since 0.11.2 only of "
@@ -181,7 +178,6 @@ def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
         title="A convolution is left to Eigen",
         condition="Is the operation a convolution in a form Eigen takes (see FW004)?",
         why="Eigen's code is faster than generated loops.",
-        advice="Nothing to do.",
         mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
         span=Span(since="0.11"),
     )
@@ -197,7 +193,6 @@ def eigen_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
         condition="Is the operation a concatenate or a dot?",
         why="A concatenate runs as plain copies and a dot as a library call, both faster than generated "
         "loops.",
-        advice="Nothing to do.",
         mirrors=_MIRRORS,
         span=Span(since="0.8"),
         history="Until 0.10 also what FW002 covers since 0.11.",

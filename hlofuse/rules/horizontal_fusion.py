@@ -54,7 +54,6 @@ JOINED_LOOPS = register(
         "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
         "one shape)?",
         why="Each launch costs microseconds, more than the work of a small kernel.",
-        advice="Nothing to do: the kernels of an optimizer's small arrays run as one.",
         mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
         allows=True,
     )
@@ -67,7 +66,6 @@ JOINED_REDUCTIONS = register(
         condition="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer "
         "and nothing else?",
         why="Each launch costs microseconds, more than the work of a small reduction.",
-        advice="Nothing to do.",
         mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
         allows=True,
     )
@@ -80,7 +78,6 @@ WRAPPED_REDUCTION = register(
         condition="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
         why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
         "it is the same kernel.",
-        advice="Nothing to do.",
         mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
         allows=True,
     )
@@ -103,7 +100,6 @@ def _refuses(
             title=title,
             condition=condition,
             why=why,
-            advice="Nothing to do: the kernels run one after the other.",
             mirrors=mirrors,
             message=message,
             knobs=knobs,

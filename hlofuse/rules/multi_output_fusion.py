@@ -73,7 +73,6 @@ SAVES_READS = register(
         condition="Is there an array both read, and is everything legal? The pair that shares most bytes "
         "goes first; of equal ones the pair found last.",
         why="One kernel reads the shared array once where two would read it twice.",
-        advice="Nothing to do: the two are one kernel with several results.",
         mirrors=f"{_FILE}: MultiOutputFusion::Perform, GetProfit",
         allows=True,
     )
@@ -86,7 +85,6 @@ NOTHING_SHARED = register(
         title="Nothing is saved",
         condition="Do the two share no array of more than one element with two or more users?",
         why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
-        advice="Nothing to do.",
         mirrors=f"{_FILE}: MultiOutputFusion::GetProfit, IsProfitableOperand",
     )
 )
@@ -98,7 +96,6 @@ LATER_FUSION = register(
         title="The pair is looked at from the other side",
         condition="Is the other one a fusion that comes later in the computation?",
         why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",
-        advice="Nothing: see the decision about the same pair the other way round.",
         mirrors=_WORK_LIST,
         message="User ID for user is higher",
     )
@@ -111,7 +108,6 @@ LATER_FUSION = register(
         title="The first of the two is not a fusion",
         condition="Is the instruction that would take the other one in something else than a fusion?",
         why="This pass extends fusions; it does not start one from two single operations.",
-        advice="Nothing: on CPU single operations have been wrapped into fusions before.",
         essential=True,
         mirrors=f"{_FILE}: MultiOutputFusion::LegalToFuse",
         message="User not legal to fuse",
@@ -128,7 +124,6 @@ def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
         condition="Are the two the same instruction, or has one of them neither users nor the role of the "
         "result?",
         why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
-        advice="Nothing to do.",
         essential=True,
         mirrors=_PRELIMINARY,
         message="User not legal to fuse",
@@ -147,7 +142,6 @@ def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
         title="The results of a multi-output fusion are used as a whole",
         condition="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
         why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
-        advice="Nothing to do: XLA takes such tuples apart before, except for the computation's result.",
         essential=True,
         mirrors=_PRELIMINARY,
         message="User not legal to fuse",
@@ -169,7 +163,7 @@ def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
         condition="Does a path lead from one of the two to the other, counting what earlier fusions have "
         "joined?",
         why="They would be one kernel that needs its own result before it can start.",
-        advice="Nothing for a true dependency. Where only an earlier multi-output fusion joined them, the "
+        advice="Where only an earlier multi-output fusion joined them, the "
         "order of fusions decided; sharing a larger array goes first.",
         essential=True,
         mirrors=_PRELIMINARY,

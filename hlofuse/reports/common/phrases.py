@@ -12,17 +12,10 @@ from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.model import CreatedBy, Place, Replayed, RuleText
 from hlofuse.trace import Figures
 
-_NOTHING = "Nothing to do"
-
-
-def can_be_acted_on(rule: RuleText) -> bool:
-    """There is something a program could do about it."""
-    return bool(rule.advice) and not rule.advice.startswith(_NOTHING)
-
 
 def advice_line(rule: RuleText) -> str:
-    """`What to do: …`; where that is nothing, the advice says so itself. Empty for none."""
-    return f"What to do: {rule.advice}" if can_be_acted_on(rule) else rule.advice
+    """`What to do: …`; empty where that is nothing."""
+    return f"What to do: {rule.advice}" if rule.advice else ""
 
 
 def created_by_lines(explained: Sequence[CreatedBy]) -> list[str]:

@@ -239,7 +239,7 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     explained = common.created_by_lines(first.created_by)
     for line_text in explained:
         console.print(Padding(Text(line_text), indent))
-    if common.can_be_acted_on(o.rule) and not explained:
+    if o.rule.advice and not explained:
         console.print(Padding(Text(common.advice_line(o.rule)), indent))
     print_command(console, 10, "why", *input_arguments, first.producer.name, first.consumer)
     print_command(console, 10, "rule", o.rule.code)

@@ -11,7 +11,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import indented, plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, figures_text
+from hlofuse.reports.common.phrases import advice_line, figures_text
 from hlofuse.reports.fused.model import Boundary, Fused
 from hlofuse.reports.fused.phrases import BETTER, by_rule, bytes_between, contents, head_lines
 
@@ -60,5 +60,5 @@ def _print_group(f: Fused, code: str, refused: list[Boundary], console: Console,
         indented(console, line, 6)
     if limit and len(refused) > min(3, limit):
         indented(console, f"and {len(refused) - min(3, limit)} more", 6, "dim")
-    if rule and can_be_acted_on(rule):
+    if rule and rule.advice:
         indented(console, advice_line(rule), 6)

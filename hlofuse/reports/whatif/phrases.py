@@ -8,7 +8,7 @@ from hlofuse.account import Totals
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.reports.common.model import Refusal
-from hlofuse.reports.common.phrases import advice_line, can_be_acted_on, floors_and_copies
+from hlofuse.reports.common.phrases import advice_line, floors_and_copies
 from hlofuse.reports.difference.model import Difference
 from hlofuse.reports.difference.phrases import figures_line, percent, share, work
 from hlofuse.reports.whatif.model import Point, Ranking, RelaxedRule, Sweep, SweepAxis
@@ -77,9 +77,9 @@ def advice(r: RelaxedRule) -> list[str]:
 
 def to_act_on(r: Ranking) -> RelaxedRule | None:
     """Where nothing can be done about the rule that costs most: the first about which something can."""
-    if not r.relaxed or can_be_acted_on(r.relaxed[0].rule):
+    if not r.relaxed or r.relaxed[0].rule.advice:
         return None
-    return next((x for x in r.relaxed if x.saves and can_be_acted_on(x.rule)), None)
+    return next((x for x in r.relaxed if x.saves and x.rule.advice), None)
 
 
 def lead_to_act_on(x: RelaxedRule) -> str:

@@ -23,7 +23,6 @@ _EMIT = "xla/backends/cpu/codegen/fusion_emitter.cc: EmitFusionKernel"
         condition="Is it an output fusion: a product with a vector and an addition?",
         why="The loop of the product writes the sum instead of the product (CPU001 and CPU002 allow no "
         "other).",
-        advice="Nothing to do.",
         mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitFusionKernelThunk",
         allows=True,
         essential=True,
@@ -45,10 +44,8 @@ def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
         "reshapes, bitcasts, iotas and scalars only (no broadcast, reduce, slice or bit shifts), of types of "
         "8 bits and more, and is there a tiling?",
         why="It is tried first: it works on small tiles as vectors, which does transposes and copies to "
-        "another layout well. XLA goes on to the next where no tiling of the whole is found; that search "
-        "is not "
-        "repeated here.",
-        advice="Nothing to do.",
+        "another layout well. XLA goes on to the next where no tiling of the whole is found; that search is "
+        "not repeated here.",
         mirrors="xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTiledFusion; " + _EMIT,
         allows=True,
         essential=True,
@@ -86,7 +83,6 @@ def scatter(kernel: Instruction) -> dict[str, Any] | None:
         condition="Is the loop fusion's hero the only concatenate, with nothing but element-wise operations "
         "after it?",
         why="A loop over each part, instead of one loop that asks for every element which part it is in.",
-        advice="Nothing to do.",
         mirrors=_EMIT,
         allows=True,
         essential=True,
@@ -105,8 +101,7 @@ def concatenate(kernel: Instruction) -> dict[str, Any] | None:
         code="EC024",
         title="The update in place",
         condition="Is every output of the loop fusion a dynamic-update-slice into an input that nothing else "
-        "in it "
-        "reads elsewhere?",
+        "in it reads elsewhere?",
         why="The result takes the input's memory, so only the update is computed and written, if the buffers "
         "are assigned so.",
         advice="Do not use the old array after the update, and donate it if it is an argument.",
@@ -157,11 +152,9 @@ def loop(kernel: Instruction) -> dict[str, Any] | None:
         code="EC060",
         title="A product with a vector is a multiply and a reduce",
         condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
-        "reduce, "
-        "and no dot, now?",
-        why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library "
-        "is considered: "
-        "as multiply and reduce they fuse with what is around them.",
+        "reduce, and no dot, now?",
+        why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library is "
+        "considered: as multiply and reduce they fuse with what is around them.",
         advice="Usually right as it is. To have a library call, batch the vectors into a matrix.",
         mirrors="xla/hlo/transforms/simplifiers/algebraic_simplifier.cc: "
         "AlgebraicSimplifierVisitor::HandleDot",

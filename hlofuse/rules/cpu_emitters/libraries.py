@@ -21,8 +21,7 @@ _DOT = "xla/service/cpu/dot_op_emitter.cc: GetDotImplementationStrategy"
         title="A library fusion is YNNPACK's",
         condition="Does the fusion's config say __ynn_fusion?",
         why="YNNPACK took a matrix product, a convolution or a reduction, with element-wise operations "
-        "around it, "
-        "before the fusion passes.",
+        "around it, before the fusion passes.",
         advice="What feeds it is stored first: XLA fuses nothing into it. "
         "--xla_cpu_experimental_ynn_fusion_type= (empty) leaves everything to XLA.",
         mirrors=f"{_EMIT}::EmitYnnFusionThunk",
@@ -42,7 +41,6 @@ def ynn(kernel: Instruction) -> dict[str, Any] | None:
         condition="Does the fusion's config say __onednn_fusion, or the custom call's target start with "
         "__onednn$?",
         why="XLA built with oneDNN gives it products, convolutions, softmax and normalisations.",
-        advice="Nothing to do; jaxlib's own builds have no oneDNN.",
         mirrors=f"{_EMIT}::EmitOneDnnFusionThunk",
         allows=True,
         essential=True,
@@ -59,10 +57,8 @@ def onednn(kernel: Instruction) -> dict[str, Any] | None:
         code="EC003",
         title="A matrix product is Eigen's",
         condition="Is it a dot of two matrices (each one of a batch) of f16, f32, f64, c64, c128 or s32, "
-        "with more "
-        "than one row and column, and not both smaller than 4 on a side?",
+        "with more than one row and column, and not both smaller than 4 on a side?",
         why="Eigen's product is blocked for the caches and runs on several threads.",
-        advice="Nothing to do.",
         mirrors=_DOT,
         allows=True,
         essential=True,
@@ -115,7 +111,6 @@ def naive_dot(kernel: Instruction) -> dict[str, Any] | None:
         title="A convolution is Eigen's",
         condition="Is it a convolution of f16 or f32 in the order NHWC and HWIO (see FW004)?",
         why="Eigen's code is faster than generated loops.",
-        advice="Nothing to do.",
         mirrors="xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
         allows=True,
         essential=True,
@@ -134,7 +129,6 @@ def eigen_convolution(kernel: Instruction) -> dict[str, Any] | None:
         title="A custom call",
         condition="Is it a custom call (LAPACK, a top-k, a function of the program's own)?",
         why="XLA looks the function up by its name and calls it.",
-        advice="Nothing fuses into a call.",
         mirrors=f"{_EMIT}::EmitCustomCallThunk",
         allows=True,
         essential=True,
@@ -152,7 +146,6 @@ def custom_call(kernel: Instruction) -> dict[str, Any] | None:
         title="A Fourier transform is DUCC's",
         condition="Is it an fft?",
         why="XLA has no Fourier transform of its own.",
-        advice="Nothing fuses into it.",
         mirrors=f"{_EMIT}::EmitFftThunk",
         allows=True,
         essential=True,

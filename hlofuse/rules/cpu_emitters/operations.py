@@ -55,7 +55,6 @@ def copy(kernel: Instruction) -> dict[str, Any] | None:
         title="A concatenate is a memcpy for each part",
         condition="Is it a concatenate that stands alone?",
         why="Each part lies in runs of memory: copying them needs no loop over elements.",
-        advice="Nothing to do.",
         mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitConcatenateKernelThunk",
         allows=True,
         essential=True,
@@ -74,7 +73,6 @@ def concatenate(kernel: Instruction) -> dict[str, Any] | None:
         title="Processes talk to each other",
         condition="Is it a collective operation?",
         why="Gloo or MPI moves the data.",
-        advice="Nothing to do.",
         mirrors=_EMIT,
         allows=True,
         essential=True,
@@ -108,9 +106,7 @@ def random(kernel: Instruction) -> dict[str, Any] | None:
         title="A kernel for one operation",
         condition="Is it any other operation that stands alone?",
         why="The elemental emitter writes a loop for it (a convolution Eigen cannot do, a "
-        "select-and-scatter, "
-        "a copy of less than bytes).",
-        advice="Nothing to do, except for convolutions: see FW004.",
+        "select-and-scatter, a copy of less than bytes).",
         mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitElementalKernelThunk",
         allows=True,
         essential=True,

@@ -24,7 +24,7 @@ MAX_VECTOR_BYTES = Knob(
         "operand a vector of less than 16 KiB?",
         why="The vector stays in the first-level cache, so a plain loop over the matrix is good enough, "
         "and the matrix need not be written at all.",
-        advice="Nothing to do. A vector of 16 KiB or more (4096 f32) turns this off.",
+        advice="A vector of 16 KiB or more (4096 f32) turns this off.",
         mirrors=_SHOULD_FUSE,
         allows=True,
         knobs=(MAX_VECTOR_BYTES,),
@@ -48,7 +48,6 @@ def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
         title="The consumer is a loop fusion",
         condition="Is the consumer a kLoop fusion, no earlier rule having refused?",
         why="A loop fusion can inline any producer that has a loop form.",
-        advice="Nothing to do: the two are one kernel.",
         mirrors=_SHOULD_FUSE,
         allows=True,
     )
@@ -64,7 +63,6 @@ def consumer_is_loop_fusion(pair: CandidatePair) -> dict[str, Any] | None:
         condition="Can the consumer inline the code for its operand's elements, no earlier rule having "
         "refused?",
         why="Producer and consumer become one loop, and the value between them is never written to memory.",
-        advice="Nothing to do: the two are one kernel.",
         mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
         allows=True,
     )
@@ -80,7 +78,7 @@ def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
         condition="Is the consumer neither a loop fusion nor an operation with a loop form?",
         why="Matrix products, convolutions, sorts, scatters, reduce-windows, custom calls and the tuple "
         "that collects results read finished arrays from memory.",
-        advice="Nothing for library calls. The tuple at the end of a function is not a kernel: the "
+        advice="The tuple at the end of a function is not a kernel: the "
         "producer is written because it is returned.",
         essential=True,
         mirrors=_SHOULD_FUSE,

@@ -98,9 +98,8 @@ def large_constant(pair: CandidatePair) -> dict[str, Any] | None:
         why="Fusing inlines the code that computes one element of the producer. Matrix products, "
         "convolutions, sorts, scatters, reduce-windows and calls have no such form: they run as library "
         "calls or kernels of their own.",
-        advice="Nothing for a matrix product or a convolution, whose library call is faster than a fused "
-        "loop. A cumulative sum (reduce-window) or a sort can sometimes be written with other operations; "
-        "a scatter of contiguous data as jax.lax.dynamic_update_slice.",
+        advice="A cumulative sum (reduce-window) or a sort can sometimes be written with other operations; a "
+        "scatter of contiguous data as jax.lax.dynamic_update_slice.",
         essential=True,
         lasting=True,
         mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
@@ -118,7 +117,6 @@ def producer_not_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
         condition="Is the producer a constant and the consumer not yet a fusion?",
         why="A kernel of one operation and its constant gains nothing; once the consumer is a fusion for "
         "another reason, its scalar constants go in.",
-        advice="Nothing: the FusionWrapper pass takes care of the lone operation.",
         mirrors=_SHOULD_FUSE,
         message="Not fusing: insufficient non-constant nodes.",
     )
@@ -160,7 +158,6 @@ _SHOULD_FUSE_OUTPUT_FUSION = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInst
         "has rank 0 or 1 and is used only here, once?",
         why="XLA:CPU emits small matrix-vector products itself and can add the other operand as it stores "
         "each result. The pair is allowed before any other question is asked, as a kOutput fusion.",
-        advice="Nothing to do: y = W @ x + b for vectors is one kernel.",
         mirrors=_SHOULD_FUSE_OUTPUT_FUSION + ", CanBeOutputFused",
         allows=True,
     )
@@ -175,7 +172,7 @@ def output_fusion(pair: CandidatePair) -> dict[str, Any] | None:
         title="The add waits for its own matrix-vector product",
         condition="Is the producer an add that can be an output fusion with one of its operands (CPU003)?",
         why="Fused into this consumer it could not go into the dot any more, which saves more.",
-        advice="Nothing, unless the consumer matters more: give the dot a second user and the add is free.",
+        advice="Where the consumer matters more, give the dot a second user and the add is free.",
         mirrors=_SHOULD_FUSE_OUTPUT_FUSION + ", CanBeOutputFusedIntoSomeOperand",
         message="Bailing because producer can be output-fused into some operand.",
     )
@@ -197,7 +194,6 @@ SOFTMAX_SHIFT = register(
         why="Computed twice, the two copies may differ in the last bit (one multiplication and addition "
         "fused, the other not); the maximum is then not the maximum of what is shifted, and exp() can "
         "overflow.",
-        advice="Nothing: this is for correct results. The value is stored once and read by both kernels.",
         lasting=True,
         mirrors="xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ComputeGloballyUnfusible, "
         "IsCoupledReductionShiftExpProducer",

@@ -119,7 +119,7 @@ def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
         title="The fusion holds enough reductions",
         condition="Is the producer a reduce and does the consumer fusion hold more than 5 already?",
         why="Each reduce becomes a loop that LLVM unrolls; many in one kernel make compilation very slow.",
-        advice="Nothing at run time: the seventh reduce starts a kernel of its own. Fewer, wider "
+        advice="The seventh reduce starts a kernel of its own. Fewer, wider "
         "reductions (stack the arrays and reduce once) are both faster to compile and to run.",
         mirrors=_SHOULD_FUSE,
         message="Too many reductions inside single fusion.",

@@ -97,7 +97,7 @@ def cub(kernel: GpuKernel) -> dict[str, Any] | None:
         condition="Is it a custom call to cuSOLVER, or to cuBLAS's triangular solve?",
         why="XLA has no code of its own for these. The triangular solve works in place, so the right-hand "
         "side is copied first.",
-        advice="Nothing: the library is the fast way. Batch many small problems into one call.",
+        advice="Batch many small problems into one call.",
         mirrors=_EMIT + "; xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitTriangularSolveCustomCall",
         allows=True,
         essential=True,

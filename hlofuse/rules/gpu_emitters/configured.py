@@ -20,7 +20,6 @@ _KIND = "xla/service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
         condition="Does the backend config say __custom_fusion?",
         why="A slice is computed into where the call reads or writes (dynamic-slice fusion), or one of "
         "XLA's own CUTLASS kernels takes the product.",
-        advice="Nothing to do: the slices cost nothing this way.",
         mirrors=_KIND,
         allows=True,
         essential=True,
@@ -81,7 +80,6 @@ def triton(kernel: GpuKernel) -> dict[str, Any] | None:
         title="A fusion is a cuDNN graph",
         condition="Does the backend config say __cudnn$fusion?",
         why="The product and its neighbours were given to cuDNN's graph API, as the autotuner chose.",
-        advice="Nothing to do.",
         mirrors=_KIND,
         allows=True,
         essential=True,
@@ -98,7 +96,6 @@ def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
         title="A collective is a Triton kernel",
         condition="Does the backend config say __triton_collective?",
         why="A small all-reduce on directly connected GPUs is faster as one kernel than through NCCL.",
-        advice="Nothing to do.",
         mirrors=_KIND,
         allows=True,
         essential=True,

@@ -19,13 +19,11 @@ from hlofuse.rules.verdict import condition
         code="EM060",
         title="A product with a vector is a multiply and a reduce",
         condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
-        "reduce, "
-        "and no dot, now?",
+        "reduce, and no dot, now?",
         why="DotStrengthReduction rewrites a product of a vector and a matrix, before any library is "
         "considered, where it is vector by vector, or small (10 million elements of work), or of a type that "
         "Triton's products do not take: such a product is bound by memory, and as multiply and reduce it "
-        "fuses with "
-        "what is around it.",
+        "fuses with what is around it.",
         advice="Usually right as it is. To have a library call, batch the vectors into a matrix.",
         mirrors="xla/backends/gpu/transforms/dot_strength_reduction.cc: "
         "DotStrengthReduction::InstructionMatchesPattern",

@@ -108,7 +108,6 @@ def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
         title="The sort emitter",
         condition="Is the only output of the fusion a sort?",
         why="A sort whose keys or payload are an iota takes it in (SortIotaFusion); the rest is EM013.",
-        advice="Nothing to do.",
         mirrors=_KIND,
         allows=True,
         essential=True,
@@ -176,7 +175,6 @@ def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
         condition="Are all outputs plain slices of arrays of one shape?",
         why="Horizontal input fusion leaves such kernels: threads go over the array once and write each "
         "slice on the way.",
-        advice="Nothing to do.",
         mirrors=_KIND,
         allows=True,
         essential=True,

@@ -30,7 +30,6 @@ _PRIORITY = "Asked by the passes until 0.4.35; PriorityFusion asks "
         condition="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled "
         "transpose?",
         why="Library calls, sorts, collectives and reductions with several results run by code of their own.",
-        advice="Nothing for library calls: their inputs and results go through memory.",
         essential=True,
         mirrors=_MIRRORS + ", IsLoopFusibleAsProducer",
         message="the producer is not loop-fusible",
@@ -71,7 +70,6 @@ def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
         condition="Is the producer a parallel reduction, and does the consumer hold anything but "
         "single-operand element-wise operations and bitcasts?",
         why="The reduction emitter applies such a chain to each result before writing it, nothing else.",
-        advice="Nothing to do: the reduced array is small, and reading it again costs little.",
         mirrors=_MIRRORS,
         message="Reductions from/to continuous dims epilogue not fusible",
     )
@@ -110,7 +108,6 @@ def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
         title="Nothing follows a scatter in its kernel",
         condition="Is the producer a scatter, or a kernel that ends in one?",
         why="A scatter's threads go by the updates; an element is complete only when all of them have run.",
-        advice="Nothing to do.",
         essential=True,
         mirrors=_SCATTER,
         message="do not fuse into the output of scatter",
@@ -126,7 +123,6 @@ def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
         title="The producer makes the array that a scatter updates",
         condition="Is the producer the first operand of a scatter?",
         why="A scatter writes over that array, so the array has to be there.",
-        advice="Nothing to do.",
         essential=True,
         mirrors=_SCATTER,
         message="do not fuse into the in-place operand of scatter",
@@ -143,7 +139,6 @@ def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
         condition="Does the producer of a scatter's updates or indices read the array that the scatter "
         "writes over?",
         why="It might read elements that have been updated already.",
-        advice="Nothing to do.",
         essential=True,
         mirrors=_SCATTER,
         message="Producer uses the in-place operand of a scatter",
@@ -161,7 +156,7 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
         condition="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
         "transpose, scatter)?",
         why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
-        advice="Nothing for library calls. The tuple at the end of a function is not a kernel: the producer "
+        advice="The tuple at the end of a function is not a kernel: the producer "
         "is written because it is returned.",
         essential=True,
         mirrors=_MIRRORS + ", IsLoopFusibleAsConsumer, IsInputFusible",
@@ -181,7 +176,6 @@ def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
         title="The producer has several results",
         condition="Is the producer a multi-output fusion?",
         why="Its other results would be lost, or computed a second time.",
-        advice="Nothing to do.",
         essential=True,
         mirrors=_MIRRORS,
         message="the producer is not fusible as it is a multi-output fusion",
@@ -198,7 +192,6 @@ def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
         condition="Is the producer a constant of more than one element, or the consumer no fusion yet?",
         why="A large constant is an array in memory like any other; a small one goes into a fusion once "
         "there is one, but a fusion is not made for its sake.",
-        advice="Nothing to do.",
         mirrors=_MIRRORS,
         message="not fusing constant",
     )

@@ -53,7 +53,6 @@ def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
         title="The consumer is a custom fusion",
         condition="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
         why="What such a fusion holds was chosen for its own emitter.",
-        advice="Nothing to do.",
         essential=True,
         mirrors=_SHOULD_FUSE,
         message="the consumer is a custom fusion",
@@ -106,7 +105,6 @@ def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
         "in a plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
         "window)?",
         why="Each repeated read runs through all those elements again.",
-        advice="Nothing to do: the small array is computed once and read from memory.",
         mirrors=_HEAVY,
         message="the fusion would create a heavy computation",
         knobs=(MAX_REPEATED,),

@@ -29,7 +29,6 @@ SAVES_TIME = register(
         condition="Does one kernel that computes both, and writes both, take no longer than the two apart, "
         "and is everything legal? Multi-output fusions are preferred as consumers, then fusions.",
         why="The consumer need not read what the producer wrote, and one kernel less is launched.",
-        advice="Nothing to do: the two are results of one kernel.",
         mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
         allows=True,
         history="Until 0.4.35 the times of a producer and all its consumers were compared as FM016 says.",
@@ -43,7 +42,6 @@ ANOTHER_PREFERRED = register(
         condition="Is there another consumer whose kernel the producer may join, with more results already, "
         "or of the same kind and before this one?",
         why="The producer can be computed and written in one kernel only.",
-        advice="Nothing to do: the producer joins the other consumer.",
         mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion, SelectPreferredFusionCandidate",
     )
 )
@@ -55,7 +53,6 @@ ANOTHER_PREFERRED = register(
         title="The producer has several results already",
         condition="Is the producer a multi-output fusion?",
         why="XLA does not merge such a kernel into its consumer.",
-        advice="Nothing to do.",
         mirrors=_PRODUCER,
         message="Producer is a multi-output fusion",
     )
@@ -70,7 +67,6 @@ def producer_is_multi_output(lone: LoneProducer) -> dict[str, Any] | None:
         title="The producer updates an array in place",
         condition="Does the producer write over one of its operands (dynamic-update-slice, scatter)?",
         why="Another result of the same kernel might read an element that has been overwritten already.",
-        advice="Nothing to do.",
         mirrors=_PRODUCER,
         message="In-place operations are present",
         essential=True,
@@ -85,10 +81,8 @@ def producer_in_place(lone: LoneProducer) -> dict[str, Any] | None:
         code="GM022",
         title="The producer has no code for a single element",
         condition="Is the producer something else than a loop: a tiled transpose or reduction fusion, a "
-        "scatter, a "
-        "library call?",
+        "scatter, a library call?",
         why="Inside the consumer's loop the producer is computed element by element.",
-        advice="Nothing to do.",
         mirrors="xla/service/gpu/gpu_fusible.cc: IsLoopFusibleAsProducer",
         message="producer is not loop-fusible",
         essential=True,
@@ -138,7 +132,6 @@ def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
         condition="Is the consumer neither a reduction, nor a tiled transpose, nor a loop fusion, nor "
         "element-wise?",
         why="Only those emitters can write several results. A fusion of kind kCustom takes nothing in.",
-        advice="Nothing to do.",
         mirrors="xla/service/gpu/gpu_fusible.cc: IsFusibleAsMultiOutputFusionRoot",
         message="consumer not eligible as multi-output fusion root.",
         essential=True,
@@ -158,7 +151,6 @@ CYCLE = register(
         title="Something between the two would need the kernel's result",
         condition="Does another operand of the consumer depend on the producer?",
         why="The kernel would have to have run before that operand can be computed, which it needs to start.",
-        advice="Nothing for a true dependency.",
         mirrors=f"{_FILE}: OperandReachableFromProducer",
         message="… would introduce a cycle when fused",
         essential=True,
@@ -205,7 +197,6 @@ def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
         condition="Does one kernel that computes and writes both take longer, by XLA's model, than the two "
         "apart, launches included?",
         why="The producer's work is repeated where the consumer reads its elements more than once.",
-        advice="Nothing to do.",
         mirrors="xla/service/gpu/model/gpu_performance_model.cc: "
         "GpuPerformanceModel::EstimateRunTimesForMultiOutputFusion",
         message="will execute slower if fused",

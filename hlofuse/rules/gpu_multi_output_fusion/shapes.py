@@ -68,7 +68,6 @@ PLAIN_TRANSPOSE = register(
         condition="Is one a transpose that is read element by element, and the other a tiled transpose or "
         "reduction?",
         why="They read in different patterns, so nothing read by one is still at hand for the other.",
-        advice="Nothing to do: such a transpose moves very small pieces.",
         mirrors=_HEROES,
         message="multi-output fusion of a nested transpose with an unnested hero op",
         history="Not asked until 0.4.35.",
@@ -92,8 +91,7 @@ LOOPS_DIFFER = register(
         code="GM015",
         title="The two loop over different shapes",
         condition="Do the arrays the kernels loop over (what is reduced or transposed, else the result) "
-        "differ in more "
-        "than type or a free reshape?",
+        "differ in more than type or a free reshape?",
         why="One loop computes an element of each result in turn.",
         advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one "
         "shape.",

@@ -20,10 +20,8 @@ SHARED_READ = register(
         outcome=True,
         title="Two kernels that read the same array become one",
         condition="Do the two read the same array of more than one element, may both be results of one "
-        "kernel, and is "
-        "everything legal? No cost is worked out.",
+        "kernel, and is everything legal? No cost is worked out.",
         why="The array is read once instead of twice, and one kernel is launched instead of two.",
-        advice="Nothing to do: the two are results of one kernel.",
         mirrors=f"{_FILE}: MultiOutputFusion::FuseSiblings",
         allows=True,
     )
@@ -34,7 +32,6 @@ IS_CONSTANT = register(
         title="A constant is no reason to join kernels",
         condition="Is what the kernels share a constant?",
         why="Constants are part of the code of every kernel that reads them.",
-        advice="Nothing to do.",
         mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
         message="… is a constant.",
     )
@@ -45,7 +42,6 @@ IS_SCALAR = register(
         title="One element is no reason to join kernels",
         condition="Has the array that the kernels share a single element?",
         why="Reading it once instead of twice saves nothing.",
-        advice="Nothing to do.",
         mirrors=f"{_FILE}: IsProfitableOperand",
         message="Operand … is not profitable",
     )
@@ -56,7 +52,6 @@ CONNECTED = register(
         title="One depends on the other",
         condition="Does a path lead from one of the two to the other?",
         why="They would be one kernel that needs its own result before it can start.",
-        advice="Nothing for a true dependency.",
         mirrors=f"{_FILE}: CanFuseSiblings",
         message="… are connected",
         essential=True,
@@ -80,10 +75,8 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
         code="GM016",
         title="The two read different parts of the array",
         condition="Is the shared array of 1024 bytes or more read by each of the two through one slice, and "
-        "are the "
-        "slices apart?",
+        "are the slices apart?",
         why="Nothing is read twice, so one kernel would save no traffic.",
-        advice="Nothing to do.",
         mirrors=f"{_FILE}: ParameterSlicesAreNonOverlapping",
         message="slices are non-overlapping",
     )
@@ -107,7 +100,6 @@ def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
         title="One updates a slice in place",
         condition="Is the result of one of the two a dynamic-update-slice?",
         why="The emitter updates in place only where the update is the kernel's single result.",
-        advice="Nothing to do: in place, the update touches only the slice.",
         mirrors=f"{_FILE}: LegalToFuse",
         message="can't fuse multiple DUSs",
     )

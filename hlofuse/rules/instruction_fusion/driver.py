@@ -84,7 +84,6 @@ NOTHING_AGAINST = register(
         title="Nothing speaks against it",
         condition="Has every rule passed the pair on?",
         why="The base class allows whatever it has no reason to refuse; targets add their own conditions.",
-        advice="Nothing to do: the two are one kernel.",
         mirrors=f"{_FILE}: InstructionFusion::ShouldFuse",
         allows=True,
     )

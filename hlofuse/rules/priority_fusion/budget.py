@@ -32,14 +32,11 @@ SHARED_MEMORY = register(
         code="PF010",
         title="The kernel would need more shared memory than a block has",
         condition="Do the tiles of the transposes and reductions of both together exceed the device's shared "
-        "memory "
-        "for a block?",
+        "memory for a block?",
         why="Tiled transposes and column reductions exchange elements through shared memory, of which a "
-        "block "
-        "has a fixed amount. The message names it.",
-        advice="Let one of the transposes be a kernel of its own, or give both the same layout so that "
-        "one of "
-        "them is a bitcast.",
+        "block has a fixed amount. The message names it.",
+        advice="Let one of the transposes be a kernel of its own, or give both the same layout so that one "
+        "of them is a bitcast.",
         mirrors=_BUDGET,
         message="shared memory usage would be over the budget of …B",
     )
@@ -62,8 +59,7 @@ TOO_MANY_PARAMETERS = register(
         code="PF012",
         title="The kernel would have too many inputs and outputs",
         condition="Would the kernel have more than 96 different inputs and outputs, and more inputs than the "
-        "consumer "
-        "has already?",
+        "consumer has already?",
         why="Kernel parameters live in a small space, and many inputs mean many registers.",
         advice="Stack small arrays that are used together (optimizer states, per-layer scalars) into one.",
         mirrors="xla/service/gpu/gpu_fusible.cc: FusionFitsInParameterLimit",

@@ -12,9 +12,8 @@ from hlofuse.rules.verdict import condition
 _FILE = "xla/backends/gpu/transforms/priority_fusion.cc"
 _CAN_FUSE = f"{_FILE}: PriorityFusionQueue::CanFuse"
 _LIBRARY = (
-    "Matrix products, convolutions, sorts, FFTs and other library or custom calls, control flow, "
-    "collectives and "
-    "operations with side effects are kernels (or more than kernels) of their own."
+    "Matrix products, convolutions, sorts, FFTs and other library or custom calls, control flow, collectives "
+    "and operations with side effects are kernels (or more than kernels) of their own."
 )
 
 
@@ -24,7 +23,6 @@ _LIBRARY = (
         title="The producer is the result of its computation",
         condition="Is the producer the root of its computation, with users besides?",
         why="Its value leaves the computation, so it has to be written anyway.",
-        advice="Nothing to do: such users are there only for their side effects.",
         mirrors=_CAN_FUSE,
         message="not fusing into the output of the root instruction",
         essential=True,
@@ -41,9 +39,8 @@ def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
         condition="Is the producer something else than an element-wise operation, a data movement, a reduce, "
         "a reduce-window, a scatter, a constant, or a fusion of those?",
         why=_LIBRARY,
-        advice="Nothing for library calls. A custom fusion (a Triton matrix product, cuDNN) takes its "
-        "epilogue in "
-        "before this pass: look at the passes that made it.",
+        advice="A custom fusion (a Triton matrix product, cuDNN) takes its "
+        "epilogue in before this pass: look at the passes that made it.",
         mirrors=f"{_FILE}: IsFusible",
         message="the producer is not fusible",
         essential=True,
@@ -60,9 +57,8 @@ def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
         condition="Is the consumer something else than an element-wise operation, a data movement, a reduce, "
         "a reduce-window, a scatter, a constant, or a fusion of those?",
         why=_LIBRARY + " They read finished arrays from memory. So do the tuple of results and loops.",
-        advice="A result that is returned, or handed to a library call, has to be in memory. One such "
-        "user is "
-        "enough: XLA fuses a producer into all of its users or into none.",
+        advice="A result that is returned, or handed to a library call, has to be in memory. One such user "
+        "is enough: XLA fuses a producer into all of its users or into none.",
         mirrors=f"{_FILE}: IsFusible",
         message="the consumer is not fusible",
         essential=True,
@@ -78,7 +74,6 @@ def consumer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
         title="The consumer is a bitcast",
         condition="Is the consumer a bitcast that is not in a fusion yet?",
         why="A bitcast needs no kernel. XLA fuses bitcasts into their users first, and then the producer.",
-        advice="Nothing to do: what reads the bitcast decides.",
         mirrors=_CAN_FUSE,
         message="not fusing into a single bitcast as consumer",
     )

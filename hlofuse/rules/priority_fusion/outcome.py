@@ -14,7 +14,6 @@ NO_USERS = register(
         title="Nobody uses the producer",
         condition="Has the producer no users?",
         why="There is nothing to fuse it into.",
-        advice="Nothing to do: dead code goes in a later pass.",
         mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
         message="No users to fuse",
     )
@@ -25,10 +24,8 @@ ONLY_BITCASTS = register(
         outcome=True,
         title="Only bitcasts use the producer",
         condition="Are all users of the producer bitcasts?",
-        why="Bitcasts are fused into their own users first. These are left because their users take "
-        "nothing in "
-        "(library calls, the results of the computation): then they cost nothing as they are.",
-        advice="Nothing to do: what reads the bitcasts decides.",
+        why="Bitcasts are fused into their own users first. These are left because their users take nothing "
+        "in (library calls, the results of the computation): then they cost nothing as they are.",
         mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
         message="not fusing because there are only bitcast users",
     )
@@ -39,12 +36,9 @@ PAYS = register(
         outcome=True,
         title="Fusing the producer into all its users saves time",
         condition="Do the kernels take less time, by XLA's model, with the producer in all of its users than "
-        "without? "
-        "The producer that saves most goes first.",
+        "without? The producer that saves most goes first.",
         why="Each fusion saves the launch of a kernel and the traffic of an intermediate result; against "
-        "that "
-        "stand operands that several users now read, and work done more than once.",
-        advice="Nothing to do: the producer is part of its users' kernels.",
+        "that stand operands that several users now read, and work done more than once.",
         mirrors=f"{_QUEUE}::CalculateProducerPriority",
         allows=True,
     )
@@ -56,7 +50,6 @@ BITCAST_FIRST = register(
         title="Bitcasts are fused first",
         condition="Is the producer a bitcast? It goes into every user that can take it.",
         why="It needs no code, and the operations on both of its sides can be fused only once it is inside.",
-        advice="Nothing to do.",
         mirrors=f"{_QUEUE}::CalculateProducerPriority",
         allows=True,
     )
@@ -67,12 +60,9 @@ SMALL_CONSTANT = register(
         outcome=True,
         title="Scalar constants become part of the code",
         condition="Is the producer a constant of one element? After everything else is fused it goes into "
-        "all users "
-        "that can take it.",
-        why="A scalar in the code costs nothing, a parameter has to be read. The cost model would "
-        "misjudge it, so "
-        "it is not asked.",
-        advice="Nothing to do. Larger constants stay outside and are read from memory.",
+        "all users that can take it.",
+        why="A scalar in the code costs nothing, a parameter has to be read. The cost model would misjudge "
+        "it, so it is not asked.",
         mirrors=f"{_FILE}: PriorityFusion::CanFuseConstant",
         allows=True,
     )

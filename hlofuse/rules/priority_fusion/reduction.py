@@ -20,8 +20,7 @@ _MIRRORS = "xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue:
         title="Both contain a reduce",
         condition="Does each of the two contain a reduce that folds 16 elements or more into one?",
         why="The inner reduce would be computed anew by every thread that needs it. XLA's cost model does "
-        "not "
-        "understand such a pair, so it is not tried.",
+        "not understand such a pair, so it is not tried.",
         advice="Two reductions that follow each other are two kernels. Where both read the same array "
         "(mean and variance from sums), write them side by side: then they become one kernel.",
         mirrors=_MIRRORS,
@@ -39,9 +38,8 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
         title="A reduction would become a plain loop",
         condition="Is the producer emitted as a parallel reduction, and would the two together be emitted as "
         "a loop?",
-        why="In a loop every thread computes a whole sum on its own. A reduction keeps its parallel "
-        "emitter only "
-        "while nothing but operations on its few results, of the same shape, follows.",
+        why="In a loop every thread computes a whole sum on its own. A reduction keeps its parallel emitter "
+        "only while nothing but operations on its few results, of the same shape, follows.",
         advice="Reduce over the last axis where you can: Triton takes a whole normalisation along it "
         "(softmax, layer norm) as one kernel; along another axis it stays several. Otherwise what "
         "follows a reduction starts a new kernel: only element-wise work on the reduced values themselves "
@@ -72,8 +70,7 @@ _MIRRORS_SCATTER = "xla/service/gpu/gpu_fusible.cc: CanEmitInputFusedScatter"
         title="The producer is a scatter",
         condition="Is the producer a scatter, or a fusion whose result is one?",
         why="A scatter's threads run over the updates, not over the result: no element of the result is "
-        "ready "
-        "before the whole kernel is.",
+        "ready before the whole kernel is.",
         advice="Apply what follows to the updates instead, where that means the same.",
         mirrors=_MIRRORS_SCATTER,
         message="do not fuse into the output of scatter",
@@ -91,7 +88,6 @@ def producer_is_scatter(pair: PriorityPair) -> dict[str, Any] | None:
         condition="Is the consumer a scatter and the producer the array it updates in place?",
         why="The array has to be in memory for the updates to be added to it; a kernel that only visits the "
         "updated elements could not make the rest.",
-        advice="Nothing to do. Zeros that are scattered into stay a kernel of their own.",
         mirrors=_MIRRORS_SCATTER,
         message="do not fuse into the in-place operand of scatter",
         essential=True,
@@ -137,15 +133,12 @@ UNSUPPORTED = register(
         code="PF020",
         title="Triton has no code for the operation",
         condition="Is an operation of producer or consumer one that XLA's Triton emitter does not support, "
-        "or not for "
-        "this type?",
+        "or not for this type?",
         why="The neighbour is a Triton fusion (a softmax, a normalisation), which only what Triton can emit "
         "may join. The message says what is unsupported.",
-        advice="Gathers, dynamic slices, reductions over several dimensions, low pads, complex numbers "
-        "and some "
-        "functions (logistic, sign, is-finite) stay outside. Where they stand between two supported "
-        "operations, "
-        "move them to the end of the chain.",
+        advice="Gathers, dynamic slices, reductions over several dimensions, low pads, complex numbers and "
+        "some functions (logistic, sign, is-finite) stay outside. Where they stand between two supported "
+        "operations, move them to the end of the chain.",
         mirrors="xla/backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction",
         message="Unsupported …",
         essential=True,

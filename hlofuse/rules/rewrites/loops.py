@@ -10,7 +10,6 @@ SINGLE_ITERATION = rewrites(
     "The body of a loop that runs once stands in its place",
     condition="Does the loop run exactly once, and has nothing in it a side effect?",
     why="A loop is a border that no fusion crosses; its body in the open fuses with what is around it.",
-    advice="Nothing to do: each iteration of the loop was one already.",
     mirrors="xla/service/while_loop_simplifier.cc: TryRemoveWhileLoop",
 )
 INVARIANT = rewrites(
@@ -19,7 +18,7 @@ INVARIANT = rewrites(
     "An operation moves out of the loop",
     condition="Does it compute the same in each iteration, from values that the loop does not change?",
     why="Computed once before the loop it costs one iteration instead of all; the loop carries the result.",
-    advice="Nothing to do as a rule. A large result that was fused into its reader is now in memory.",
+    advice="A large result that was fused into its reader is now in memory.",
     mirrors="xla/service/while_loop_invariant_code_motion.cc:"
     " WhileLoopInvariantCodeMotion::TryHoistingInvariantInstructionsFromWhileBody",
 )
@@ -30,6 +29,5 @@ SMALL_LOOP = rewrites(
     condition="Does one iteration access fewer than 1,024 bytes, and is nothing in it that calls a library"
     " or communicates?",
     why="Compiled as one function, its iterations cost no launches.",
-    advice="Nothing to do: `--xla_cpu_small_while_loop_byte_threshold` moves the border.",
     mirrors="xla/service/cpu/small_while_loop_hoisting_pass.cc: SmallWhileLoopHoistingPass::RunImpl",
 )

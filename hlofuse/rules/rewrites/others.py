@@ -11,7 +11,6 @@ TRITON_SOFTMAX = rewrites(
     condition="Does a value meet its own reduction over the last dimension again, spread out, as in a"
     " softmax, and is one tiled kernel faster than those that fusion would make?",
     why="The row stays on the chip: it is read once, though two operations need it.",
-    advice="Nothing to do. What follows may still be fused by later passes.",
     mirrors="xla/backends/gpu/transforms/softmax_rewriter_triton.cc: MaybeFuseDiamondImpl",
 )
 LIBRARY = rewrites(
@@ -30,7 +29,6 @@ LOGISTIC = rewrites(
     "The logistic function becomes a division and an exponential",
     condition="Is it a logistic operation? It becomes 1 / (1 + exp(-x)).",
     why="No generator of kernels has code for the function itself.",
-    advice="Nothing to do: the four operations fuse. A value that only sigmoid read still has one reader.",
     mirrors="xla/hlo/transforms/expanders/logistic_expander.cc: LogisticExpander::ExpandInstruction",
 )
 BATCH_NORM = rewrites(
@@ -40,7 +38,6 @@ BATCH_NORM = rewrites(
     condition="Is it a batch normalization, for training, for inference, or its gradient? It becomes the"
     " sums, means and elementwise operations that compute it.",
     why="No generator of kernels has code for the operation itself.",
-    advice="Nothing to do: the sums are one kernel or two, and the elementwise operations fuse.",
     mirrors="xla/service/batchnorm_expander.cc: BatchNormExpanderVisitor",
 )
 RANDOM_BITS = rewrites(
@@ -50,7 +47,7 @@ RANDOM_BITS = rewrites(
     condition="Is it an operation that gives random bits? It becomes a counter and the rounds of Philox or"
     " ThreeFry on it.",
     why="Plain operations fuse with what uses the numbers, and give the same numbers on every device.",
-    advice="Nothing to do as a rule. The rounds are computed again in each kernel that they fuse into.",
+    advice="The rounds are computed again in each kernel that they fuse into.",
     mirrors="xla/hlo/transforms/expanders/rng_bit_generator_expander.cc:"
     " RngBitGeneratorExpander::ExpandInstruction",
     essential=True,
@@ -62,7 +59,6 @@ RANDOM_NUMBERS = rewrites(
     condition="Is it a uniform or normal distribution? It becomes a counter, the rounds of Philox and the"
     " arithmetic from bits to numbers.",
     why="No generator of kernels has code for the operation itself.",
-    advice="Nothing to do: the arithmetic fuses with what uses the numbers.",
     mirrors="xla/hlo/transforms/expanders/rng_expander.cc: RngExpander::ExpandInstruction",
     essential=True,
 )
@@ -84,7 +80,6 @@ COPY_IN_FUSION = rewrites(
     condition="Is a result of an elementwise fusion copied as it is, outside loops, and is there room for"
     " another output?",
     why="A kernel that writes its result twice saves the launch of the copy and reading it again.",
-    advice="Nothing to do: without the second reader of the result there would be no copy at all.",
     mirrors="xla/backends/gpu/transforms/copy_fusion.cc: CopyFusion::DoCopyFusion",
 )
 LAYOUT_COPY = rewrites(

@@ -14,7 +14,7 @@ def rewrites(
     *,
     condition: str,
     why: str,
-    advice: str,
+    advice: str = "",
     mirrors: str,
     allows: bool = True,
     essential: bool = False,

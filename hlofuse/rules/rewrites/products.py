@@ -11,7 +11,7 @@ STRENGTH_REDUCED = rewrites(
     condition="Is an operand of the product a vector, and is the product small, of two vectors, or of types"
     " that no matrix kernel takes?",
     why="Such a product is bound by memory, and as a sum it fuses with what is around it.",
-    advice="Nothing to do as a rule. Several vectors at once, as a matrix, make a real product.",
+    advice="Several vectors at once, as a matrix, make a real product.",
     mirrors="xla/backends/gpu/transforms/dot_strength_reduction.cc:"
     " DotStrengthReduction::InstructionMatchesPattern",
 )
@@ -21,7 +21,6 @@ WIDENED = rewrites(
     "A product with a vector becomes one with a matrix of one column",
     condition="Has one operand of the product no dimension of its own, and are all in the usual layout?",
     why="The kernels of matrix products take matrices only. Nothing is moved for it.",
-    advice="Nothing to do: it costs nothing.",
     mirrors="xla/hlo/transforms/simplifiers/gemv_rewriter.cc: GemvRewriterVisitor::HandleDot",
 )
 SPLIT_K = rewrites(
@@ -31,7 +30,7 @@ SPLIT_K = rewrites(
     condition="Would the product leave cores idle, so that by XLA's estimate a batch of shorter products and"
     " a sum behind them are faster?",
     why="Few tiles of output give few blocks; parts of the contracted dimension give more.",
-    advice="Nothing to do as a rule: the sum behind is a kernel of its own, and what follows the product"
+    advice="The sum after it is a kernel of its own, and what follows the product"
     " fuses with the sum instead of the product.",
     mirrors="xla/backends/gpu/transforms/splitk_rewriter.cc: ChooseSplitK",
 )
@@ -42,7 +41,6 @@ TRITON_PRODUCT = rewrites(
     condition="Can Triton generate the product on this device? Operations of its operands and of its one"
     " reader after the other go in as long as their dimensions can be followed.",
     why="What is around a product is computed while its tiles are at hand.",
-    advice="Nothing to do. The passes of fusion leave this kernel as it is.",
     mirrors="xla/backends/gpu/transforms/gemm_fusion.cc: CreateDotFusion",
 )
 EPILOGUE_READERS = cuts(

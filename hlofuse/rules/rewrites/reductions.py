@@ -23,7 +23,7 @@ LONG_SUM_ON_GPU = rewrites(
     condition="Is the reduced dimension longer than what one block reduces without atomic additions? It is"
     " viewed as two dimensions, padded where it does not divide, and reduced over one after the other.",
     why="Several blocks that add to the same result would race, and one block alone would take long.",
-    advice="Nothing for most programs: the second step is small. A shorter reduced dimension stays one step.",
+    advice="A shorter reduced dimension stays one step.",
     mirrors="xla/backends/gpu/transforms/tree_reduction_rewriter.cc: ReductionRewriterVisitor::HandleReduce",
 )
 SPLIT_DIMENSIONS = rewrites(
@@ -44,7 +44,6 @@ GROUPED_DIMENSIONS = rewrites(
     condition="Does a reduction go over dimensions that follow each other? Its inputs are viewed with these"
     " dimensions as one; nothing is moved.",
     why="The passes and the emitter behind it only have to know few forms of reductions.",
-    advice="Nothing to do: it costs nothing.",
     mirrors="xla/backends/gpu/transforms/reduction_dimension_grouper.cc:"
     " ReduceDimensionGroupVisitor::HandleReduce",
 )
