@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
