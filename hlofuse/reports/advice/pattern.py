@@ -13,7 +13,6 @@ from hlofuse.reports.advice.situation import Situation
 
 PRODUCT = "product"
 """In a pattern: a matrix product, as an instruction, a library call or a fusion that holds one."""
-_VIEWS = ("bitcast", "fusion", "parameter")
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
@@ -99,14 +98,15 @@ def places(
     """Finds what has a pattern and fulfils a condition."""
     pattern = parsed(text)
 
+    opcodes = ("fusion", "dot", "custom-call") if text == PRODUCT else pattern.opcodes
+
     def find(s: Situation) -> Iterator[Finding]:
-        if s.backend in backends:
-            for x in s.instructions:
-                fusion = fusion_of(x)
-                if x.opcode in _VIEWS if text != PRODUCT else fusion is not None or not is_product(x):
-                    continue
-                if pattern.matches(x) and condition(x):
-                    yield Finding((fusion or x).name, rule)
+        for x in s.of(*opcodes) if s.backend in backends else ():
+            fusion = fusion_of(x)
+            if text == PRODUCT and (fusion is not None or not is_product(x)):
+                continue
+            if pattern.matches(x) and condition(x):
+                yield Finding((fusion or x).name, rule)
 
     return find
 

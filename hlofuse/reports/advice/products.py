@@ -23,13 +23,18 @@ _EIGHT_BITS = ("s8", "u8", "f8")
 _HALF = ("bf16", "f16")
 
 
-def _has_several_readers(x: Instruction) -> bool:
-    """True for a product whose elements several operations read, all of them element by element."""
-    readers = [u for u in x.users if u.shape == x.shape and u.opcode != "fusion"]
-    return is_triton_product(x) and len(readers) == len(x.users) > 1
+def _activations(s: Situation) -> Iterator[Finding]:
+    """Products that several operations of one kernel read."""
+    found: dict[str, None] = {}
+    for r in s.refusals("PF002"):
+        inside = set(s.inside(r.consumer))
+        for x, _ in s.edges(r):
+            if is_triton_product(x) and 1 < len(x.users) == len(inside.intersection(x.users)):
+                found[x.name] = None
+    yield from (Finding(name, "PF002") for name in found)
 
 
-def _is_returned_beside_its_reader(x: Instruction) -> bool:
+def _is_returned_too(x: Instruction) -> bool:
     results = [u for u in x.users if u.opcode == "tuple" and not u.users]
     return is_triton_product(x) and bool(results) and len(x.users) == 2
 
@@ -59,8 +64,8 @@ def _widened(types: tuple[str, ...], to: tuple[str, ...]) -> Callable[[Situation
     """Finds products whose operands are both widened from some types to others."""
 
     def find(s: Situation) -> Iterator[Finding]:
-        for dot in s.module.instructions():
-            if dot.opcode != "dot" or dot.operands[0].shape.element_type not in to:
+        for dot in s.of("dot"):
+            if dot.operands[0].shape.element_type not in to:
                 continue
             if all(_source_type(o).startswith(types) for o in dot.operands):
                 yield Finding((fusion_of(dot) or dot).name)
@@ -84,6 +89,7 @@ def _is_times_a_vector(x: Instruction) -> bool:
     return of_dot or (x.opcode == "fusion" and _sole_sum(x) and _SCALED.matches(x.fused_root))
 
 
+_MASKED = parsed("select(broadcast, _, broadcast(constant))")
 _SCALED = parsed("multiply(dot, broadcast)")
 _SOFTMAX: Pattern = parsed("divide(exponential, broadcast(reduce))")
 
@@ -107,9 +113,31 @@ def _is_wide_softmax_input(x: Instruction) -> bool:
     )
 
 
+def _masks_rows(x: Instruction) -> bool:
+    """True for a product with an operand that a mask of its remaining dimension is applied to."""
+    dot = next((i for i in x.called_computations[0] if i.opcode == "dot"), x) if x.called else x
+    for side, operand in zip(("lhs", "rhs"), dot.operands, strict=False):
+        if _MASKED.matches(operand):
+            mask = value_of(value_of(operand).operands[0])
+            contracted = dot.attributes.get(f"{side}_contracting_dims", ())
+            if len(mask.dimensions) == 1 and mask.dimensions[0] not in contracted:
+                return True
+    return False
+
+
+def _is_long(x: Instruction) -> bool:
+    """True for a sum that matrix units pay for."""
+    return prod(x.operands[0].shape.dimensions[d] for d in x.dimensions) >= 16
+
+
 def _scaled_from(x: Instruction, types: tuple[str, ...]) -> bool:
     scaled = value_of(x.operands[0]) if x.opcode == "convert" else x
     return scaled.opcode == "multiply" and _source_type(scaled).startswith(types)
+
+
+def _gathers_few(x: Instruction) -> bool:
+    """True for rows of a table that is widened as a whole."""
+    return x.operands[0].opcode == "convert" and x.shape.byte_size * 2 < x.operands[0].shape.byte_size
 
 
 def _gather_first(module: Module, finding: Finding) -> bool:
@@ -127,12 +155,12 @@ PRODUCTS = (
     Recipe(
         "return-only-what-is-used",
         "Do not return the product's own result with its activation",
-        places("product", _is_returned_beside_its_reader, backends="gpu", rule="PF002"),
+        places("product", _is_returned_too, backends="gpu", rule="PF002"),
     ),
     Recipe(
         "activation-with-one-reader",
         "Choose an activation that reads the product once: ReLU, tanh",
-        places("product", _has_several_readers, backends="gpu", rule="PF002"),
+        _activations,
     ),
     Recipe(
         "one-product-of-concatenated",
@@ -158,7 +186,7 @@ PRODUCTS = (
     Recipe(
         "mask-after-the-product",
         "Mask the rows of the product, not those of its operand",
-        _with_operand("select(broadcast, _, broadcast(constant))", backends="gpu"),
+        places("product", _masks_rows, backends="gpu"),
     ),
     Recipe(
         "scale-instead-of-a-diagonal",
@@ -198,12 +226,12 @@ PRODUCTS = (
     Recipe(
         "distances-by-a-product",
         "Compute squared distances as |a|² + |b|² − 2 a·b",
-        places("reduce(multiply(subtract(broadcast, broadcast), subtract))"),
+        places("reduce(multiply(subtract(broadcast, broadcast), subtract))", _is_long),
     ),
     Recipe(
         "cast-what-is-gathered",
         "Cast the gathered rows, not the table",
-        places("gather(convert)", backends="gpu"),
+        places("gather(convert)", _gathers_few, backends="gpu"),
         _gather_first,
     ),
 )

@@ -44,7 +44,8 @@ def _bias_of(user: Instruction, total: Instruction) -> Instruction | None:
         or not total.shape.element_type.startswith(("f", "bf"))
     ):
         return None
-    return user.operands[1 - user.operands.index(total)]
+    bias = user.operands[1 - user.operands.index(total)]
+    return None if value_of(bias).opcode == "reduce" else bias
 
 
 def _is_sum(x: Instruction) -> bool:
@@ -164,8 +165,8 @@ def _split_in_two(module: Module, finding: Finding) -> bool:
 def _many_column_sums(s: Situation) -> Iterable[Finding]:
     """Column sums of many arrays of one shape: a kernel has shared memory for a few."""
     seen: dict[object, list[Instruction]] = {}
-    for x in s.instructions:
-        if x.opcode == "reduce" and is_column_reduction(x):
+    for x in s.of("reduce"):
+        if is_column_reduction(x):
             seen.setdefault((x.operands[0].shape, x.dimensions), []).append(x)
     return [Finding(xs[0].name, parts=tuple(x.name for x in xs[1:])) for xs in seen.values() if len(xs) > 8]
 
@@ -175,6 +176,50 @@ def _is_row_variance(x: Instruction) -> bool:
     scaled, square = map(value_of, x.operands)
     mean = next((value_of(o) for o in scaled.operands if value_of(o).opcode == "reduce"), None)
     return same_twice(square) and mean is not None and not is_column_reduction(mean)
+
+
+def _square_deviations(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    if x is None or x.opcode != "subtract" or not _is_row_variance(x):
+        return False
+    scaled, square = map(value_of, x.operands)
+    mean, total = (
+        value_of(square.operands[0]),
+        next(o for o in scaled.operands if value_of(o).opcode == "reduce"),
+    )
+    array = value_of(value_of(total).operands[0]).operands[0]
+    remaining = [d for d in range(len(array.shape.dimensions)) if d not in total.dimensions]
+    if total.opcode != "reduce" or mean.shape != total.shape:
+        return False
+    deviation = make.binary(x, "subtract", array, make.broadcast(x, array.shape, mean, remaining))
+    squares = make.binary(x, "multiply", deviation, deviation)
+    new = make.copy_of(total, (squares, total.operands[1]))
+    x.replace_all_uses_with(make.copy_of(scaled, [new if o is total else o for o in scaled.operands]))
+    return True
+
+
+def _sum_squares(module: Module, finding: Finding) -> bool:
+    """Σ(x − m)² becomes Σx² − n m²."""
+    total = module.find(finding.at)
+    if total is None or total.opcode != "reduce":
+        return False
+    array, spread = value_of(value_of(total.operands[0]).operands[0]).operands
+    mean = spread.operands[0]
+    squares = make.binary(total, "multiply", array, array)
+    if squares.shape != total.operands[0].shape:
+        squares = make.bitcast(squares, total.operands[0].shape)
+    new = make.copy_of(total, (squares, total.operands[1]))
+    while total.shape != mean.shape:
+        user = next(iter(total.users), total)
+        if len(total.users) != 1 or not _is_sum(user):
+            return False
+        total, new = user, make.copy_of(user, (new, user.operands[1]))
+    count = prod(array.shape.dimensions) // prod(mean.shape.dimensions)
+    scaled = make.binary(total, "multiply", mean, make.scalar_like(mean, count))
+    total.replace_all_uses_with(
+        make.binary(total, "subtract", new, make.binary(total, "multiply", scaled, mean))
+    )
+    return True
 
 
 def _of_columns(x: Instruction) -> bool:
@@ -218,11 +263,13 @@ REDUCTIONS = (
             "reduce(multiply(subtract(_, broadcast(multiply(reduce))), subtract))",
             lambda x: is_column_reduction(x) and same_twice(value_of(x.operands[0])),
         ),
+        _sum_squares,
     ),
     Recipe(
         "row-variance-around-the-mean",
         "Take the variance of a row around its mean, as jnp.var does",
         places("subtract(multiply(reduce), multiply(multiply(reduce)))", _is_row_variance, backends="gpu"),
+        _square_deviations,
     ),
     Recipe(
         "softmax-along-the-last-axis",

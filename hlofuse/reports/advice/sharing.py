@@ -42,7 +42,7 @@ def _users(x: Instruction) -> Iterator[Instruction]:
 
 def _normalizes(x: Instruction) -> bool:
     """True for a statistic of rows that the same program spreads over the rows again."""
-    if not any(i.opcode in ("broadcast", "add", "fusion") for i in _users(x)):
+    if not x.shape.dimensions or not any(i.opcode in ("broadcast", "add", "fusion") for i in _users(x)):
         return False
     source = value_of(x)
     while source.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
@@ -78,7 +78,8 @@ def _many_kernels(reductions: bool) -> Callable[[Situation], Iterator[Finding]]:
             if x.opcode != "fusion" or sum(o.shape.byte_size for o in x.operands) > 1 << 20:
                 continue
             body = tuple(i.opcode for i in x.called_computations[0] if i.opcode != "bitcast")
-            if ("reduce" in body) == reductions:
+            is_result = all(u is s.facts.replay.after.entry.root for u in x.users)
+            if (not x.shape.dimensions and "reduce" in body) if reductions else is_result:
                 seen.setdefault((body, len(x.operands)), []).append(x)
         for xs in seen.values():
             inside = s.inside(xs[0].name) if len(xs) >= _MANY else ()
@@ -109,14 +110,12 @@ def _combine_arguments(module: Module, finding: Finding) -> bool:
     both = _same_function_of(x) if x is not None else None
     if x is None or both is None or any(o.opcode == "bitcast" for o in x.operands):
         return False
-    spread = [
-        make.copy_of(o, [f.operands[0]], o.shape) if o is not f else f.operands[0]
+    a, b = (
+        f.operands[0] if o is f else make.copy_of(o, [f.operands[0]], o.shape)
         for o, f in zip(x.operands[-2:], both, strict=True)
-    ]
-    if x.opcode == "select":
-        argument = make.select(x, x.operands[0], *spread)
-    else:
-        argument = make.binary(x, "add", *spread)
+    )
+    is_select = x.opcode == "select"
+    argument = make.select(x, x.operands[0], a, b) if is_select else make.binary(x, "add", a, b)
     x.replace_all_uses_with(make.copy_of(both[0], [argument], x.shape))
     return True
 
@@ -126,6 +125,7 @@ SHARING = (
         "drop-logged-statistics",
         "Do not return the mean or variance with what they normalize",
         _results_that(_normalizes),
+        _drop_result,
     ),
     Recipe(
         "drop-logged-summands",
