@@ -139,6 +139,11 @@ class Account:
         info = alias_info_of(self._device if self._backend == "gpu" else None)
         return replace(totals, peak_temporary_bytes=peak_temporary_bytes(self.module, info))
 
+    @property
+    def launch_overhead_us(self) -> float | None:
+        """What each launch adds to the time of a kernel; None without times."""
+        return self._device.launch_overhead_us if self._device is not None and self._estimate else None
+
     def cost(self, instruction: Instruction) -> Cost:
         """Of one run of an instruction of the module, whether it is launched or not."""
         return self._costs.instruction(instruction)

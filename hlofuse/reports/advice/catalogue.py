@@ -1,0 +1,8 @@
+"""Every recipe."""
+
+from __future__ import annotations
+
+from hlofuse.reports.advice.recipe import Recipe
+from hlofuse.reports.advice.reductions import REDUCTIONS
+
+RECIPES: tuple[Recipe, ...] = REDUCTIONS

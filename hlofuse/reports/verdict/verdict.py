@@ -1,0 +1,123 @@
+"""From a replay to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from hlofuse.account import Account, Launched, Observed
+from hlofuse.account.bound import fusion_floor
+from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.replay import ReplayConfig
+from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.refusals import refusals
+from hlofuse.reports.explain.explain import blocking_rules, hot_kernels
+from hlofuse.reports.verdict.candidates import of_flags, of_recipes, of_rules, trial_of
+from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
+from hlofuse.reports.whatif.model import Ranking
+from hlofuse.reports.whatif.ranking import Progress, rank
+from hlofuse.rules.gpu_fusible import may_be_fused
+
+TRIED_UP_TO = 3_000
+"""Instructions of a module on which `explain` tries every change; `what-if` does so on any."""
+
+_KINDS = {
+    "kernel": "matmul and libraries",
+    "library": "matmul and libraries",
+    "copy": "copies",
+    "memset": "copies",
+    "collective": "collectives",
+    "host": "host",
+}
+
+
+def verdict(
+    observed: Observed,
+    facts: Facts,
+    *,
+    ranking: Ranking | None = None,
+    unoptimized: Callable[[], Module | None] = lambda: None,
+    tries: bool | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """What a replay comes to, and what would make it better.
+
+    Changes are tried up to `TRIED_UP_TO` instructions, or as `tries` says; `ranking` is that of the same
+    replay, where it is at hand. `unoptimized` yields the module before optimizations, where flags begin.
+    """
+    config, account = observed.replay.config, facts.account_after
+    fused = _may_change(config)
+    flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
+    if tries is None:
+        tries = len(facts.before) <= TRIED_UP_TO
+    if ranking is None and tries:
+        ranking = rank(observed.replay.input, config, progress=progress)
+    refused = blocking_rules(
+        ((p.name, refusals(p.events, facts)) for p in observed.replay.passes), facts.rule
+    )
+    situation = Situation(facts, [r for b in refused for r in b.refusals])
+    suggestions = list(of_recipes(situation, observed, ranking, SharedTables()))
+    if ranking is not None:
+        suggestions += of_flags(observed, facts, unoptimized)
+        suggestions += of_rules(ranking, suggestions)
+    helpful = _ranked(suggestions, account)
+    best, best_of = _best(helpful, ranking)
+    return Verdict(
+        account.totals,
+        tuple(_shares(account, fused)),
+        fusion_floor(account, fused, flops, config.device),
+        helpful,
+        best,
+        best_of,
+        (len(ranking.relaxed) if ranking is not None else 0) + sum(s.kind != "report" for s in suggestions),
+        ranking is not None,
+        hot_kernels(facts),
+    )
+
+
+def _may_change(config: ReplayConfig) -> Callable[[Instruction], bool]:
+    """Says of a kernel whether fusion can change it: not of matrix products and the like."""
+    if config.build.backend != "gpu":
+        return lambda x: x.fusion_kind != "kCustom" and x.opcode not in ("dot", "convolution", "sort")
+    return lambda x: may_be_fused(x, config.release)
+
+
+def _ranked(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
+    """Those that help, greatest gain first; of several for one rule at the same lines only the first."""
+    best: dict[object, Suggestion] = {}
+    for s in sorted(suggestions, key=lambda s: tuple(-x for x in s.trial.gain)):
+        if s.trial.helps(account.totals):
+            best.setdefault((s.rule, s.sources) if s.rule else s.text, s)
+    return tuple(best.values())
+
+
+def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[Trial | None, str]:
+    """The greatest gain that anything had that was replayed, and what it was."""
+    found = [(s.trial, s.text) for s in suggestions if s.trial.totals is not None]
+    if ranking is not None:
+        for r in ranking.relaxed:
+            how = f"without {r.rule.code}"
+            found.append((trial_of(r.difference.xla, r.difference.replayed, how), how))
+    return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
+
+
+def _shares(account: Account, fused: Callable[[Instruction], bool]) -> Iterable[Share]:
+    """What runs by kind, slowest first; launch overhead is a kind of its own where there are times."""
+    rows: dict[str, list[Launched]] = {}
+    for row in account.rows:
+        is_fusion = row.kind == "kernel" and fused(row.instruction)
+        rows.setdefault("fused kernels" if is_fusion else _KINDS[row.kind], []).append(row)
+    overhead = account.launch_overhead_us
+    found = [_share(kind, own, overhead) for kind, own in rows.items()]
+    if overhead is not None and account.totals.launches:
+        launches = account.totals.launches
+        found.append(Share("launches", launches, launches * overhead, 0))
+    return sorted(found, key=lambda s: (-(s.us or 0.0), -s.bytes_accessed))
+
+
+def _share(kind: str, rows: Sequence[Launched], overhead: float | None) -> Share:
+    runs = sum(r.runs for r in rows)
+    us = None if overhead is None else sum(r.total_us or 0.0 for r in rows) - runs * overhead
+    moved = sum(r.cost.bytes_accessed * r.runs for r in rows)
+    return Share(kind, runs, us, moved, any(r.is_floor for r in rows))
