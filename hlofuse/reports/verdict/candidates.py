@@ -131,11 +131,11 @@ def of_flags(
     if module is None or not before_fusion(target, config.device):
         return
     own = config.build.flags
-    base = _compiled(module, observed, own)
+    base = compiled(module, observed, own)
     if base is None or base.totals.kernels != facts.totals_after.kernels:
         return
     for flag, (text, rule) in candidates.items():
-        after = _compiled(module, observed, merged(own, (flag,)))
+        after = compiled(module, observed, merged(own, (flag,)))
         if after is None:
             continue
         trial = trial_of(base.totals, after.totals, "replayed with the flag")
@@ -168,11 +168,17 @@ def _flags(observed: Observed) -> Iterator[tuple[str, tuple[str, str]]]:
             yield flag, (f"Let XLA make kernels with several results ({option})", "")
 
 
-def _compiled(module: Module, observed: Observed, flags: tuple[str, ...]) -> Account | None:
-    config = observed.replay.config
+def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
+    """What runs with these flags, from before optimizations, or of None from the input of fusion.
+
+    None where it cannot be compiled.
+    """
+    config, input = observed.replay.config, observed.replay.input
     try:
-        lowered = lower_to_fusion_input(module, config.target, config.device, flags=flags).module
+        if module is not None:
+            lowered = lower_to_fusion_input(module, config.target, config.device, flags=flags)
+            input = ReplayInput(lowered.module)
         changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
     except HlofuseError:
         return None
-    return _account(observed_replay(ReplayInput(lowered), changed, totals_only=True))
+    return _account(observed_replay(input, changed, totals_only=True))

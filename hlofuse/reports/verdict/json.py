@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.reports.common.json import us_json
+from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.model import Suggestion, Trial, Verdict
 
 
@@ -60,3 +62,8 @@ def _trial(t: Trial) -> dict[str, Any]:
         "launches_saved": t.launches_saved,
         "bytes_saved": t.bytes_saved,
     }
+
+
+def changes_json(rows: Sequence[Change]) -> list[dict[str, Any]]:
+    """Rows that were asked for."""
+    return [{"label": c.label, "title": c.title, "tried": _trial(c.trial)} for c in rows]

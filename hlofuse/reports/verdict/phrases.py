@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hlofuse.account import Totals
 from hlofuse.format.escape import printable
@@ -151,3 +151,20 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     )
     source = (k.place.called_from or k.place.source or "").split(" ")[0]
     return figure, f"{100 * part:.0f}%", printable(name), printable(source), k.bound_by
+
+
+def signed(n: int) -> str:
+    """`−3`, `+1`, `±0`."""
+    return f"{'−' if n < 0 else '+'}{abs(n):,}" if n else "±0"
+
+
+def delta(old: float, change: float, text: Callable[[float], str]) -> str:
+    """`−1.01 µs (−14%)`."""
+    if round(change, 4) == 0:
+        return "±0"
+    sign = "−" if change < 0 else "+"
+    return (
+        f"{sign}{text(abs(change))} ({sign}{100 * abs(change) / old:.0f}%)"
+        if old
+        else sign + text(abs(change))
+    )

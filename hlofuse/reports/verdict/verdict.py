@@ -39,12 +39,14 @@ def verdict(
     ranking: Ranking | None = None,
     unoptimized: Callable[[], Module | None] = lambda: None,
     tries: bool | None = None,
+    about_all: bool = True,
     progress: Progress | None = None,
 ) -> Verdict:
     """What a replay comes to, and what would make it better.
 
     Changes are tried up to `TRIED_UP_TO` instructions, or as `tries` says; `ranking` is that of the same
-    replay, where it is at hand. `unoptimized` yields the module before optimizations, where flags begin.
+    replay, where it is at hand. Without `about_all` it is about some kernels alone, and nothing is suggested.
+    `unoptimized` yields the module before optimizations, where flags begin.
     """
     config, account = observed.replay.config, facts.account_after
     fused = _may_change(config)
@@ -57,8 +59,10 @@ def verdict(
         ((p.name, refusals(p.events, facts)) for p in observed.replay.passes), facts.rule
     )
     situation = Situation(facts, [r for b in refused for r in b.refusals])
-    suggestions = list(of_recipes(situation, observed, ranking, SharedTables()))
-    if ranking is not None:
+    suggestions: list[Suggestion] = []
+    if about_all:
+        suggestions += of_recipes(situation, observed, ranking, SharedTables())
+    if ranking is not None and about_all:
         suggestions += of_flags(observed, facts, unoptimized)
         suggestions += of_rules(ranking, suggestions)
     helpful = _ranked(suggestions, account)
