@@ -144,10 +144,11 @@ def of_flags(
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
 
 
-def _libraries(account: Account) -> Counter[tuple[str, str | None]]:
-    """What XLA's model has no time for."""
+def _libraries(account: Account) -> Counter[tuple[str, ...]]:
+    """What XLA's model has no time for: who runs it, with which shapes."""
     floors = (r.instruction for r in account.rows if r.is_floor)
-    return Counter((x.fusion_kind or x.opcode, custom_call_target(x)) for x in floors)
+    shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in floors)
+    return Counter((x.fusion_kind or x.opcode, custom_call_target(x) or "", *own) for x, own in shapes)
 
 
 def _flags(observed: Observed) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -32,10 +32,13 @@ class Trial:
         return round(self.us_saved or 0.0, 4), self.launches_saved, self.bytes_saved
 
     def helps(self, totals: Totals) -> bool:
-        """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes."""
+        """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes.
+
+        Where times are not comparable, by a launch.
+        """
         if self.us_saved is not None and totals.us is not None:
             return self.us_saved > 0.001 * totals.us
-        fewer = self.bytes_saved > 0.001 * totals.cost.bytes_accessed
+        fewer = totals.us is None and self.bytes_saved > 0.001 * totals.cost.bytes_accessed
         return self.launches_saved >= 0 and (fewer or (self.launches_saved > 0 and self.bytes_saved >= 0))
 
 
