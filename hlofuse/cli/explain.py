@@ -79,7 +79,8 @@ def command(
     try:
         observed = options.run()
     except HlofuseError as error:
-        if explain_stage(options, error, {"form": form, "color": color, "output": output}, limit, name):
+        how = {"form": form, "color": color, "output": output}
+        if explain_stage(options, error, how, limit, name, details or only_refused):
             return 0
         raise
     if compare_device is not None:
@@ -124,7 +125,7 @@ def command(
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
-            print_screen(answer, console, head, observed.note, options.input_arguments, details=not details)
+            print_screen(answer, console, head, observed.note, details=not details)
         if found is None:
             return
         if answer is not None:

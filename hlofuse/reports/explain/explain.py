@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Costs, KernelTime, Observed
+from hlofuse.account import Costs, KernelTime, Launched, Observed
 from hlofuse.analysis.loops import outermost_loops
+from hlofuse.ir.graph import Instruction
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.final_names import FinalNames
-from hlofuse.reports.common.model import Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.model import Place, Refusal, RuleText, us_at_stake
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.explain.model import (
     BlockingRule,
@@ -230,28 +231,25 @@ def _greatest_first(r: Refusal) -> tuple[float, int, int]:
 
 
 def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
-    """What is launched, kernels of the same line and shape together, longest first; without times by bytes.
+    """What is launched, as `grouped_kernels`; `only` are names at fusion."""
+    places = [(row, facts.final_place(row.instruction)) for row in facts.account_after.rows if row.runs]
+    rows = [(row, place) for row, place in places if only is None or place.name in only]
+    return grouped_kernels(rows, facts.costs.kernel if facts.costs is not None else None)
 
-    `only` are names at fusion.
-    """
-    count: dict[object, list[HotKernel]] = {}
-    for row in facts.account_after.rows:
-        if not row.runs:
-            continue
-        place = facts.final_place(row.instruction)
-        if only is not None and place.name not in only:
-            continue
-        kernel = None
-        if facts.costs is not None and not row.is_floor:
-            kernel = facts.costs.kernel(row.instruction)
+
+def grouped_kernels(
+    rows: Iterable[tuple[Launched, Place]], time_of: Callable[[Instruction], KernelTime | None] | None
+) -> tuple[HotKernel, ...]:
+    """Kernels of the same line, kind and shape together, longest first; without times by bytes."""
+    groups: dict[object, list[HotKernel]] = {}
+    for row, place in rows:
+        kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
         moved = row.cost.bytes_accessed * row.runs
         one = HotKernel(place, kernel, row.total_us or 0.0, moved, row.is_floor, iterations=row.runs)
-        stem = (place.final or place.name).rstrip(".0123456789")
-        count.setdefault(
-            (stem if place.source else place.name, place.source, place.shape, row.runs), []
-        ).append(one)
+        stem = (place.final or place.name).rstrip(".0123456789") if place.source else place.name
+        groups.setdefault((stem, place.source, place.shape, row.runs), []).append(one)
     found = []
-    for similar in count.values():
+    for similar in groups.values():
         first = max(similar, key=lambda k: (k.us, k.bytes_accessed))
         us, moved = sum(k.us for k in similar), sum(k.bytes_accessed for k in similar)
         floor = any(k.is_floor for k in similar)

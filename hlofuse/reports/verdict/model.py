@@ -96,3 +96,5 @@ class Verdict:
     """False for a module so large that rules were not replayed one by one."""
     hot_kernels: tuple[HotKernel, ...]
     """Slowest first; without times by bytes."""
+    is_replayed: bool = True
+    """False for a module that is fused already: nothing was tried."""

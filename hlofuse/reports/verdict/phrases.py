@@ -31,9 +31,9 @@ def identity_lines(head: Head) -> tuple[str, str]:
 
 
 def totals_line(t: Totals) -> str:
-    """`2 kernels, 7.06 µs estimated, 16.8 MB moved`; launches where loops make them more."""
+    """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
     launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
-    time = f", {'≥ ' if t.floors else ''}{us_text(t.us)} estimated" if t.us is not None else ""
+    time = f", {'≥ ' if t.floors else ''}{us_text(t.us)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {bytes_text(t.cost.bytes_accessed)} moved{peak}"
 
@@ -90,6 +90,8 @@ def bound_lines(v: Verdict) -> Iterator[str]:
 
 
 def _best(v: Verdict) -> str:
+    if not v.is_replayed:
+        return ""
     if not v.is_ranked:
         return "; rules were not replayed one by one (what-if does)"
     if v.best is None or not v.best.helps(v.totals):
@@ -99,6 +101,8 @@ def _best(v: Verdict) -> str:
 
 def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
+    if not v.is_replayed:
+        return "No change was tried: this module is fused; one from before fusion tells more"
     if not v.suggestions:
         return "No suggestion: no known change makes this module better"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""

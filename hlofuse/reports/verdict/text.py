@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import command_line, shorten
+from hlofuse.format.escape import shorten
 from hlofuse.format.units import plural
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verdict import phrases
@@ -17,6 +17,7 @@ _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
 _NOTES = 2
+_MORE = "More: --details shows every pass; explain INPUT NAME one kernel or model.py:35"
 
 
 def print_screen(
@@ -24,19 +25,18 @@ def print_screen(
     console: Console,
     head: Head | None,
     note: str = "",
-    input_arguments: Sequence[str] = (),
     *,
     details: bool = True,
 ) -> None:
     """The verdict in 24 lines: what it rests on, the totals, the bounds, suggestions, slowest kernels.
 
-    `note` says how the module came to be; `details` names the commands that go on.
+    `note` says how the module came to be; `details` says what goes on from here.
     """
     lines = [*_head(head, note), *verdict_lines(v, console.width)]
     room = _LINES - len(lines) - bool(details)
     lines += _kernels(v, min(_KERNELS, room - 2), console.width) if room > 2 else []
     if details:
-        lines.append((_commands(v, input_arguments), "green"))
+        lines.append((_MORE, "green"))
     for line, style in lines[:_LINES]:
         console.print(Text(phrases.cut(line, console.width), style=style), no_wrap=True, overflow="crop")
 
@@ -86,7 +86,3 @@ def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
     for figure, share, kernel, source, bound in cells:
         row = f"{figure:>{widest[0]}}  {share:>{widest[1]}}  {shorten(kernel, name):<{name}}"
         yield f"  {row}  {shorten(source, line):<{min(line, widest[3])}}  {bound}".rstrip(), ""
-
-
-def _commands(v: Verdict, input_arguments: Sequence[str]) -> str:
-    return f"Details: {command_line('explain', *input_arguments, '--details')}"

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hlofuse.account import Account, Launched, Observed
+from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import fusion_floor
+from hlofuse.analysis.kernels import kernel_source
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.replay import ReplayConfig
+from hlofuse.releases import Release
 from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.refusals import refusals
-from hlofuse.reports.explain.explain import blocking_rules, hot_kernels
+from hlofuse.reports.explain.explain import blocking_rules, grouped_kernels, hot_kernels
 from hlofuse.reports.verdict.candidates import of_flags, of_recipes, of_rules, trial_of
 from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
 from hlofuse.reports.whatif.model import Ranking
@@ -49,7 +53,7 @@ def verdict(
     `unoptimized` yields the module before optimizations, where flags begin.
     """
     config, account = observed.replay.config, facts.account_after
-    fused = _may_change(config)
+    fused = _may_change(config.build.backend, config.release)
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     if tries is None:
         tries = len(facts.before) <= TRIED_UP_TO
@@ -80,11 +84,38 @@ def verdict(
     )
 
 
-def _may_change(config: ReplayConfig) -> Callable[[Instruction], bool]:
+def verdict_as_it_is(account: Account, release: Release, device: DeviceDescription | None) -> Verdict:
+    """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
+    backend = "gpu" if device is not None else account.backend
+    fused = _may_change(backend, release)
+    flops = sum(r.cost.flops * r.runs for r in account.rows if fused(r.instruction))
+    rows = [(r, _place(r.instruction, account.module)) for r in account.rows if r.runs]
+    times = KernelTimes(device, release).kernel if device is not None else None
+    return Verdict(
+        account.totals,
+        tuple(_shares(account, fused)),
+        fusion_floor(account, fused, flops, device),
+        (),
+        None,
+        "",
+        0,
+        False,
+        grouped_kernels(rows, times),
+        is_replayed=False,
+    )
+
+
+def _place(x: Instruction, module: Module) -> Place:
+    source = kernel_source(x, module)
+    line = source_in_function(source) if source is not None else None
+    return Place(x.name, x.opcode, str(x.shape), line, x.op_name, final=x.name)
+
+
+def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]:
     """Says of a kernel whether fusion can change it: not of matrix products and the like."""
-    if config.build.backend != "gpu":
+    if backend != "gpu":
         return lambda x: x.fusion_kind != "kCustom" and x.opcode not in ("dot", "convolution", "sort")
-    return lambda x: may_be_fused(x, config.release)
+    return lambda x: may_be_fused(x, release)
 
 
 def _ranked(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
