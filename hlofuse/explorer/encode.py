@@ -48,6 +48,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         "headline": r.headline,
         "result": r.result,
         "notes": r.notes,
+        "verdict": r.verdict,
         "target": r.target,
         "device": r.device,
         "computations": [s(c) for c in r.computations],
