@@ -99,6 +99,18 @@ def _best(v: Verdict) -> str:
     return f"; best of {plural(v.replays, 'replay')}"
 
 
+def answer_lines(v: Verdict, most: int = 3) -> Iterator[str]:
+    """The bounds and the suggestions, for a report that has the totals already."""
+    yield from bound_lines(v)
+    for s in v.suggestions[:most]:
+        yield f"{suggestion_text(s)}: {trial_line(s, v)}"
+
+
+def suggestion_text(s: Suggestion) -> str:
+    """What to do; for a flag, the words to set."""
+    return f"XLA_FLAGS={s.flag}" if s.flag else s.text
+
+
 def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
     if not v.is_replayed:

@@ -68,7 +68,7 @@ def _head(head: Head | None, note: str) -> Iterator[tuple[str, str]]:
 
 
 def _suggestion(number: int, s: Suggestion, v: Verdict) -> Iterator[tuple[str, str]]:
-    yield f"{number}. {(s.flag and f'XLA_FLAGS={s.flag}') or s.text}", "bold"
+    yield f"{number}. {phrases.suggestion_text(s)}", "bold"
     yield f"   {phrases.trial_line(s, v)}", ""
 
 
