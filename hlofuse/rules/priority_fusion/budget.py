@@ -39,6 +39,7 @@ SHARED_MEMORY = register(
         "of them is a bitcast.",
         mirrors=_BUDGET,
         message="shared memory usage would be over the budget of …B",
+        essential=True,
     )
 )
 TOO_MANY_REDUCTIONS = register(
