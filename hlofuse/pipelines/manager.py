@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlofuse.analysis.kernels import is_kernel
+from hlofuse.ir.collector import no_collection
 from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
@@ -40,6 +41,7 @@ class FusionInput:
     """What passes tell of their rewrites, under the names of `module` (`BeforeFusion`)."""
 
 
+@no_collection()
 def lower_to_fusion_input(
     module: Module,
     target: str,
@@ -83,6 +85,7 @@ class FinalModule:
     not_repeated: Mapping[str, Counter[str]] = field(default_factory=dict)
 
 
+@no_collection()
 def finish(
     module: Module,
     target: str,

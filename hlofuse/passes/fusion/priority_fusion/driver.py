@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -48,8 +47,6 @@ class Driver:
         self._model, self._release = model, model.release
         self._launch = model.device.launch_ticks
         self._legality = legality
-        self._least = -math.inf if legality.whatever_it_costs else 0.0
-        """What does not save so much is not fused."""
         self._recorder = recorder
         self._tie_breaker = tie_breaker
         self._observers = observers if tie_breaker is None else (*observers, tie_breaker)
@@ -108,12 +105,12 @@ class Driver:
         """`ComputeAndSetPriorities`."""
         if self._tie_breaker is not None:
             self._tie_breaker.order_updates(producers)
-        work_out, queue, least = self._priority, self._queue, self._least
+        work_out, queue = self._priority, self._queue
         waiting = queue.waiting
         for producer in producers:
             # XLA enters them when all are worked out; each looks at no other's entry.
             priority = work_out(producer)
-            if priority is not None and priority >= least:
+            if priority is not None and priority >= 0:
                 queue.set(producer, priority)
             elif producer in waiting:
                 queue.discard(producer)

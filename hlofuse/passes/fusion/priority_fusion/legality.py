@@ -33,7 +33,7 @@ from hlofuse.rules.priority_fusion import (
     rules_of_one,
     structure_rules,
 )
-from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY, NO_USERS, ONLY_BITCASTS
+from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
 
@@ -64,8 +64,6 @@ class Legality:
         self._model, self._cache = model, model.cache
         self._find_pair = model.tables.pairs.of
         self._settings = settings
-        self.whatever_it_costs = DOES_NOT_PAY.code in settings.disabled
-        """A what-if run: what is allowed is fused even where that costs time."""
         self._state = PriorityState(
             model,
             settings,
