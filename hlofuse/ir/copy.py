@@ -1,4 +1,4 @@
-"""A second module just like the first (`HloModule::Clone`, without its renaming)."""
+"""A second module just like the first (`HloModule::Clone`, without its renaming), and whether two are."""
 
 from __future__ import annotations
 
@@ -51,6 +51,30 @@ def copy_module(module: Module) -> Module:
     if module.computation_order is not None:
         new.computation_order = module.computation_order.copy(computations)
     return new
+
+
+def same_module(a: Module, b: Module) -> bool:
+    """True if a pass does the same to both: names, order, uses and all that instructions say are equal."""
+    return len(a.computations) == len(b.computations) and all(
+        x.name == y.name
+        and len(x) == len(y)
+        and x.root.name == y.root.name
+        and all(map(_same_instruction, x, y))
+        for x, y in zip(a.computations, b.computations, strict=True)
+    )
+
+
+def _same_instruction(a: Instruction, b: Instruction) -> bool:
+    return (
+        a.name == b.name
+        and a.opcode == b.opcode
+        and a.shape == b.shape
+        and a.payload == b.payload
+        and a.attributes == b.attributes
+        and [x.name for x in a.operands] == [x.name for x in b.operands]
+        and [x.name for x in a.users] == [x.name for x in b.users]
+        and [c.name for _, c in a.called] == [c.name for _, c in b.called]
+    )
 
 
 def _bare_copy(instruction: Instruction) -> Instruction:

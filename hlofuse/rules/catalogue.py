@@ -68,7 +68,7 @@ class Rule:
     lasting: bool = False
     """A fusion it refuses a producer is refused that producer however it grows."""
     estimated: bool = False
-    """XLA's cost model says that fusing takes longer: without the rule the program is slower by that model."""
+    """XLA's cost model says that fusing takes longer: without the rule the program only gets slower."""
     outcome: bool = False
     """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
     runs: str = ""
