@@ -39,9 +39,13 @@ def copy_module(module: Module) -> Module:
         new.computations.append(computation)
 
     for old, computation in computations.items():
-        for instruction in old._slots:
-            if instruction is not None:
-                _connect(instruction, copies, computations)
+        for instruction in filter(None, old._slots):
+            copied = copies[instruction]
+            copied.operands = [copies[o] for o in instruction.operands]
+            copied.users = [copies[u] for u in instruction.users]
+            called, control = instruction.called, instruction._control
+            copied.called = [(name, computations[c]) for name, c in called] if called else ()
+            copied._control = control and ([copies[p] for p in control[0]], [copies[s] for s in control[1]])
         computation.parameters = [copies[p] for p in old.parameters]
         computation.root = copies[old.root]
         computation.callers = {copies[caller]: times for caller, times in old.callers.items()}
@@ -88,18 +92,3 @@ def _bare_copy(instruction: Instruction) -> Instruction:
     copied.id = instruction.id
     copied._places = None
     return copied
-
-
-def _connect(
-    instruction: Instruction,
-    copies: dict[Instruction, Instruction],
-    computations: dict[Computation, Computation],
-) -> None:
-    """Give the twin of `instruction` the twins of what `instruction` is connected to."""
-    copied = copies[instruction]
-    copied.operands = [copies[o] for o in instruction.operands]
-    copied.users = [copies[u] for u in instruction.users]
-    called = instruction.called
-    copied.called = [(name, computations[c]) for name, c in called] if called else ()
-    control = instruction._control
-    copied._control = control and ([copies[p] for p in control[0]], [copies[s] for s in control[1]])
