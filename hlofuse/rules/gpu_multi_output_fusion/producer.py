@@ -200,6 +200,7 @@ def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
         mirrors="xla/service/gpu/model/gpu_performance_model.cc: "
         "GpuPerformanceModel::EstimateRunTimesForMultiOutputFusion",
         message="will execute slower if fused",
+        estimated=True,
     )
 )
 def slower(pair: ProducerPair) -> dict[str, Any] | None:

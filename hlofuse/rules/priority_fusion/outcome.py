@@ -88,5 +88,6 @@ DOES_NOT_PAY = register(
         "dear operation from being evaluated again, or make the array between the two larger.",
         mirrors="xla/backends/gpu/transforms/priority_fusion.cc: "
         "PriorityFusionQueue::CalculateProducerPriority",
+        estimated=True,
     )
 )
