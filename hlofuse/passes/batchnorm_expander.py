@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
@@ -16,11 +13,8 @@ from hlofuse.trace import Recorder
 _OPCODES = ("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
 
 
-@dataclass(frozen=True)
 class BatchNormExpander(Pass):
-    """`batchnorm_expander`."""
-
-    name: ClassVar[str] = "batchnorm_expander"
+    name = "batchnorm_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, _OPCODES, _expand, recorder, Explained(BATCH_NORM))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target, hands_on
 from hlofuse.ir.fusing import computation_of
@@ -13,21 +11,17 @@ from hlofuse.passes.base import Pass
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class StripMemoryPlacementAnnotations(Pass):
-    """`strip-memory-placement-annotations`."""
-
-    name: ClassVar[str] = "strip-memory-placement-annotations"
+    name = "strip-memory-placement-annotations"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return remove_annotations(module, lambda i: custom_call_target(i) in PLACEMENTS)
 
 
-@dataclass(frozen=True)
 class ShardyXLA(Pass):
     """`shardy-xla`, of which only that is repeated: Shardy's calls that change no shape are removed."""
 
-    name: ClassVar[str] = "shardy-xla"
+    name = "shardy-xla"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return remove_annotations(module, _is_shardy)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.structural_key import StructuralKeys
@@ -20,11 +19,10 @@ from hlofuse.trace import Recorder
 # One caller for every computation (`xla/hlo/transforms/simplifiers/flatten_call_graph.cc`).
 
 
-@dataclass(frozen=True)
 class FlattenCallGraph(Pass):
     """`flatten-call-graph`; HlofuseError where calls multiply beyond reason."""
 
-    name: ClassVar[str] = "flatten-call-graph"
+    name = "flatten-call-graph"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         most = most_instructions(module)
@@ -79,7 +77,7 @@ def _replace(caller: Instruction, which: Computation | None) -> list[Computation
 class CallInliner(Pass):
     """`call-inliner`, callees first. HlofuseError where inlining gets out of hand."""
 
-    name: ClassVar[str] = "call-inliner"
+    name = "call-inliner"
     single_call_site: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -121,7 +119,7 @@ _COLLECTIVES = frozenset(
 class HloComputationDeduplicator(Pass):
     """`computation-deduplicator`, for computations that are small and none of a collective's."""
 
-    name: ClassVar[str] = "computation-deduplicator"
+    name = "computation-deduplicator"
     mark_fusions: bool = False
     """Fusions of equal computations stay, and their metadata names the first of them."""
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.ir.graph import Module
 from hlofuse.ir.removing import move_control_dependencies
 from hlofuse.passes.base import Pass
@@ -13,11 +10,10 @@ from hlofuse.trace import Recorder
 _REASON = "What the barrier kept in order has been scheduled"
 
 
-@dataclass(frozen=True)
 class OptimizationBarrierExpander(Pass):
     """`cse_barrier_expander`: the operand takes the place of each barrier."""
 
-    name: ClassVar[str] = "cse_barrier_expander"
+    name = "cse_barrier_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import hand_on_metadata
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class PropagateCallMetadata(Pass):
     """`propagate-call-metadata`, callers first."""
 
-    name: ClassVar[str] = "propagate-call-metadata"
+    name = "propagate-call-metadata"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

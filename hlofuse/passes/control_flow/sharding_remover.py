@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
@@ -24,11 +21,8 @@ _COPIED = {
 }
 
 
-@dataclass(frozen=True)
 class ShardingRemover(Pass):
-    """`sharding-remover`."""
-
-    name: ClassVar[str] = "sharding-remover"
+    name = "sharding-remover"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
 
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.call_sites import CallSites
@@ -25,7 +24,7 @@ from hlofuse.trace import OnlySkipped, Recorder
 class CopyInsertion(Pass):
     """`copy-insertion`: copies wherever they might be needed, but for those that turn out not to be."""
 
-    name: ClassVar[str] = "copy-insertion"
+    name = "copy-insertion"
     alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)
     """Makes what the backend knows of buffers, for one run."""
 

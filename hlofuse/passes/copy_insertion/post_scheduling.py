@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
 
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.call_sites import CallSites
@@ -31,7 +30,7 @@ class PostSchedulingCopyInsertion(Pass):
     XLA runs it as a function and not as a pass. A module without a schedule is taken to run in post order.
     """
 
-    name: ClassVar[str] = "post-scheduling-copy-insertion"
+    name = "post-scheduling-copy-insertion"
     alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)
     """Makes what the backend knows of buffers, for one run."""
 

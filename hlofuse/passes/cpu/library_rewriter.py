@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -28,7 +27,7 @@ _ALONE = frozenset({"dot", "convolution"})
 class LibraryRewriter(Pass):
     """`dot-library-rewriter`; `starts` are the operations whose kind of fusion is on, by default all."""
 
-    name: ClassVar[str] = "dot-library-rewriter"
+    name = "dot-library-rewriter"
     starts: frozenset[str] = STARTS
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
@@ -18,11 +16,8 @@ from hlofuse.passes.common.shapes import without
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class BatchDotSimplifier(Pass):
-    """`batch-dot-simplification`."""
-
-    name: ClassVar[str] = "batch-dot-simplification"
+    name = "batch-dot-simplification"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         dots = [i for c in module.non_fusion_computations() for i in c if i.opcode == "dot" and _trivial(i)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
@@ -30,9 +29,7 @@ _OF_DOT = (
 
 @dataclass(frozen=True)
 class GemvRewriter(Pass):
-    """`gemv-rewriter`."""
-
-    name: ClassVar[str] = "gemv-rewriter"
+    name = "gemv-rewriter"
     layout_sensitive: bool = True
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -72,11 +69,10 @@ _FLOATS = {"f16": (16, 11), "bf16": (128, 8), "f32": (128, 24), "f64": (1024, 53
 """Exponent that overflows, and bits of the significand."""
 
 
-@dataclass(frozen=True)
 class DotOperandConverter(Pass):
     """`operand_converter`, of integers and of floats wider than a byte."""
 
-    name: ClassVar[str] = "operand_converter"
+    name = "operand_converter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["dot"], _convert, recorder)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.ir.fusing import clone_of, computation_of
@@ -26,11 +25,10 @@ _STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})
 _UNARY = ELEMENTWISE_UNARY - _STAYS
 
 
-@dataclass(frozen=True)
 class MoveCopyToUsers(Pass):
     """`move_copy_to_users`: `copy` then `sine` becomes `sine` then `copy`."""
 
-    name: ClassVar[str] = "move_copy_to_users"
+    name = "move_copy_to_users"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(
@@ -72,11 +70,10 @@ def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> 
 # What moves to the host's memory (`xla/hlo/transforms/host_offloader.cc`).
 
 
-@dataclass(frozen=True)
 class HostOffloader(Pass):
     """`host-offloader`, of which only the last step does anything to a module that stays on its device."""
 
-    name: ClassVar[str] = "host-offloader"
+    name = "host-offloader"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(module, recorder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise_on_operand
@@ -28,7 +27,7 @@ _REASON = "The fusion writes the copy as a further output"
 class CopyFusion(Pass):
     """`copy_fusion`, in the entry computation only: in a loop the copy may share a buffer with its source."""
 
-    name: ClassVar[str] = "copy_fusion"
+    name = "copy_fusion"
     device: DeviceDescription = field(compare=False, repr=False)
     release: Release = field(compare=False, repr=False)
 

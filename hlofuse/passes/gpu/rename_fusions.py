@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
@@ -21,7 +20,7 @@ _REASON = "XLA names a fusion after its kind and its heroes"
 class RenameFusions(Pass):
     """`rename_fusions`: `loop_add_fusion` calls `fused_add`. Custom fusions keep their names."""
 
-    name: ClassVar[str] = "rename_fusions"
+    name = "rename_fusions"
     device: DeviceDescription = field(compare=False, repr=False)
     release: Release = field(compare=False, repr=False)
 

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.expensive import is_fusible
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
@@ -14,11 +11,10 @@ from hlofuse.trace import Recorder
 _LEFT = frozenset({"parameter", "custom-call", "fusion"})
 
 
-@dataclass(frozen=True)
 class RenameInstructions(Pass):
     """`rename-instructions`: `add.2` becomes `add.2.0` if a fusion may hold it. XLA has it since 0.6.0."""
 
-    name: ClassVar[str] = "rename-instructions"
+    name = "rename-instructions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         unique, changed = module.instruction_names.unique, False

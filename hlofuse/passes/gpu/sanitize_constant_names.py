@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
 from hlofuse.trace import Recorder
@@ -12,11 +9,10 @@ from hlofuse.trace import Recorder
 _UNDERSCORES = str.maketrans(".-;", "___")
 
 
-@dataclass(frozen=True)
 class SanitizeConstantNames(Pass):
     """`sanitize-constant-names`: no dots, dashes or semicolons, and made unique with an underscore."""
 
-    name: ClassVar[str] = "sanitize-constant-names"
+    name = "sanitize-constant-names"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         names = _Names()

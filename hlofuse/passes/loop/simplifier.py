@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
@@ -33,11 +30,10 @@ _WITHOUT_WORK = frozenset({"constant", "get-tuple-element", "tuple"})
 _COUNTED = ("s8", "u8", "s32", "u32", "s64", "u64")
 
 
-@dataclass(frozen=True)
 class WhileLoopSimplifier(Pass):
     """`simplify-while-loops`; nested tuples stay as they are."""
 
-    name: ClassVar[str] = "simplify-while-loops"
+    name = "simplify-while-loops"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

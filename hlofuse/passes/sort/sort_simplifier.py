@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
@@ -14,11 +11,8 @@ from hlofuse.passes.common.make import added
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class SortSimplifier(Pass):
-    """`simplify-sorts`."""
-
-    name: ClassVar[str] = "simplify-sorts"
+    name = "simplify-sorts"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

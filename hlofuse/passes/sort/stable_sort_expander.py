@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -16,11 +15,10 @@ from hlofuse.passes.common.rewriting import replaced
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class StableSortExpander(Pass):
     """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be."""
 
-    name: ClassVar[str] = "stable-sort-expander"
+    name = "stable-sort-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
@@ -27,7 +26,7 @@ _SMALL = 10_000_000
 class DotStrengthReduction(Pass):
     """`dot-strength-reduction`; products by another algorithm than the usual one are left as they are."""
 
-    name: ClassVar[str] = "dot-strength-reduction"
+    name = "dot-strength-reduction"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 class SplitkRewriter(Pass):
     """`splitk-rewriter`: a dimension `k` becomes a batch of parts, summed by a reduction behind."""
 
-    name: ClassVar[str] = "splitk-rewriter"
+    name = "splitk-rewriter"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
@@ -19,11 +18,10 @@ _SMALLEST_LEFT = 64
 _MOVES = frozenset("bitcast broadcast constant get-tuple-element parameter reshape transpose".split())
 
 
-@dataclass(frozen=True)
 class GemmFusionSwapOperands(Pass):
     """`gemm-fusion-swap-operands`: a bitcast restores the order of the result's dimensions."""
 
-    name: ClassVar[str] = "gemm-fusion-swap-operands"
+    name = "gemm-fusion-swap-operands"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
