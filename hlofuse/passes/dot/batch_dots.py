@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
@@ -35,12 +33,8 @@ def _trivial(dot: Instruction) -> list[int]:
 
 def _simplify(dot: Instruction) -> None:
     trivial, numbers = _trivial(dot), DotDimensions.of(dot)
-    operands = [_elided(o, trivial) for o in dot.operands]
+    operands = [make.reshaped(o, without(o.shape, trivial)) for o in dot.operands]
     batch = range(len(numbers.lhs_batch) - len(trivial))
     contracting = [[numbers.contracting(k)[0] - len(trivial)] for k in (0, 1)]
     new = new_dot(dot, operands, [batch, batch], contracting, dot.shape.element_type, dot)
     replace_instruction(dot, make.reshaped(new, dot.shape), has_side_effect)
-
-
-def _elided(x: Instruction, dimensions: Sequence[int]) -> Instruction:
-    return make.reshaped(x, without(x.shape, dimensions))

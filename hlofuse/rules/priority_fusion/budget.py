@@ -10,7 +10,7 @@ from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary
 from hlofuse.cost.gpu.ticks import EXACT
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.rules.catalogue import Knob, Rule, register
+from hlofuse.rules.catalogue import Knob, register
 from hlofuse.rules.priority_fusion.candidate import PriorityPair
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, condition
