@@ -7,7 +7,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import Explained, rewrite_each, substituted
-from hlofuse.rules.rewrites.others import BATCH_NORM
+from hlofuse.rules.rewrites.entries import BATCH_NORM
 from hlofuse.trace import Recorder
 
 _OPCODES = ("batch-norm-training", "batch-norm-inference", "batch-norm-grad")

@@ -12,7 +12,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import Explained, replaced, substituted, visit_module
 from hlofuse.passes.common.shapes import array, permuted, without
-from hlofuse.rules.rewrites.reductions import LONG_SUM_ON_CPU
+from hlofuse.rules.rewrites.entries import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 
 # Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`).

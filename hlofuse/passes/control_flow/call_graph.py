@@ -12,7 +12,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.unfusing import check_growth, most_instructions
 from hlofuse.passes.base import Pass
-from hlofuse.passes.common.calls import clone_computation, inline, set_called
+from hlofuse.passes.common.calls import clone_computation, hand_on_metadata, inline, set_called
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder
 
@@ -170,3 +170,26 @@ def _mark(module: Module, instead: dict[Computation, Computation]) -> None:
                 given = x.attributes.get("metadata") or OpMetadata()
                 metadata = replace(given, deduplicated_name=representative.name)
                 set_attribute(x, "metadata", str(metadata))
+
+
+# What a call says of its origin, handed on to what it calls
+# (`xla/hlo/transforms/propagate_call_metadata.cc`).
+
+
+class PropagateCallMetadata(Pass):
+    """`propagate-call-metadata`, callers first."""
+
+    name = "propagate-call-metadata"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in reversed(module.non_fusion_computations()):
+            if all(x.opcode != "call" for x in computation):
+                continue
+            for call in computation.post_order():
+                if call.opcode != "call":
+                    continue
+                for callee in call.called_computations:
+                    for x in callee.post_order():
+                        changed |= hand_on_metadata(call, x, module)
+        return changed

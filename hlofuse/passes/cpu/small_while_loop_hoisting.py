@@ -10,7 +10,7 @@ from hlofuse.analysis.kernels import SMALL_CALL
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.rules.rewrites.loops import SMALL_LOOP
+from hlofuse.rules.rewrites.entries import SMALL_LOOP
 from hlofuse.trace import Recorder
 
 _UNAVAILABLE = frozenset(

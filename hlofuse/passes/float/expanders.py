@@ -11,7 +11,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest
 from hlofuse.passes.common.rewriting import Explained, rewrite_each, substituted
 from hlofuse.passes.common.shapes import array
-from hlofuse.rules.rewrites.others import LOGISTIC
+from hlofuse.rules.rewrites.entries import LOGISTIC
 from hlofuse.trace import Recorder
 
 # Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`).

@@ -13,7 +13,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, bitcast, numbers
 from hlofuse.passes.common.rewriting import Explained, replaced, visit_module
 from hlofuse.passes.common.shapes import array, physical, with_layout, without_ones
-from hlofuse.rules.rewrites.reductions import GROUPED_DIMENSIONS
+from hlofuse.rules.rewrites.entries import GROUPED_DIMENSIONS
 from hlofuse.trace import Recorder
 
 # What the passes on reductions share: inputs, initial values, and making another reduction.
@@ -140,7 +140,7 @@ def _remove(reduce: Instruction) -> bool:
 class ReductionLayoutNormalizer(Pass):
     """`reduction-layout-normalizer`: dimensions are renumbered as they lie in memory.
 
-    A reduction of several arrays is made anew even where nothing is to be renumbered, as by XLA.
+    A reduction of several arrays is made again even where nothing is to be renumbered, as by XLA.
     """
 
     name = "reduction-layout-normalizer"

@@ -22,7 +22,7 @@ from hlofuse.passes.gpu.reduction_dimensions import (
     reduce_like,
     results_of,
 )
-from hlofuse.rules.rewrites.reductions import LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
+from hlofuse.rules.rewrites.entries import LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
 from hlofuse.trace import Recorder
 
 # Splits reductions over dimensions apart from each other

@@ -22,7 +22,7 @@ from hlofuse.passes.loop.parts import (
 )
 from hlofuse.passes.loop.trip_count import trip_count
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.rules.rewrites.loops import INVARIANT
+from hlofuse.rules.rewrites.entries import INVARIANT
 from hlofuse.trace import Recorder
 
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).

@@ -15,7 +15,7 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
 from hlofuse.passes.common.rewriting import Explained, replaced, visit_module
 from hlofuse.passes.common.shapes import array, relaid
-from hlofuse.rules.rewrites.products import SPLIT_K
+from hlofuse.rules.rewrites.entries import SPLIT_K
 from hlofuse.trace import Recorder
 
 _TILE = 128
