@@ -75,7 +75,8 @@ class _Growing:
         while frontier and len(fusion.fused_computation) < _MOST_INSTRUCTIONS:
             instruction, direction = frontier.popleft()
             if (
-                _is_library_fusion(instruction)
+                instruction.fusion_kind == "kCustom"
+                and instruction.attributes.raw("backend_config") == _CONFIG
                 and len(fusion.fused_computation) + len(instruction.fused_computation) <= _MOST_INSTRUCTIONS
             ):
                 fusion = _merge(fusion, instruction, direction)
@@ -117,10 +118,6 @@ class _Growing:
         if user not in self._fused and user not in visited:
             frontier.append((user, "down"))
             visited.add(user)
-
-
-def _is_library_fusion(x: Instruction) -> bool:
-    return x.fusion_kind == "kCustom" and x.attributes.raw("backend_config") == _CONFIG
 
 
 def _merge(fusion: Instruction, other: Instruction, direction: str) -> Instruction:

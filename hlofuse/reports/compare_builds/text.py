@@ -43,11 +43,6 @@ def beginning_lines(c: Comparison, most: int = 3) -> list[str]:
     return lines
 
 
-def same_line(c: Comparison) -> str:
-    """For no difference."""
-    return f"Every edge {'that both have ' if any(c.alone) else ''}is decided the same on both."
-
-
 def side_figures(s: Side) -> tuple[str, str, str]:
     """Kernels, bytes and time, before → after."""
     time = f"{us_text(s.before.us)} → {us_text(s.after.us)}" if s.before.us and s.after.us else ""
@@ -100,7 +95,9 @@ def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> Non
     for line in beginning_lines(c):
         console.print(Text(line))
     if not c.flipped:
-        console.print(Text(same_line(c)))
+        console.print(
+            Text(f"Every edge {'that both have ' if any(c.alone) else ''}is decided the same on both.")
+        )
         return
     print_flipped(c, console, limit=limit)
 
