@@ -10,7 +10,6 @@ from hlofuse.format.page import name_text
 from hlofuse.format.terminal import indented, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, quantity
 from hlofuse.reports.common.phrases import times_text
-from hlofuse.reports.stats import phrases
 from hlofuse.reports.stats.model import KernelStatistics, ModuleStatistics
 
 STAGES = {
@@ -73,10 +72,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     head = Text(printable(m.name), style="bold")
     if m.filename is not None:
         head.append(f"  {printable(m.filename)}", style="dim")
-    head.append(f"  ({phrases.STAGES[m.stage]})", style="dim")
+    head.append(f"  ({STAGES[m.stage]})", style="dim")
     console.print(head)
-    console.print(Text("   ".join(phrases.headline(m)), style="bold"))
-    if uncounted := phrases.uncounted_line(m):
+    console.print(Text("   ".join(headline(m)), style="bold"))
+    if uncounted := uncounted_line(m):
         console.print(Text(uncounted))
 
     console.print()
@@ -104,7 +103,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     ]
     print_rows(console, columns, rows)
     if loops:
-        console.print(Text(phrases.ITERATIONS, style="dim"))
+        console.print(Text(ITERATIONS, style="dim"))
     inside = []
     if m.fusion_bodies:
         inside.append(plural(m.fusion_bodies, "fusion body", "fusion bodies"))
@@ -130,8 +129,8 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             [
                 name_text(k.shown).append(times_text(k.iterations)),
                 str(k.holds) if k.opcode == "fusion" else "",
-                *phrases.kernel_figures(k),
-                Text(" ".join(filter(None, (k.kind, printable(phrases.where(k))))), style="dim"),
+                *kernel_figures(k),
+                Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
             ]
             for k in m.heaviest
         ]

@@ -11,7 +11,6 @@ from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import indented, plain_table, print_more
 from hlofuse.format.units import listing, plural
 from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
-from hlofuse.reports.trace_op import phrases
 from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MAX_LOCATIONS = 4
@@ -136,12 +135,12 @@ def unreadable_line(provenance: Provenance) -> str:
 
 def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5) -> None:
     """Each operation: its stops, then the kernel it ends in."""
-    console.print(Text(printable(phrases.headline(provenance)), style="bold"))
+    console.print(Text(printable(headline(provenance)), style="bold"))
     if provenance.unreadable:
         console.print(Text(unreadable_line(provenance), style="yellow"))
     for trail in provenance.trails[: limit or None]:
         console.print()
-        console.print(Text(printable(phrases.trail_title(trail)), style="bold"))
+        console.print(Text(printable(trail_title(trail)), style="bold"))
         rows = plain_table(("", "right"), ("", "left"), ("", "left"))
         for event, text in events_with_text(trail):
             name = Text(shorten(pass_name(event.dump), max(36, console.width // 8)))

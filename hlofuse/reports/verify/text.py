@@ -11,7 +11,6 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import indented
 from hlofuse.format.units import plural
-from hlofuse.reports.verify import phrases
 from hlofuse.reports.verify.model import FinalVerdict, KernelSide, Report, Verdict
 
 _NAMES = 5
@@ -165,27 +164,25 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
     console.print(
         Text(f"{agree} of {plural(compared, 'module')} exact on target {report.target}", style=style)
     )
-    if line := phrases.release_line(report):
+    if line := release_line(report):
         console.print(Text(line))
     if compared:
         table = Table.grid(padding=(0, 2, 0, 0))
-        for what, count in phrases.summary_rows(report)[1:]:
+        for what, count in summary_rows(report)[1:]:
             table.add_row(Text(what), Text(count))
         indented(console, table)
-    if undumped := phrases.undumped_line(report):
+    if undumped := undumped_line(report):
         console.print(Text(undumped, style="yellow"))
     for v in report.verdicts if every else ():
-        console.print(
-            Text(f"  {printable(v.name):<40} {phrases.verdict_word(v):<14} {plural(v.kernels, 'kernel')}")
-        )
-    bad = [v for v in report.verdicts if phrases.verdict_word(v) != "exact"]
+        console.print(Text(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}"))
+    bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
     for v in bad[: limit or None]:
         console.print()
         _print_bad(v, console)
-    other = [v for v in report.compared if v not in bad and phrases.step_lines(v)]
+    other = [v for v in report.compared if v not in bad and step_lines(v)]
     for v in other[: limit or None]:
         console.print(Text(f"\n{printable(v.name)}  the same kernels by other steps", style="bold"))
-        for line in phrases.step_lines(v):
+        for line in step_lines(v):
             indented(console, line)
     if limit and len(other) > limit:
         console.print(Text(f"\nand {len(other) - limit} more by other steps (--limit)"))
@@ -199,7 +196,7 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
 
 
 def _print_bad(v: Verdict, console: Console) -> None:
-    console.print(Text(f"{printable(v.name)}  {phrases.verdict_word(v)}", style="bold"))
+    console.print(Text(f"{printable(v.name)}  {verdict_word(v)}", style="bold"))
     if v.error is not None:
         for line in v.error.split("\n"):
             indented(console, printable(line))
@@ -208,7 +205,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
         indented(console, printable(v.note))
     if v.partition:
         console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
-    for line in (*phrases.final_lines(v), *phrases.step_lines(v)):
+    for line in (*final_lines(v), *step_lines(v)):
         indented(console, line)
     d = v.difference
     if d is None:
@@ -219,7 +216,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    actual, xla = phrases.sides(d.ours, d.xla)
+    actual, xla = sides(d.ours, d.xla)
     table.add_row(Text("XLA", style="bold"), Text(xla))
     table.add_row(Text("ours", style="bold"), Text(actual))
     indented(console, table, 4)
