@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
@@ -20,7 +19,7 @@ from hlofuse.trace import Recorder
 class HloDCE(Pass):
     """`dce`: callers before callees, so that unused results of a fusion go before its body is looked at."""
 
-    name: ClassVar[str] = "dce"
+    name = "dce"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -143,7 +143,7 @@ def _run_all(
 
 
 def _refuse_manual_partitioning(module: Module) -> None:
-    from hlofuse.passes.control_flow.sharding_remover import changes_shape  # slow to import, seldom needed
+    from hlofuse.passes.control_flow.annotations import changes_shape  # slow to import, seldom needed
 
     if any(changes_shape(i) for i in module.instructions()):
         number = module.attributes.raw("num_partitions")

@@ -6,9 +6,15 @@ their pages. Codes are stable: a code is never reused for another rule.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from hlofuse.releases import ANY, Release, Span
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,20 @@ class Rule:
 _CATALOGUE: dict[str, Rule] = {}
 
 
+def given_fields_of(rule: Callable[P, Rule]) -> Callable[[Callable[[Rule], T]], Callable[P, T]]:
+    """Have a function of a rule take the rule's fields."""
+
+    def change(use: Callable[[Rule], T]) -> Callable[P, T]:
+        @wraps(use)
+        def call(*fields: P.args, **named: P.kwargs) -> T:
+            return use(rule(*fields, **named))
+
+        return call
+
+    return change
+
+
+@given_fields_of(Rule)
 def register(rule: Rule) -> Rule:
     """Enter a rule; a code may be taken once."""
     if rule.code in _CATALOGUE:

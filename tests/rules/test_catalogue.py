@@ -7,7 +7,7 @@ import re
 import pytest
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.rules.catalogue import Rule, catalogue, register
+from hlofuse.rules.catalogue import catalogue, register
 from hlofuse.rules.pages import FAMILIES, family_of, rule_markdown, rules_json, sections
 from hlofuse.rules.parse_settings import parse_settings
 from hlofuse.rules.settings import AS_XLA
@@ -45,7 +45,7 @@ def test_refusals_of_fusion_passes_carry_xla_words() -> None:
 def test_a_code_is_taken_once() -> None:
     rule = RULES["IF001"]
     with pytest.raises(ValueError, match="IF001 is already in the catalogue"):
-        register(Rule(rule.code, "t", "a", "w", "a", "m"))
+        register(rule.code, "t", "a", "w", "a", "m")
 
 
 def test_knobs_have_one_default_each() -> None:

@@ -11,13 +11,11 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import same_module
 from hlofuse.passes.fusion.priority_fusion.decisive import DecisiveRules
 from hlofuse.passes.registry import single_passes
-from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, ReplayObserver
-from hlofuse.reports.common.facts import Facts
+from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput, ReplayObserver
 from hlofuse.reports.common.model import Refusal
-from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.difference.model import compare_results, result_of
-from hlofuse.reports.explain.explain import blocking_rules as blocking_rules_of
-from hlofuse.reports.explain.model import BlockingRule, Explanation, PassStory
+from hlofuse.reports.explain.explain import blocking_rules_of
+from hlofuse.reports.explain.model import BlockingRule, Explanation
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import family_of
@@ -59,7 +57,7 @@ def rank(
     observed = observed_replay(input, base, cache=structures, start=start, begun=begun, observers=[decisive])
     xla_run = result_of(observed)
     explanation = narrowed(observed) if narrowed else None
-    found = explanation.blocking_rules if explanation else _blocking_rules(observed.replay, xla_run.facts)
+    found = explanation.blocking_rules if explanation else blocking_rules_of(xla_run.facts)
     blocking_rules = {o.rule.code: o for o in found}
     counts = Counter[str]() if narrowed else _refusals(observed.replay.events)
     for code, blocking in blocking_rules.items():
@@ -119,11 +117,6 @@ def _start_of_joins(config: ReplayConfig, begun: Checkpoint | None) -> SharedSta
 def _names(passes: tuple[str, ...]) -> set[str]:
     """Without the options of passes."""
     return {text.partition("(")[0] for text in single_passes(passes)}
-
-
-def _blocking_rules(done: Replay, facts: Facts) -> tuple[BlockingRule, ...]:
-    stories = (PassStory(p.name, p.changed, (), refusals(p.events, facts), (), 0) for p in done.passes)
-    return blocking_rules_of(stories, facts.rule)
 
 
 def _refusals(events: Iterable[Event]) -> Counter[str]:
