@@ -23,11 +23,14 @@ def cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-def identity_lines(head: Head) -> tuple[str, str]:
-    """What the module was taken for, and what of it is least certain."""
-    line = identity_line(head.identity, head.order)
-    first, _, least = line.rpartition(". Least certain: ")
-    return first, f"Least certain: {least}"
+def identity_lines(head: Head, width: int) -> tuple[str, str]:
+    """What the module was taken for; what has no room, and what is least certain."""
+    line = identity_line(head.identity, head.order, head.follows_log)
+    line, _, least = line.rpartition(". Least certain: ")
+    first, *others = line.split(" · ")
+    while others and len(first) + 3 + len(others[0]) <= width:
+        first += f" · {others.pop(0)}"
+    return first, ". ".join(filter(None, (" · ".join(others), f"Least certain: {least}")))
 
 
 def totals_line(t: Totals) -> str:
