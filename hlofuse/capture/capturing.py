@@ -245,15 +245,11 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
     os.replace(captured.folder, out)
     os.chmod(out, 0o755)
     captured.folder = out
-    captured.modules = [_moved(m, out) for m in captured.modules]
+    captured.modules = [replace(m, folder=out / m.name) for m in captured.modules]
 
 
 def _write_json(path: Path, data: dict[str, Any]) -> None:
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-
-
-def _moved(module: Any, out: Path) -> Any:
-    return replace(module, folder=out / module.name)
 
 
 def _reasons(captured: Capture) -> str:

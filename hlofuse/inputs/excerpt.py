@@ -132,7 +132,7 @@ def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
         header = _HEADER.match(text, pos)
         one: ModuleLines | None = None
         if literal is not None and "\\n" in literal[0]:
-            inner = _unescaped(literal[0]).lstrip("\n").split("\n")
+            inner = "".join(part for part, _ in _parts(literal[0])).lstrip("\n").split("\n")
             column = max(inner[0].find("HloModule "), 0)
             header = _HEADER.match(inner[0], column)
             one = module_lines(inner, header[1], 0, column) if header is not None else None
@@ -245,11 +245,6 @@ def _surroundings(text: str, module: ModuleLines) -> str:
     if LOGGED.match(before) or LOGGED.match(text, start):
         return "a log"
     return "a longer text" if before and not before.startswith("//") else ""
-
-
-def _unescaped(literals: str) -> str:
-    """The text of adjacent string literals."""
-    return "".join(part for part, _ in _parts(literals))
 
 
 def _parts(literals: str) -> Iterator[tuple[str, int]]:

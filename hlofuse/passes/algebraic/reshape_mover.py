@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
@@ -19,9 +18,7 @@ from hlofuse.trace import Recorder
 
 @dataclass(frozen=True)
 class ReshapeMover(Pass):
-    """`reshape-mover`."""
-
-    name: ClassVar[str] = "reshape-mover"
+    name = "reshape-mover"
     reshape_of_1d_broadcast_is_cheap: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.algebraic import (
@@ -98,9 +97,7 @@ _MOST_RUNS = 50
 
 @dataclass(frozen=True)
 class AlgebraicSimplifier(Pass):
-    """`algsimp`."""
-
-    name: ClassVar[str] = "algsimp"
+    name = "algsimp"
     options: Options = field(default_factory=Options)
 
     def run(self, module: Module, recorder: Recorder) -> bool:

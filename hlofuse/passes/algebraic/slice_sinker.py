@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.graph import Instruction, Module
@@ -13,11 +10,10 @@ from hlofuse.passes.common import make
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class SliceSinker(Pass):
     """`slice-sinker`: where the pieces together have no fewer elements than the whole."""
 
-    name: ClassVar[str] = "slice-sinker"
+    name = "slice-sinker"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

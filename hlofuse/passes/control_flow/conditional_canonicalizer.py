@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
@@ -16,11 +13,8 @@ from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class ConditionalCanonicalizer(Pass):
-    """`conditional-canonicalizer`."""
-
-    name: ClassVar[str] = "conditional-canonicalizer"
+    name = "conditional-canonicalizer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["conditional"], _canonicalize, recorder)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
@@ -115,11 +113,8 @@ _CHEAP = frozenset(
 _FORWARDING = frozenset({"tuple", "get-tuple-element", "parameter"})
 
 
-@dataclass(frozen=True)
 class ConditionalSimplifier(Pass):
-    """`simplify-conditional`."""
-
-    name: ClassVar[str] = "simplify-conditional"
+    name = "simplify-conditional"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

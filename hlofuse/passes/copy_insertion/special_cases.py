@@ -16,8 +16,13 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloUse, HloValue
 from hlofuse.analysis.shape_tree import Index, shape_tree, subshape_at
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.passes.copy_insertion.adding import Because, has_no_loop_copies, is_asynchronous_body
-from hlofuse.passes.copy_insertion.deep_copy import deep_copy, replace_users
+from hlofuse.passes.copy_insertion.adding import (
+    Because,
+    deep_copy,
+    has_no_loop_copies,
+    is_asynchronous_body,
+    replace_users,
+)
 
 
 def add_special_copies(module: Module, alias_info: AliasInfo, because: Because) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -21,11 +18,10 @@ from hlofuse.trace import Recorder
 _LEAST_COLUMN_MAJOR_BYTES = 32
 
 
-@dataclass(frozen=True)
 class CpuLayoutAssignment(Pass):
     """`layout-assignment`; it always counts as a change where a module has none yet."""
 
-    name: ClassVar[str] = "layout-assignment"
+    name = "layout-assignment"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if not is_assignable(module, lambda i: False, recorder):

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import Explained, NotRepresentable, replaced, rewrite_each, visit_module
-from hlofuse.passes.common.shapes import array
-from hlofuse.rules.rewrites.products import WIDENED
+from hlofuse.passes.common.rewriting import (
+    Explained,
+    NotRepresentable,
+    expand_each,
+    replaced,
+    rewrite_each,
+    visit_module,
+)
+from hlofuse.passes.common.shapes import array, without
+from hlofuse.rules.rewrites.entries import WIDENED
 from hlofuse.trace import Recorder
 
 # Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).
@@ -30,9 +39,7 @@ _OF_DOT = (
 
 @dataclass(frozen=True)
 class GemvRewriter(Pass):
-    """`gemv-rewriter`."""
-
-    name: ClassVar[str] = "gemv-rewriter"
+    name = "gemv-rewriter"
     layout_sensitive: bool = True
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -72,11 +79,10 @@ _FLOATS = {"f16": (16, 11), "bf16": (128, 8), "f32": (128, 24), "f64": (1024, 53
 """Exponent that overflows, and bits of the significand."""
 
 
-@dataclass(frozen=True)
 class DotOperandConverter(Pass):
     """`operand_converter`, of integers and of floats wider than a byte."""
 
-    name: ClassVar[str] = "operand_converter"
+    name = "operand_converter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["dot"], _convert, recorder)
@@ -101,3 +107,32 @@ def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:
         raise NotRepresentable("a product of a narrow float and another type")
     overflow, significand = _FLOATS.get(component, (-1, -1))
     return is_complex, overflow, significand, BIT_WIDTH[component], component.startswith("s")
+
+
+# Products without batch dimensions of size 1 (`xla/hlo/transforms/simplifiers/batch_dot_simplification.cc`).
+
+
+class BatchDotSimplifier(Pass):
+    name = "batch-dot-simplification"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        dots = [i for c in module.non_fusion_computations() for i in c if i.opcode == "dot" and _trivial(i)]
+        return expand_each(dots, _simplify, recorder)
+
+
+def _trivial(dot: Instruction) -> list[int]:
+    """Batch dimensions of size 1, where all batch dimensions come first and one is summed over."""
+    numbers = DotDimensions.of(dot)
+    in_order = tuple(range(len(numbers.lhs_batch)))
+    if numbers.lhs_batch != in_order or numbers.rhs_batch != in_order or len(numbers.lhs_contracting) != 1:
+        return []
+    return [d for d in in_order if dot.operands[0].shape.dimensions[d] == 1]
+
+
+def _simplify(dot: Instruction) -> None:
+    trivial, numbers = _trivial(dot), DotDimensions.of(dot)
+    operands = [make.reshaped(o, without(o.shape, trivial)) for o in dot.operands]
+    batch = range(len(numbers.lhs_batch) - len(trivial))
+    contracting = [[numbers.contracting(k)[0] - len(trivial)] for k in (0, 1)]
+    new = new_dot(dot, operands, [batch, batch], contracting, dot.shape.element_type, dot)
+    replace_instruction(dot, make.reshaped(new, dot.shape), has_side_effect)

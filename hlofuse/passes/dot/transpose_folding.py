@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
@@ -24,7 +23,7 @@ from hlofuse.trace import Recorder
 class TransposeFolding(Pass):
     """`transpose-folding`, for a target that multiplies rows with columns either way round."""
 
-    name: ClassVar[str] = "transpose-folding"
+    name = "transpose-folding"
     can_fold: Callable[[Instruction, int], bool] | None = None
     """What the target's products can read; None for a transpose of the last two dimensions."""
     into_convolutions: bool = False

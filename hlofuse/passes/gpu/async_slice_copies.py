@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.slice_copies import copied_dynamic_slice
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
@@ -19,11 +16,10 @@ _CONTEXT = Shape("u32")
 _REASON = "A fusion that only copies a slice is started, and waited for where its result is read"
 
 
-@dataclass(frozen=True)
 class DynamicSliceCopyFusionAsyncWrapper(Pass):
     """`dynamic-slice-copy-fusion-async-wrapper`: such a fusion goes into an `async-start`."""
 
-    name: ClassVar[str] = "dynamic-slice-copy-fusion-async-wrapper"
+    name = "dynamic-slice-copy-fusion-async-wrapper"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from hlofuse.analysis.slice_copies import has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
@@ -30,14 +29,13 @@ class _Place(NamedTuple):
     in_loop: bool
 
 
-@dataclass(frozen=True)
 class DynamicSliceAnnotator(Pass):
     """`dynamic-slice-annotator`: constant offsets, and those that grow evenly with the loop's counter.
 
     Offsets worked out in another computation than the loop's body are not followed.
     """
 
-    name: ClassVar[str] = "dynamic-slice-annotator"
+    name = "dynamic-slice-annotator"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -26,7 +25,7 @@ _REASON = "Triton emits the fusion better than the other emitters"
 class FusionBlockLevelRewriter(Pass):
     """`fusion-block-level-rewriter`: slow transposes and sums of s32 become Triton fusions."""
 
-    name: ClassVar[str] = "fusion-block-level-rewriter"
+    name = "fusion-block-level-rewriter"
     device: DeviceDescription = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -38,7 +37,7 @@ _MAJOR = ("reduce-scatter", "all-gather", "all-to-all")
 class GpuLayoutAssignment(Pass):
     """`layout-assignment`; a module with operations or layouts of other kinds is left as it is."""
 
-    name: ClassVar[str] = "layout-assignment"
+    name = "layout-assignment"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -13,7 +13,7 @@ from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, same_layouts
 from hlofuse.passes.layout.requests import output_aliases
 from hlofuse.passes.layout.rounds import found_layouts
-from hlofuse.rules.rewrites.others import LAYOUT_COPY
+from hlofuse.rules.rewrites.entries import LAYOUT_COPY
 from hlofuse.trace import Recorder
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
@@ -33,11 +31,8 @@ from hlofuse.trace import Recorder
 # (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`).
 
 
-@dataclass(frozen=True)
 class GatherSimplifier(Pass):
-    """`gather_simplifier`."""
-
-    name: ClassVar[str] = "gather_simplifier"
+    name = "gather_simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["gather"], _handle, recorder)
@@ -112,11 +107,10 @@ def _simplified(gather: Instruction) -> Instruction:
 # (`xla/service/gather_expander.cc`).
 
 
-@dataclass(frozen=True)
 class GatherExpander(Pass):
     """`gather_expander` of simple gathers (`kEliminateSimpleGathers`)."""
 
-    name: ClassVar[str] = "gather_expander"
+    name = "gather_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         simple = [
