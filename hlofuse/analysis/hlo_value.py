@@ -74,7 +74,7 @@ class Readers:
 class HloValue:
     """What one instruction defines at one index of its result."""
 
-    __slots__ = ("_readers", "_uses", "id", "index", "instruction", "is_phi", "positions")
+    __slots__ = ("_positions", "_readers", "_uses", "id", "index", "instruction", "is_phi")
 
     def __init__(
         self, number: int, instruction: Instruction, index: Index, is_phi: bool, readers: Readers
@@ -85,14 +85,21 @@ class HloValue:
         self.index = index
         self.is_phi = is_phi
         """True where several values meet: a loop's or a branch's."""
-        self.positions = [HloPosition(instruction, index)]
-        """The first one is where it is defined."""
+        self._positions: list[HloPosition] | None = None
         self._readers = readers
         self._uses: Sequence[HloUse] | None = None
 
     def __repr__(self) -> str:
         index = "{" + ",".join(map(str, self.index)) + "}" if self.instruction.shape.is_tuple else ""
         return f"<{self.id} {self.instruction.name}{index}{' (phi)' if self.is_phi else ''}>"
+
+    @property
+    def positions(self) -> list[HloPosition]:
+        """Where it is; the first one is where it is defined."""
+        positions = self._positions
+        if positions is None:
+            positions = self._positions = [HloPosition(self.instruction, self.index)]
+        return positions
 
     @property
     def uses(self) -> Sequence[HloUse]:

@@ -30,7 +30,7 @@ class HloDCE(Pass):
             computation = stack.pop()
             changed |= _run_on(computation, recorder)
             for instruction in computation:
-                for callee in instruction.called_computations:
+                for _, callee in instruction.called:
                     if callee in unreached:
                         del unreached[callee]
                         stack.append(callee)
@@ -48,7 +48,7 @@ class HloDCE(Pass):
 
 def _run_on(computation: Computation, recorder: Recorder) -> bool:
     changed = _remove_unused_outputs(computation, recorder)
-    dead = [x for x in computation if _can_remove(x)]
+    dead = [x for x in computation if not x.users and _can_remove(x)]
     for instruction in dead:
         removed = remove_with_unused_operands(instruction, has_side_effect)
         recorder.rewrite(

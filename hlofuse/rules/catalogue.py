@@ -73,6 +73,8 @@ class Rule:
     """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
     lasting: bool = False
     """A fusion it refuses a producer is refused that producer however it grows."""
+    estimated: bool = False
+    """XLA's cost model says that fusing takes longer: without the rule the program only gets slower."""
     outcome: bool = False
     """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
     runs: str = ""
@@ -91,6 +93,8 @@ class Rule:
             return "it tells who runs a kernel; there is no fusion without it to try"
         if self.essential:
             return "without it the program would be wrong, or have no code"
+        if self.estimated:
+            return "it is the verdict of XLA's cost model: without it the program only gets slower"
         return "it names what came out and asks nothing of its own" if self.outcome else ""
 
 

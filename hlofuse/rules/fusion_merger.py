@@ -196,6 +196,7 @@ SLOWER = register(
     "read that one's result.",
     mirrors="xla/service/gpu/model/gpu_performance_model.cc: GpuPerformanceModel::EstimateRunTimes",
     message="will execute slower if fused",
+    estimated=True,
     history=_SUPERSEDED,
 )
 

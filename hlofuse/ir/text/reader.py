@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-
+from hlofuse.ir.collector import no_collection
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape import Shape
@@ -96,10 +95,9 @@ class GrammarFallback:
         raise FastPathMiss
 
 
+@no_collection()
 def parse_module(text: str, filename: str | None = None) -> Module:
     """Read a dump; raises `HloParseError` for what is not HLO (`ParseAndReturnUnverifiedModule`)."""
-    collecting = gc.isenabled()
-    gc.disable()  # nothing made here is garbage, and looking for it takes as long as reading
     try:
         module = read_fast(text, GrammarFallback())
     except FastPathMiss:
@@ -107,8 +105,5 @@ def parse_module(text: str, filename: str | None = None) -> Module:
         from hlofuse.ir.text.build import parse_by_grammar
 
         return parse_by_grammar(text, filename)
-    finally:
-        if collecting:
-            gc.enable()
     module.filename = filename
     return module

@@ -203,6 +203,11 @@ def kernel_time_of(name: str, facts: Facts) -> KernelTime | None:
     return kernel
 
 
+def blocking_rules_of(facts: Facts) -> tuple[BlockingRule, ...]:
+    """The rules that keep kernels of a replay apart, as `blocking_rules`."""
+    return blocking_rules(((p.name, refusals(p.events, facts)) for p in facts.replay.passes), facts.rule)
+
+
 def blocking_rules(
     refused: Iterable[tuple[str, Iterable[Refusal]]], rule: Callable[[str | None], RuleText]
 ) -> tuple[BlockingRule, ...]:

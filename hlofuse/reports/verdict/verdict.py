@@ -15,8 +15,7 @@ from hlofuse.releases import Release
 from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.refusals import refusals
-from hlofuse.reports.explain.explain import blocking_rules, grouped_kernels, hot_kernels
+from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
 from hlofuse.reports.verdict.candidates import of_flags, of_recipes, of_rules, trial_of
 from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
 from hlofuse.reports.whatif.model import Ranking
@@ -59,9 +58,7 @@ def verdict(
         tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
         ranking = rank(observed.replay.input, config, progress=progress)
-    refused = blocking_rules(
-        ((p.name, refusals(p.events, facts)) for p in observed.replay.passes), facts.rule
-    )
+    refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
     if about_all:

@@ -181,6 +181,7 @@ def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
     mirrors="xla/service/gpu/model/gpu_performance_model.cc: "
     "GpuPerformanceModel::EstimateRunTimesForMultiOutputFusion",
     message="will execute slower if fused",
+    estimated=True,
 )
 def slower(pair: ProducerPair) -> dict[str, Any] | None:
     fused, unfused = pair.state.model.multi_output_times(pair.producer, pair.consumer)

@@ -73,7 +73,8 @@ DOES_NOT_PAY = register(
     why="What fusing saves (a launch, the traffic of an intermediate result) is less than what it adds: "
     "work done once for each user, operands read again, reads that lose their coalescing, a launch with "
     "fewer threads.",
-    advice="hlofuse why PRODUCER CONSUMER shows the terms and what would turn them. Mostly: keep the "
-    "dear operation from being evaluated again, or make the array between the two larger.",
+    advice="Avoid recomputing the expensive operation, or make the array between the two larger; hlofuse why "
+    "PRODUCER CONSUMER shows the terms.",
     mirrors="xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue::CalculateProducerPriority",
+    estimated=True,
 )

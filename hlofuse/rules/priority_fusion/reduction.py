@@ -37,10 +37,9 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
     "a loop?",
     why="In a loop every thread computes a whole sum on its own. A reduction keeps its parallel emitter "
     "only while nothing but operations on its few results, of the same shape, follows.",
-    advice="Reduce over the last axis where you can: Triton takes a whole normalisation along it "
-    "(softmax, layer norm) as one kernel; along another axis it stays several. Otherwise what "
-    "follows a reduction starts a new kernel: only element-wise work on the reduced values themselves "
-    "can go into it.",
+    advice="Operations with one operand may follow a reduction inside its kernel: a cast, sqrt, exp. A "
+    "scale, a bias or an epsilon may not: scale the summands and start the sum from the constant. Over the "
+    "last axis Triton takes a whole normalization (softmax, layer norm) as one kernel.",
     mirrors=_MIRRORS,
     message="fusion into output of a reduce fusion would create a loop fusion",
 )

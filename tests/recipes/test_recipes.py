@@ -1,0 +1,179 @@
+"""Recipes: the pages are in the form, XLA's stored modules bear them out, and so does the jaxlib installed.
+
+`tests/recipes/data/NAME.tar.xz` is written by `tools/recipes.py --write`: XLA's modules at the input of
+fusion and after it, for each device of the page and both sides.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tarfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlofuse.account import Observed
+from hlofuse.cli.common.replaying import Loaded, ReplayOptions
+from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.ir import parse_module
+from hlofuse.reports.advice.catalogue import RECIPES
+from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.trials import tried
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.verify.structure import Structures
+
+ROOT = Path(__file__).parents[2]
+HAS_JAX = importlib.util.find_spec("jax") is not None
+needs_jax = pytest.mark.skipif(not HAS_JAX, reason="needs jax (Python 3.12 or newer)")
+
+
+def _tool() -> Any:
+    spec = importlib.util.spec_from_file_location("recipes_tool", ROOT / "tools" / "recipes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = _tool()
+PAGES = {page.name: page for page in TOOL.pages()}
+BY_NAME = {recipe.name: recipe for recipe in RECIPES}
+CASES = [(name, device) for name, page in PAGES.items() for device in page.devices]
+
+
+@cache
+def stored(name: str) -> dict[str, str]:
+    """XLA's modules of a recipe by DEVICE/SIDE/FILE."""
+    with tarfile.open(TOOL.DATA / f"{name}.tar.xz") as tar:
+        return {m.name: f.read().decode() for m in tar if (f := tar.extractfile(m)) is not None}
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[[str, str, str], Loaded]:
+    """Reads the input of fusion of one side of a recipe on a device."""
+
+    def read(name: str, device: str, side: str) -> Loaded:
+        path = tmp_path / side / "before.hlo"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(stored(name)[f"{device}/{side}/input.hlo"])
+        release = PAGES[name].rows[device].split(" | ")[1]
+        flags = PAGES[name].flags[side] or None
+        if device == "cpu":
+            return ReplayOptions(str(path), target="cpu", xla=release, xla_flags=flags).read()
+        return ReplayOptions(str(path), target="gpu", device=device, xla=release, xla_flags=flags).read()
+
+    return read
+
+
+def findings(recipe: Recipe, observed: Observed) -> list[Finding]:
+    facts = Facts(observed.replay, observed.costs)
+    refused = [r for rule in explain(observed.replay, facts=facts).blocking_rules for r in rule.refusals]
+    return list(recipe.find(Situation(facts, refused)))
+
+
+def figures(observed: Observed) -> Any:
+    return TOOL.figures_of(Facts(observed.replay, observed.costs).totals_after)
+
+
+def test_every_recipe_has_a_page_and_every_page_a_recipe() -> None:
+    assert sorted(PAGES) == sorted(BY_NAME) == sorted(p.name.partition(".")[0] for p in TOOL.DATA.iterdir())
+    assert len(BY_NAME) == len(RECIPES)
+    for recipe in RECIPES:
+        assert len(recipe.text) <= 70, recipe.name
+        assert not recipe.text.endswith("."), recipe.name
+    for page in PAGES.values():
+        assert tuple(page.rows) == page.devices, page.name
+    assert (TOOL.DOCS / "README.md").read_text(encoding="utf-8") == TOOL.index()
+
+
+@pytest.mark.parametrize(("name", "device"), CASES)
+def test_xla_bears_it_out(name: str, device: str, read: Callable[[str, str, str], Loaded]) -> None:
+    row, structures = PAGES[name].rows[device], Structures()
+    observed: dict[str, Observed] = {}
+    loaded: dict[str, Loaded] = {}
+    for side in TOOL.SIDES:
+        loaded[side] = read(name, device, side)
+        observed[side] = loaded[side].observe()
+        xla = parse_module(stored(name)[f"{device}/{side}/fused.hlo"])
+        assert structures.module(observed[side].replay.after).key == structures.module(xla).key, side
+    before, after = figures(observed["before"]), figures(observed["after"])
+    release, time = row.split(" | ")[1], row.split(" | ")[5].rstrip(" |")
+    if device == "cpu":
+        measured = float(time.rstrip("×")) if time.endswith("×") else 1.0
+        assert after.pays_against(before, measured)
+    else:
+        assert after.pays_against(before)
+    assert TOOL.without_release(TOOL.row_of(device, release, before, after)) == TOOL.without_release(row)
+    recipe = BY_NAME[name]
+    found = findings(recipe, observed["before"])
+    assert found
+    assert not findings(recipe, observed["after"])
+    if recipe.rewrite is None:
+        return
+    config = loaded["before"].config
+    assert config is not None
+    trial = tried(loaded["before"].input, config, recipe, found, SharedTables())
+    assert trial is not None
+    result, changed = trial
+    assert len(changed) == len(found)
+    assert figures(result).kernels == after.kernels
+    if after.us is not None:
+        assert figures(result).us == pytest.approx(after.us, rel=0.02)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Path]]:
+    """What the jaxlib that is installed makes of the recipes on CPU: the folders of both sides."""
+    on_cpu = [page for page in PAGES.values() if "cpu" in page.devices]
+    out = tmp_path_factory.mktemp("recipes")
+    return {page.name: sides for page, sides in TOOL.compiled(on_cpu, "cpu", out)}
+
+
+@needs_jax
+@pytest.mark.parametrize("name", [name for name, device in CASES if device == "cpu"])
+def test_the_jaxlib_that_is_installed_bears_it_out(name: str, installed: dict[str, dict[str, Path]]) -> None:
+    kernels = [
+        TOOL.xla_figures(installed[name][side] / "after_optimizations.hlo", "cpu", "").kernels
+        for side in TOOL.SIDES
+    ]
+    assert PAGES[name].rows["cpu"].split(" | ")[2] == f"{kernels[0]} → {kernels[1]}"
+
+
+@needs_jax
+@pytest.mark.parametrize("name", PAGES)
+def test_both_sides_compute_the_same(name: str) -> None:
+    import jax
+    import numpy as np
+
+    names = PAGES[name].namespace()
+    if names.get("equal") is False:
+        assert "`equal`" in PAGES[name].path.read_text(encoding="utf-8"), "the page says what differs"
+        return
+    random = np.random.default_rng(0)
+
+    def values(shape: Any) -> Any:
+        kind = np.dtype(shape.dtype).kind
+        if kind in "iub":
+            return random.integers(0, 2 if kind == "b" else 8, shape.shape).astype(shape.dtype)
+        real = random.uniform(0.5, 1.5, shape.shape)
+        return (real + 1j * random.uniform(0.5, 1.5, shape.shape) if kind == "c" else real).astype(
+            shape.dtype
+        )
+
+    assert "arguments_after" not in names, "only a page whose sides take the same arguments is `equal`"
+    given = jax.tree.map(values, names["arguments"])
+    before, after = (jax.tree.leaves(jax.jit(names[side])(*given)) for side in TOOL.SIDES)
+    assert len(before) == len(after)
+    for a, b in zip(before, after, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        precise = np.dtype(a.dtype).itemsize >= 4
+        wide = [np.asarray(x, dtype=np.complex128) for x in (a, b)]
+        scale = max(float(np.abs(wide[0]).max()), 1e-6)
+        assert float(np.abs(wide[0] - wide[1]).max()) <= scale * (1e-4 if precise else 3e-2)
