@@ -281,7 +281,7 @@ def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples
         "threefry2x32.37",
     )
     reported = json.loads(hlofuse("explain", folder, *how).out)
-    assert [o["rule"] for o in reported["obstacles"]] == ["PF003", "PF002"]
+    assert [o["rule"] for o in reported["obstacles"]] == ["PF003", "PF002", "GM015"]
 
 
 SUM_OF_SUM = """HloModule sums
