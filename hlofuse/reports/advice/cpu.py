@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.unfusing import unfuse
+from hlofuse.passes.reduction import TreeReductionRewriter
 from hlofuse.reports.advice.patterns import SMALL, combines_by, each, only_reader, sum_of
-from hlofuse.reports.advice.recipe import Recipe
+from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.trace import OnlySkipped
 
 
 def _is_library_sum(x: Instruction) -> bool:
@@ -15,10 +18,29 @@ def _is_library_sum(x: Instruction) -> bool:
     return combines_by(x, "reduce") and any(o.opcode in ("slice", *ELEMENTWISE_OPCODES) for o in x.operands)
 
 
+def _without_library(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    if x is None:
+        return False
+    inside = {i.name for i in x.called_computations[0]}
+    unfuse(x)
+    TreeReductionRewriter(lambda r: r.name not in inside).run(module, OnlySkipped())
+    return True
+
+
 def _is_split_sum(x: Instruction) -> bool:
     """True for the first step of a sum over few elements that is done in two."""
     user = only_reader(x)
     return user is not None and user.opcode == "reduce" and 32 < x.operands[0].shape.element_count <= 4096
+
+
+def _without_tree(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    total = only_reader(x) if x is not None else None
+    if x is None or total is None or total.operands[0] is not x:
+        return False
+    total.replace_operand(0, x.operands[0])
+    return True
 
 
 def _is_narrow(x: Instruction) -> bool:
@@ -52,8 +74,8 @@ _LIBRARY = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
 _TREE = "--xla_disable_hlo_passes=tree_reduction_rewriter"
 
 CPU = (
-    Recipe("no-library-sums", f"Set {_LIBRARY}", _on(_is_library_sum, "fusion")),
-    Recipe("no-tree-reduction", f"Set {_TREE}", _on(_is_split_sum, "reduce-window")),
+    Recipe("no-library-sums", f"Set {_LIBRARY}", _on(_is_library_sum, "fusion"), _without_library),
+    Recipe("no-tree-reduction", f"Set {_TREE}", _on(_is_split_sum, "reduce-window"), _without_tree),
     Recipe("slices-not-convolution", "Write a filter as shifted slices", _on(_is_narrow, "convolution")),
     Recipe("stack-not-concatenate", "Stack and transpose", _on(_joins_computed, "concatenate")),
     Recipe("add-before-the-sum", "Add the arrays first, and sum once", each(_adds_sums, "add")),

@@ -126,7 +126,7 @@ INDEXING = (
     Recipe("one-segment-sum", "Stack what is summed over the same segments", _same_segments),
     Recipe("triangular-cumsum", "Sum by a triangular matrix", each(_is_cumulative, "reduce-window")),
     Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort", each(_reads_one, "sort")),
-    Recipe("max-beside-argmax", "Take max(x), not x at argmax(x)", each(_reads_maximum, "gather")),
+    Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_reads_maximum, "gather")),
     Recipe("mask-not-nonzero", "Mask with where, do not gather by nonzero", each(_compacts, "scatter")),
     Recipe("one-draw", "Draw random numbers of one shape at once", _several_draws),
 )

@@ -75,7 +75,8 @@ def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = F
 def _is_launch_bound(x: _Loop) -> bool:
     sizes = [i.shape.byte_size for i in x.body if i.opcode in ELEMENTWISE_OPCODES]
     is_unrolled = any(has(readers(i), "slice") for i in x.slices())
-    return bool(x.carried) and x.trips > _SHORT and not is_unrolled and max(sizes, default=SMALL) < SMALL
+    divides = x.trips > _SHORT and any(x.trips % n == 0 for n in (4, 5, 3))
+    return bool(x.carried) and divides and not is_unrolled and max(sizes, default=SMALL) < SMALL
 
 
 def _is_independent(x: _Loop) -> bool:
@@ -96,7 +97,8 @@ def _is_short(x: _Loop) -> bool:
 
 
 def _swaps(x: _Loop) -> bool:
-    return any(i.operands and i.operands[0] is x.given and i.shape.byte_size > 1024 for _, i in x.carried)
+    moved = (i for _, i in x.carried if i.operands and i.operands[0] is x.given)
+    return x.trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
 
 
 def _hoistable(x: _Loop) -> bool:

@@ -10,19 +10,22 @@ from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.literals import integer_of
-from hlofuse.passes.loop.parts import body_of, condition_of, drop_unused, is_element
+from hlofuse.passes.loop.parts import body_of, condition_of, drop_unused, is_element, only_elements_are_read
 from hlofuse.passes.loop.trip_count import Counter, counter_of
 from hlofuse.reports.advice.recipe import Finding
 
 
 def unrolled(module: Module, finding: Finding, times: int | None) -> bool:
-    """Have the loop do so many iterations in one, as `jax.lax.scan` does; None for all, without a loop."""
+    """Have the loop do so many iterations in one, as `jax.lax.scan` does; None for all, without a loop.
+
+    One more or one less where the trip count asks for that.
+    """
     loop = module.find(finding.at)
     counter = counter_of(loop) if loop is not None else None
     if loop is None or counter is None or counter.step != 1 or counter.init or not counter.trips:
         return False
     body = body_of(loop)
-    if any(x.opcode == "while" or x.control_predecessors for x in body) or counter.trips % (times or 1):
+    if any(x.opcode == "while" or x.control_predecessors for x in body) or not only_elements_are_read(loop):
         return False
     if times is None:
         state = _Unrolling(loop, loop, list(loop.operands[0].operands), counter, counter.trips).state
@@ -31,6 +34,9 @@ def unrolled(module: Module, finding: Finding, times: int | None) -> bool:
                 element.replace_all_uses_with(state[element.tuple_index])
         loop.replace_all_uses_with(make.tuple_of(loop, state))
         return True
+    times = next((n for n in (times, times + 1, times - 1) if n > 1 and counter.trips % n == 0), None)
+    if times is None:
+        return False
     new = clone_computation(body)
     given = new.parameters[0]
     before = make.elements(given, range(len(given.shape.tuple_shapes)))

@@ -166,17 +166,17 @@ def _concatenate(module: Module, finding: Finding) -> bool:
     updates, last = [x], only_reader(x)
     if last is not None and last.opcode == "dynamic-update-slice" and _written_along(last) == along:
         updates.append(last)
-    pieces: list[Instruction] = []
+    parts: list[Instruction] = []
     end = 0
     for update in sorted(updates, key=lambda u: integer_of(u.operands[2 + along]) or 0):
         start = integer_of(update.operands[2 + along]) or 0
         if start < end or (update is not x and update.operands[0] is not x):
             return False
-        pieces += [_part(x, along, end, start), update.operands[1]] if start > end else [update.operands[1]]
+        parts += [_part(x, along, end, start), update.operands[1]] if start > end else [update.operands[1]]
         end = start + update.operands[1].shape.dimensions[along]
     if end < x.shape.dimensions[along]:
-        pieces.append(_part(x, along, end, x.shape.dimensions[along]))
-    updates[-1].replace_all_uses_with(make.concatenate(updates[-1], pieces, along))
+        parts.append(_part(x, along, end, x.shape.dimensions[along]))
+    updates[-1].replace_all_uses_with(make.concatenate(updates[-1], parts, along))
     return True
 
 
