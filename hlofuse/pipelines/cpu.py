@@ -25,8 +25,7 @@ from hlofuse.passes.control_flow.annotations import (
     StripMemoryPlacementAnnotations,
 )
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, PropagateCallMetadata
-from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
-from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.passes.control_flow.conditional_simplifier import ConditionalCanonicalizer, ConditionalSimplifier
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
