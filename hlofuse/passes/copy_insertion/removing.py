@@ -18,7 +18,6 @@ from hlofuse.analysis.hlo_ordering import DependencyOrdering, HloOrdering
 from hlofuse.analysis.hlo_value import HloUse, HloValue
 from hlofuse.ir.graph import Computation, Instruction, Module
 
-
 # The values of each buffer in the order in which they are there, as lists that can be joined. Mirrors
 # `CopyRemover::ValueNode` and the order that its constructor gives them (`xla/service/copy_removal.cc`).
 
