@@ -30,9 +30,8 @@ from hlofuse.capture.target_config import target_config_of
 from hlofuse.capture.versions import advice_about, doubt_about
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
-from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
 from hlofuse.inputs.text import called, decode, read_bytes
-from hlofuse.inputs.wire_format import module_proto
+from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 
 _ENDINGS = {None: "hlo", PROTO: "pb", MLIR: "mlir", BYTECODE: "mlirbc"}
 
