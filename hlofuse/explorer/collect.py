@@ -13,8 +13,7 @@ from hlofuse.explorer.model import Decision, Kernel, Operation, Page, RefusedEdg
 from hlofuse.explorer.passes import Passes
 from hlofuse.explorer.regions import regions_of
 from hlofuse.format.escape import printable
-from hlofuse.format.layers import layer_of
-from hlofuse.format.paths import source_in_function
+from hlofuse.format.paths import layer_of, source_in_function
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts

@@ -25,8 +25,7 @@ from hlofuse.passes.control_flow.annotations import (
     StripMemoryPlacementAnnotations,
 )
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, PropagateCallMetadata
-from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
-from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.passes.control_flow.conditional_simplifier import ConditionalCanonicalizer, ConditionalSimplifier
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
@@ -38,9 +37,8 @@ from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
-from hlofuse.passes.dot.dot_operands import BatchDotSimplifier, GemvRewriter
+from hlofuse.passes.dot.dot_operands import BatchDotSimplifier, GemvRewriter, TransposeFolding
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-from hlofuse.passes.dot.transpose_folding import TransposeFolding
 from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ChangeOpDataType
 from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander, LogisticExpander

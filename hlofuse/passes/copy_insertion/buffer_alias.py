@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TypeVar
 
-from hlofuse.analysis.donation import Argument, InputOutputAlias, alias_config, write_alias_config
+from hlofuse.analysis.hlo_alias import Argument, InputOutputAlias, alias_config, write_alias_config
 from hlofuse.analysis.shape_tree import Index, subshape_at
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape import Shape

@@ -20,8 +20,8 @@ from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSche
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
 from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
 from hlofuse.passes.fusion.gpu_fusion_wrapper import GpuFusionWrapper
-from hlofuse.passes.gpu.async_slice_copies import DynamicSliceCopyFusionAsyncWrapper
 from hlofuse.passes.gpu.copies import CopyFusion
+from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceCopyFusionAsyncWrapper
 from hlofuse.passes.gpu.fusion_block_level_rewriter import FusionBlockLevelRewriter
 from hlofuse.passes.gpu.names import RenameFusions, SanitizeConstantNames
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, DCE, TUPLES

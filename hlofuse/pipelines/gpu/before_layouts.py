@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
-from hlofuse.passes.algebraic.slice_sinker import SliceSinker
+from hlofuse.passes.algebraic.reshape_mover import SliceSinker
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.passes.batchnorm_expander import BatchNormExpander
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, HloComputationDeduplicator
-from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
-from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.passes.control_flow.conditional_simplifier import ConditionalCanonicalizer, ConditionalSimplifier
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer, DotDimensionNormalizer, DotDimensionSorter
 from hlofuse.passes.dot.dot_merger import DotMerger
