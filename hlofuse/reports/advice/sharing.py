@@ -114,9 +114,9 @@ def _combine_arguments(module: Module, finding: Finding) -> bool:
         for o, f in zip(x.operands[-2:], both, strict=True)
     ]
     if x.opcode == "select":
-        argument = make.select(x, x.operands[0], *spread)
+        argument = make.select(x, x.operands[0], spread[0], spread[1])
     else:
-        argument = make.binary(x, "add", *spread)
+        argument = make.binary(x, "add", spread[0], spread[1])
     x.replace_all_uses_with(make.copy_of(both[0], [argument], x.shape))
     return True
 
