@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stacked import count, stacked, with_large_tuples, with_operand_shapes, with_unique_attributes
 
 from hlofuse.ir import Module, parse_module
-from hlofuse.ir.attributes import cache
+from hlofuse.ir.attributes import attributes
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "cpu" / "gpt2_block" / "before.hlo"
 
@@ -39,7 +39,7 @@ except ImportError:
 
 def read_all_attributes(text: str) -> Module:
     """The module with every attribute of every instruction typed."""
-    cache.forget()
+    attributes.forget()
     module = parse_module(text)
     for computation in module.computations:
         for instruction in computation:

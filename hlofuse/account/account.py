@@ -96,7 +96,7 @@ class Account:
         self._device = device
         self._estimate = estimate if device is not None else None
         self._costs = KernelCosts()
-        self._backend = backend
+        self.backend = backend
         self._is_final = is_final
 
     @cached_property
@@ -136,15 +136,20 @@ class Account:
             return totals
         from hlofuse.account.live_memory import alias_info_of, peak_temporary_bytes
 
-        info = alias_info_of(self._device if self._backend == "gpu" else None)
+        info = alias_info_of(self._device if self.backend == "gpu" else None)
         return replace(totals, peak_temporary_bytes=peak_temporary_bytes(self.module, info))
+
+    @property
+    def launch_overhead_us(self) -> float | None:
+        """What each launch adds to the time of a kernel; None without times."""
+        return self._device.launch_overhead_us if self._device is not None and self._estimate else None
 
     def cost(self, instruction: Instruction) -> Cost:
         """Of one run of an instruction of the module, whether it is launched or not."""
         return self._costs.instruction(instruction)
 
     def _row(self, instruction: Instruction) -> Launched | None:
-        launch = launch_of(instruction, self._backend)
+        launch = launch_of(instruction, self.backend)
         if launch is None:
             return None
         cost = self.cost(instruction)

@@ -110,4 +110,7 @@ def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instructi
         return model.pair_time(producer, consumer)
     tiled = isinstance(model.tile(producer, consumer), Tiling)  # then that has become the pair's time
     estimate = model.pair_time(producer, consumer)
-    return estimate if tiled else replace(estimate, ticks=INFINITE)
+    if not tiled:
+        estimate = replace(estimate, ticks=INFINITE)
+        model.set_pair_time(producer, consumer, estimate)
+    return estimate

@@ -65,7 +65,10 @@ class CostObserver(ReplayObserver):
         self.model = model
 
     def fusing(
-        self, producer: Instruction, consumers: Sequence[Instruction], tied: Sequence[Instruction]
+        self,
+        producer: Instruction,
+        consumers: Sequence[Instruction],
+        is_tied: Callable[[Instruction], bool],
     ) -> None:
         self._now, self._tied = {}, ()
         model = self.model
@@ -79,9 +82,10 @@ class CostObserver(ReplayObserver):
             if fused is not None:
                 second = model.run_time(consumer)
                 self._now[consumer.name] = _Estimates(first, second, fused, len(into), leaves)
-        if self._with_ties and len(tied) > 1:
-            near = _interacting(producer)
-            self._tied = tuple([x.name for x in tied if x in near])
+        if self._with_ties:
+            near = [x for x in _interacting(producer) if is_tied(x)]
+            near.sort(key=lambda x: -x.id)
+            self._tied = tuple([x.name for x in near])
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
         estimates = self._now.get(consumer)
@@ -105,7 +109,10 @@ class MomentObserver(ReplayObserver):
         self._model = model
 
     def fusing(
-        self, producer: Instruction, consumers: Sequence[Instruction], tied: Sequence[Instruction]
+        self,
+        producer: Instruction,
+        consumers: Sequence[Instruction],
+        is_tied: Callable[[Instruction], bool],
     ) -> None:
         model = self._model
         if model is None or is_fusible_bitcast(producer, model.release):

@@ -21,7 +21,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, replay
+from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, ReplayObserver, replay
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
 
@@ -164,12 +164,13 @@ def observed_replay(
     start: SharedStart | None = None,
     begun: Checkpoint | None = None,
     totals_only: bool = False,
+    observers: Sequence[ReplayObserver] = (),
 ) -> Observed:
     """A replay with its costs, and with XLA's own replay where the configuration differs from XLA.
 
     `cache` holds costs that earlier replays of the module computed. `start` says up to which pass this
     replay is the same as earlier ones; without it, it starts at `begun`, before the first pass. With
-    `totals_only` the costs of single fusions are not noted.
+    `totals_only` the costs of single fusions are not noted. `observers` see the decisions as well.
     """
     if isinstance(input, Module):
         input = ReplayInput(input)
@@ -187,7 +188,8 @@ def observed_replay(
 
     observer = CostObserver(with_ties=input.has_open_ties(config.target))
     checkpoint = start.checkpoint if start is not None else begun
-    done = replay(input, config, () if totals_only else [observer], cache=cache, checkpoint=checkpoint)
+    watching = observers if totals_only else [*observers, observer]
+    done = replay(input, config, watching, cache=cache, checkpoint=checkpoint)
     if start is not None and not totals_only:
         observer = start.observer = start.observer or observer
     model = model_of(config.device, config.release, cache)

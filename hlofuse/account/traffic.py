@@ -1,20 +1,22 @@
 """What a kernel has to move: bytes that no implementation of it can leave in memory.
 
-XLA's count (`analysis/cost.py`) differs in three kinds of kernel: a slice behind a bitcast reads its own size
-and not the whole array; an update that is not in place writes the whole array; and a scatter writes whole
-sectors of memory.
+XLA's count (`analysis/cost.py`) differs in four kinds of kernel: a slice behind a bitcast reads its own size
+and not the whole array; an update that is not in place writes the whole array; a scatter writes whole sectors
+of memory; and calls of cuBLAS and cuDNN read their operands and write their first result.
 """
 
 from __future__ import annotations
 
 from hlofuse.analysis.bitcasts import shape_size
 from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Instruction
 
 SECTOR_BYTES = 32
 """The least that a GPU's memory writes."""
 
 _VIEWS = frozenset({"bitcast", "reshape"})
+_OF_PRODUCTS = ("__cublas$", "__cudnn$")
 
 
 class KernelCosts:
@@ -36,6 +38,10 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
         read, written = _fusion(kernel)
     elif kernel.opcode == "scatter":
         read, written = _scatter_alone(kernel)
+    elif (custom_call_target(kernel) or "").startswith(_OF_PRODUCTS):
+        # The other results are workspace.
+        result = kernel.shape.tuple_shapes[0] if kernel.shape.is_tuple else kernel.shape
+        read, written = sum(map(_array_bytes, dict.fromkeys(kernel.operands))), shape_size(result)
     else:
         return cost
     return Cost(cost.flops, cost.transcendentals, read, written, cost.unknown)
@@ -50,23 +56,44 @@ def _is_library_gather(fusion: Instruction) -> bool:
 
 def _fusion(fusion: Instruction) -> tuple[int, int]:
     computation = fusion.fused_computation
+    reads, writes = border_bytes(fusion)
+    read = sum(reads.values()) + sum(
+        shape_size(i.shape)
+        for i in computation
+        if i.opcode == "constant" and i.shape.is_array and i.shape.element_count > 1
+    )
+    in_place = [r for r in _results(computation.root) if r.opcode == "scatter" and _is_in_place(r)]
+    return read + sum(map(scattered_bytes, in_place)), sum(writes.values())
+
+
+def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int, int]]:
+    """Bytes that a kernel has to read of each operand, and to write of each result by its index."""
+    if kernel.opcode != "fusion":
+        return {o: _array_bytes(o) for o in kernel.operands}, {0: _array_bytes(kernel)}
+    computation = kernel.fused_computation
     results = _results(computation.root)
-    in_place = {r for r in results if _updates(r) is not None and _base(r).opcode == "parameter"}
-    read = sum(_needed(p, in_place) for p in dict.fromkeys(computation.parameters))
-    for i in computation:
-        if i.opcode == "constant" and i.shape.is_array and i.shape.element_count > 1:
-            read += shape_size(i.shape)
-    written = 0
-    for result in results:
+    in_place = set(filter(_is_in_place, results))
+    reads: dict[Instruction, int] = {}
+    for operand, parameter in zip(kernel.operands, computation.parameters, strict=True):
+        reads[operand] = reads.get(operand, 0) + _needed(parameter, in_place)
+    writes = {}
+    root = computation.root
+    for k, output in enumerate(root.operands if root.opcode == "tuple" else [root]):
+        result = _through_views(output)
+        if result not in results:  # the same as an earlier one
+            writes[k] = 0
+            continue
+        results.remove(result)
         updates = _updates(result) if result in in_place else None
         if updates is None:
-            written += _array_bytes(result)
-        elif result.opcode == "scatter":
-            sectors = scattered_bytes(result)
-            read, written = read + sectors, written + sectors
+            writes[k] = _array_bytes(result)
         else:
-            written += shape_size(updates.shape)
-    return read, written
+            writes[k] = scattered_bytes(result) if result.opcode == "scatter" else shape_size(updates.shape)
+    return reads, writes
+
+
+def _is_in_place(result: Instruction) -> bool:
+    return _updates(result) is not None and _base(result).opcode == "parameter"
 
 
 def _results(root: Instruction) -> list[Instruction]:

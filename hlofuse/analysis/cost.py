@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlofuse.analysis import flops as count
 from hlofuse.analysis.async_ops import ends_of, is_async_end, start_of, wrapped_operation
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from hlofuse.ir.graph import Computation, Instruction
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """What an instruction (or a sum of them) does: operations and bytes, all exact counts."""
 
     flops: int = 0
@@ -42,7 +40,7 @@ class Cost:
         """Bytes read and written: XLA's `bytes accessed`."""
         return self.bytes_read + self.bytes_written
 
-    def __add__(self, other: Cost) -> Cost:
+    def __add__(self, other: Cost) -> Cost:  # type: ignore[override]
         return Cost(
             self.flops + other.flops,
             self.transcendentals + other.transcendentals,
@@ -92,7 +90,7 @@ class CostAnalysis:
             if current in self._computations:
                 stack.pop()
                 continue
-            missing = {c for i in current for _, c in i.called} - self._computations.keys()
+            missing = [c for i in current if i.called for _, c in i.called if c not in self._computations]
             if missing:
                 stack += missing
                 continue
@@ -144,8 +142,8 @@ class CostAnalysis:
 
     def _operation(self, instruction: Instruction) -> Cost:
         read, written = _bytes(instruction)
-        work = self._work(instruction)
-        return Cost(work.flops, work.transcendentals, read, written, work.unknown)
+        flops, transcendentals, _, _, unknown = self._work(instruction)
+        return Cost(flops, transcendentals, read, written, unknown)
 
     def _fusion(self, instruction: Instruction) -> Cost:
         if instruction.fusion_kind == "kCustom":
@@ -244,12 +242,12 @@ def _bytes(instruction: Instruction) -> tuple[int, int]:
 
 def _sum(costs: Iterable[Cost]) -> Cost:
     flops = transcendentals = read = written = unknown = 0
-    for c in costs:
-        flops += c.flops
-        transcendentals += c.transcendentals
-        read += c.bytes_read
-        written += c.bytes_written
-        unknown += c.unknown
+    for own_flops, own_transcendentals, own_read, own_written, own_unknown in costs:
+        flops += own_flops
+        transcendentals += own_transcendentals
+        read += own_read
+        written += own_written
+        unknown += own_unknown
     return Cost(flops, transcendentals, read, written, unknown)
 
 

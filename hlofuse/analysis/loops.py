@@ -38,14 +38,10 @@ def _loops(computation: Computation) -> list[Loop]:
     return found
 
 
-def _kernels(computation: Computation) -> int:
-    return sum(map(_launched_by, computation))
-
-
 def _launched_by(instruction: Instruction) -> int:
     if is_kernel(instruction) or instruction.opcode not in CONTROL_FLOW:
         return int(is_kernel(instruction))
-    return sum(_kernels(c) for name, c in instruction.called if runs_in(instruction, name))
+    return sum(sum(map(_launched_by, c)) for name, c in instruction.called if runs_in(instruction, name))
 
 
 def runs_in(caller: Instruction, attribute: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Instruction
 
 # Said about an instruction, but not part of what it computes.
@@ -22,6 +23,8 @@ class StructuralKeys:
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._of: dict[Computation, int] = {}
+        self._attributes: dict[int, tuple[Attributes, tuple[tuple[str, str], ...]]] = {}
+        """What is compared of attributes, which many instructions share, by their identity."""
 
     def of_computation(self, computation: Computation) -> int:
         """Equal numbers: the same operations on the same operands, root included."""
@@ -41,7 +44,12 @@ class StructuralKeys:
 
     def of_operation(self, instruction: Instruction) -> Hashable:
         """The same without the shape (`HloInstruction::SameOp`)."""
-        raw = instruction.attributes.raw_items
-        attributes = tuple(sorted((k, v) for k, v in raw.items() if k not in _NOT_COMPARED))
-        called = tuple((name, self.of_computation(c)) for name, c in instruction.called)
-        return (instruction.opcode, attributes, called)
+        found = instruction.attributes
+        own = self._attributes.get(id(found))
+        if own is None:
+            compared = sorted((k, v) for k, v in found.raw_items.items() if k not in _NOT_COMPARED)
+            own = self._attributes[id(found)] = (found, tuple(compared))
+        if not instruction.called:
+            return (instruction.opcode, own[1])
+        called = tuple([(name, self.of_computation(c)) for name, c in instruction.called])
+        return (instruction.opcode, own[1], called)

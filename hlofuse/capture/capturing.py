@@ -16,17 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.capture.arguments import check_axes
-from hlofuse.capture.compiling import compile_request, environment_for, flags_for, flags_of
+from hlofuse.capture.compiling import (
+    compile_request,
+    compile_until_fusion,
+    environment_for,
+    flags_for,
+    flags_of,
+    only_fusion,
+)
 from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import target_config_of
-from hlofuse.capture.until_fusion import compile_until_fusion, only_fusion
 from hlofuse.capture.versions import advice_about, doubt_about
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
-from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
 from hlofuse.inputs.text import called, decode, read_bytes
-from hlofuse.inputs.wire_format import module_proto
+from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 
 _ENDINGS = {None: "hlo", PROTO: "pb", MLIR: "mlir", BYTECODE: "mlirbc"}
 
@@ -245,15 +250,11 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
     os.replace(captured.folder, out)
     os.chmod(out, 0o755)
     captured.folder = out
-    captured.modules = [_moved(m, out) for m in captured.modules]
+    captured.modules = [replace(m, folder=out / m.name) for m in captured.modules]
 
 
 def _write_json(path: Path, data: dict[str, Any]) -> None:
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-
-
-def _moved(module: Any, out: Path) -> Any:
-    return replace(module, folder=out / module.name)
 
 
 def _reasons(captured: Capture) -> str:

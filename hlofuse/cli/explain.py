@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     help="The same module on another device: what is decided there.",
 )
 @click.option("--only-refused", is_flag=True, help="Only what was not fused.")
+@click.option(
+    "--details", is_flag=True, help="Then every pass: what was fused and refused, and by which rule."
+)
 @replay_options
 @report_options
 def command(
@@ -42,15 +45,17 @@ def command(
     limit: int,
     compare_device: str | None,
     only_refused: bool,
+    details: bool,
     form: str,
     color: str,
     output: Path | None,
     **request: Any,
 ) -> int:
-    """Explain how XLA fuses the module in INPUT.
+    """Say what the module in INPUT runs, where the time goes, what fusion could still save and how.
 
-    First the result: kernels, bytes and flops before and after. Then, pass by pass, what was fused and by
-    which rule, and what was refused. Last the rules that hold back most, with what would change them.
+    One screen: kernels, launches, time and bytes; the bounds of what is left to gain; changes that were tried
+    on this module; the slowest kernels. --details adds, pass by pass, what was fused and what was refused,
+    and by which rule.
 
     With NAME only the kernels that it means: a final name (what a profiler shows), a name at fusion or before
     optimizations, a source line, model.py:42, or a part of an op_name, jit(f)/softmax.
@@ -59,7 +64,8 @@ def command(
     Of a module before optimizations: an approximate replay, which says so.
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
-    from hlofuse.cli.common.naming import final_names_of, with_events
+    from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
+    from hlofuse.cli.common.progress import spinner
     from hlofuse.cli.common.reporting import head_of, report
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.ir.errors import HlofuseError
@@ -67,12 +73,15 @@ def command(
     from hlofuse.reports.common.xla_result import compare_with_result
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.explain.explain import explain, record_check
+    from hlofuse.reports.explain.phrases import record_lines
+    from hlofuse.reports.verdict.verdict import verdict
 
     options = ReplayOptions(input=input, **request)
     try:
         observed = options.run()
     except HlofuseError as error:
-        if explain_stage(options, error, {"form": form, "color": color, "output": output}, limit, name):
+        how = {"form": form, "color": color, "output": output}
+        if explain_stage(options, error, how, limit, name, details or only_refused):
             return 0
         raise
     if compare_device is not None:
@@ -84,43 +93,66 @@ def command(
     with_events(observed.replay)
     names = final_names_of(observed.replay)
     facts = Facts(observed.replay, observed.costs, names)
-    found = explain(
-        observed.replay,
-        only_pass=only_pass,
-        computation=computation,
-        what_if=observed.changes,
-        record=record_check(observed),
-        facts=facts,
-    )
-    if name is not None:
-        from hlofuse.cli.common.naming import resolver_of
-        from hlofuse.reports.explain.selection import selected
-
-        found = selected(found, name, resolver_of(facts))
-    arguments: dict[str, Any] = {
-        "input_arguments": options.input_arguments,
-        "limit": limit,
-        "only_refused": only_refused,
-    }
-    difference = difference_of(observed)
+    details = details or only_refused or only_pass is not None or computation is not None
     identity = observed.replay.input.identity
     result = None
     if not observed.changes and identity is not None:
         result = compare_with_result(identity.file, observed.replay.target, observed.replay.after)
-    timeline = _timeline(options) if name is None else None
+    head = head_of(observed.replay, result=result, names=names)
+    record = record_check(observed)
+    notes = [observed.note] if observed.note else []
+    if record is not None and (record.agreed != record.records or record.disagreements):
+        notes += record_lines(record)[:1]
+    answer = found = None
+    if name is None:
+        with spinner("trying changes"):
+            answer = verdict(observed, facts, unoptimized=lambda: unoptimized_of(observed.replay))
+    if name is not None or details or form == "json":
+        found = explain(
+            observed.replay,
+            only_pass=only_pass,
+            computation=computation,
+            what_if=observed.changes,
+            record=record,
+            facts=facts,
+        )
+    if name is not None:
+        from hlofuse.cli.common.naming import resolver_of
+        from hlofuse.reports.explain.selection import selected
+
+        assert found is not None
+        found = selected(found, name, resolver_of(facts))
+    difference = difference_of(observed)
+    timeline = _timeline(options) if details else None
 
     def draw(console: Console) -> None:
         from hlofuse.reports.explain.text import print_explanation
+        from hlofuse.reports.verdict.text import print_screen
 
-        print_explanation(found, console, **arguments)
+        if answer is not None:
+            print_screen(answer, console, head, notes, details=not details)
+        if found is None:
+            return
+        if answer is not None:
+            console.print()
+        print_explanation(
+            found,
+            console,
+            input_arguments=options.input_arguments,
+            limit=limit,
+            only_refused=only_refused,
+        )
         if timeline:
             console.print(f"\nThe whole compilation lies here, {timeline[0]}: what each pass did is told by")
             console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
 
     def data() -> dict[str, Any]:
         from hlofuse.reports.explain.json import explanation_json
+        from hlofuse.reports.verdict.json import verdict_json
 
-        return explanation_json(found, only_refused=only_refused)
+        assert found is not None
+        document = explanation_json(found, only_refused=only_refused)
+        return {**document, **verdict_json(answer)} if answer is not None else document
 
     report(
         form,
@@ -129,9 +161,10 @@ def command(
         text=draw,
         json=data,
         note=observed.note,
-        heads=[head_of(observed.replay, result=result, names=names)],
+        heads=[head],
         differences=[difference] if difference is not None else [],
         limit=limit,
+        shows_heads=answer is None,
     )
     return 0
 

@@ -13,15 +13,23 @@ from hlofuse.ir.errors import HlofuseError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rich.console import Console
+
     from hlofuse.cli.common.replaying import ReplayOptions
 
 
 def explain_stage(
-    options: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int, name: str | None = None
+    options: ReplayOptions,
+    error: HlofuseError,
+    how: Mapping[str, Any],
+    limit: int,
+    name: str | None = None,
+    details: bool = False,
 ) -> bool:
     """Report on a fused module as it is, or on a TPU's; False where there is nothing to say but the error.
 
-    `how` are the options of the report: its form, color and output. `name` narrows it to some kernels.
+    `how` are the options of the report: its form, color and output. `name` narrows it to some kernels;
+    `details` has what keeps each two of them apart.
     """
     from hlofuse.inputs.stage import StageError
 
@@ -42,19 +50,40 @@ def explain_stage(
     if error.stage.foreign_to(loaded.target) and error.stage.backend not in NO_TARGET:
         return False
     device = loaded.config.device if loaded.config is not None else None
-    with spinner("asking the rules"):
-        found = explain_fused(loaded.module, loaded.target, loaded.release, error.stage, device)
-    if name is not None:
-        found = found.only(name, launched_in(loaded.module, name))
+    identity = loaded.input.identity
+    answer = found = None
+    if name is None and identity is not None:
+        from hlofuse.account.running import running
+        from hlofuse.reports.verdict.verdict import verdict_as_it_is
+
+        answer = verdict_as_it_is(running(loaded.module, identity, device)[0], loaded.release, device)
     better: tuple[str, ...] = ()
-    if found.right_file is not None:
-        better = replace(options, input=found.right_file, module=None).input_arguments
-    report(
-        **how,
-        text=lambda console: print_fused(found, console, limit=limit, better=better),
-        json=lambda: fused_json(found),
-        heads=[head_of(loaded, replayed=False)],
-    )
+    if details or answer is None or how["form"] == "json":
+        with spinner("asking the rules"):
+            found = explain_fused(loaded.module, loaded.target, loaded.release, error.stage, device)
+        if name is not None:
+            found = found.only(name, launched_in(loaded.module, name))
+        if found.right_file is not None:
+            better = replace(options, input=found.right_file, module=None).input_arguments
+    head = head_of(loaded, replayed=False)
+
+    def draw(console: Console) -> None:
+        from hlofuse.reports.verdict.text import print_screen
+
+        if answer is not None:
+            print_screen(answer, console, head, details=found is None)
+            if found is not None:
+                console.print()
+        if found is not None:
+            print_fused(found, console, limit=limit, better=better)
+
+    def data() -> dict[str, Any]:
+        from hlofuse.reports.verdict.json import verdict_json
+
+        assert found is not None
+        return {**fused_json(found), **(verdict_json(answer) if answer is not None else {})}
+
+    report(**how, text=draw, json=data, heads=[head], shows_heads=answer is None)
     return True
 
 

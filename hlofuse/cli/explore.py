@@ -40,13 +40,14 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
     XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
-    from hlofuse.cli.common.naming import final_names_of
+    from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 
     options = ReplayOptions(input=input, **request)
     observed = options.run()
     announce(observed.replay)
     warn(observed.note)
+    with_events(observed.replay)
     replays = _side_by_side(options, observed, compare_device)
     sequence = sequence_of(observed.replay.before) if timeline and Path(input).is_dir() else None
     passes = None
@@ -54,7 +55,7 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
         with progress_bar("comparing dumps") as progress:
             passes = passes_of(sequence, observed.replay.before, progress)
     with spinner("writing"):
-        html = page_html(page_of(replays, passes, final_names_of))
+        html = page_html(page_of(replays, passes, final_names_of, unoptimized_of))
     emit(html, output)
 
 

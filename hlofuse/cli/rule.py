@@ -41,7 +41,7 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
     are listed as well; they take part in a replay only with --rules.
     """
     rules_by_code = catalogue()
-    if not codes or not all(_is_xlas(code, rules_by_code) for code in codes):
+    if not codes or not all(code.upper() in rules_by_code or code.upper() in FAMILIES for code in codes):
         rules_by_code = {**rules_by_code, **_plugin_rules()}
     wanted = _wanted(codes, rules_by_code) if codes else list(rules_by_code.values())
     # A page each for codes that were named, a list for families and for everything.
@@ -54,10 +54,6 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
         show = _print_pages if pages else _print_list
         emit(rendered(lambda console: show(wanted, console), color, output), output)
     return 0
-
-
-def _is_xlas(word: str, rules_by_code: dict[str, Rule]) -> bool:
-    return word.upper() in rules_by_code or word.upper() in FAMILIES
 
 
 def _plugin_rules() -> dict[str, Rule]:

@@ -53,6 +53,18 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     help="Sweep on this device as well.",
 )
 @click.option(
+    "--also",
+    multiple=True,
+    metavar="FILE",
+    help="Another variant of the program as a row: a dump or directory of it.",
+)
+@click.option(
+    "--also-flags",
+    multiple=True,
+    metavar="FLAGS",
+    help="The module compiled with these XLA flags as a row.",
+)
+@click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -74,6 +86,8 @@ def command(
     name: str | None,
     sweeps: tuple[str, ...],
     more_devices: tuple[str, ...],
+    also: tuple[str, ...],
+    also_flags: tuple[str, ...],
     plot: Path | None,
     limit: int,
     form: str,
@@ -81,10 +95,11 @@ def command(
     output: Path | None,
     **request: Any,
 ) -> int:
-    """Rank the rules by what each costs the module in INPUT; with --sweep, try other values of knobs.
+    """Rank what could be changed about the module in INPUT; with --sweep, try other values of knobs.
 
-    Without --sweep each rule that refused something here is switched off alone, and the fusion passes are
-    replayed. Rules without which the program would be wrong stay. With NAME, any name of kernels, only the
+    Without --sweep every change is replayed: recipes that apply to the program, XLA flags, the variants of
+    --also and --also-flags, and each rule that refused something, switched off alone. Rules without which
+    there is no code stay. With NAME, any name of kernels, only the
     rules that keep another kernel apart from these.
     """
     options = ReplayOptions(input=input, **request)
@@ -93,10 +108,12 @@ def command(
     if not sweeps:
         if plot is not None or more_devices:
             raise HlofuseError("--plot and --also-device go with --sweep")
-        _rank(options, name, limit, form, color, output)
+        _rank(options, name, also, also_flags, limit, form, color, output)
         return 0
     if name is not None:
         raise HlofuseError("--sweep is about the whole module: give it no NAME")
+    if also or also_flags:
+        raise HlofuseError("--also and --also-flags do not go with --sweep")
     axes = _axes(sweeps)
     if plot is not None:
         from hlofuse.render import format_of
@@ -108,32 +125,59 @@ def command(
 
 
 def _rank(
-    options: ReplayOptions, name: str | None, limit: int, form: str, color: str, output: Path | None
+    options: ReplayOptions,
+    name: str | None,
+    also: tuple[str, ...],
+    also_flags: tuple[str, ...],
+    limit: int,
+    form: str,
+    color: str,
+    output: Path | None,
 ) -> None:
+    from dataclasses import replace
+
+    from hlofuse.account import observed_replay
+    from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
+    from hlofuse.reports.common.facts import Facts
+    from hlofuse.reports.verdict.changes import print_changes, with_flags, with_module
+    from hlofuse.reports.verdict.json import changes_json, verdict_json
+    from hlofuse.reports.verdict.verdict import verdict
     from hlofuse.reports.whatif.json import ranking_json
     from hlofuse.reports.whatif.ranking import rank
-    from hlofuse.reports.whatif.text import print_ranking
 
     loaded = options.read()
     assert loaded.config is not None
+    others = [_other(options, path) for path in also]
+    observed = observed_replay(loaded.input, replace(loaded.config, xla=None))
     with progress_bar("replaying") as progress:
-        found = rank(
-            loaded.input,
-            loaded.config,
-            progress=progress,
-            narrowed=partial(_around, name) if name is not None else None,
-        )
+        around = partial(_around, name) if name is not None else None
+        found = rank(loaded.input, loaded.config, progress=progress, narrowed=around)
+    with_events(observed.replay)
+    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
+    unoptimized = partial(unoptimized_of, observed.replay)
+    answer = verdict(observed, facts, ranking=found, unoptimized=unoptimized, about_all=name is None)
+    rows = [
+        *(with_module(facts.totals_after, other, path) for path, other in zip(also, others, strict=True)),
+        *(with_flags(observed, facts.totals_after, flags, unoptimized()) for flags in also_flags),
+    ]
     report(
         form,
         color,
         output,
-        text=lambda console: print_ranking(
-            found, console, input_arguments=options.input_arguments, limit=limit
+        text=lambda console: print_changes(
+            answer, found, rows, console, input_arguments=options.input_arguments, limit=limit
         ),
-        json=lambda: ranking_json(found),
+        json=lambda: {**ranking_json(found), **verdict_json(answer), "also": changes_json(rows)},
         note=loaded.note,
-        heads=[head_of(loaded)],
+        heads=[head_of(observed.replay)],
     )
+
+
+def _other(options: ReplayOptions, path: str) -> Observed:
+    """Another program with the options of this one."""
+    from dataclasses import replace
+
+    return replace(options, input=path, module=None, ids=None, xla_trace=None).read().observe()
 
 
 def _around(name: str, observed: Observed) -> Explanation:

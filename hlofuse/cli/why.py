@@ -46,6 +46,7 @@ def command(
     """
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.reports.difference.model import difference_of
+    from hlofuse.reports.why.confirm import confirmed
     from hlofuse.reports.why.json import answers_json
     from hlofuse.reports.why.story import answers
     from hlofuse.reports.why.text import print_answers
@@ -64,6 +65,7 @@ def command(
         names=names,
         unoptimized=lambda: unoptimized_of(observed.replay),
     )
+    found = confirmed(found, observed, lambda change: options.with_change(observed, change))
     difference = difference_of(observed)
     report(
         form,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 from hlofuse.account.traffic import KernelCosts
@@ -14,24 +13,16 @@ from hlofuse.diff.model import Changed, Detail, Edit, Kind, ModuleDiff, ModuleSi
 from hlofuse.diff.pairing import match_graphs
 from hlofuse.diff.vocabulary import Vocabulary, canonical_attribute
 from hlofuse.ir import Module
+from hlofuse.ir.collector import no_collection
 
 
+@no_collection()
 def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff:
     """What is different in `after`.
 
     Names, numbers and the order of the text are never a difference; op_name and source lines are
     one with `metadata`. Neither module is changed.
     """
-    collecting = gc.isenabled()
-    gc.disable()  # what is made here is kept, and looking for garbage takes as long as comparing
-    try:
-        return _diff(before, after, metadata)
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _diff(before: Module, after: Module, metadata: bool) -> ModuleDiff:
     vocabulary = Vocabulary()
     b, a = Graph(before, vocabulary), Graph(after, vocabulary)
     m = match_graphs(b, a)

@@ -63,7 +63,7 @@ class Matching:
 
     def loose(self, b: Region, a: Region) -> None:
         """Opcode and attributes, then the opcode alone; shapes, literals and annotations may differ."""
-        for level in (_kind, _opcode):
+        for level in (lambda v: v.kind, _opcode):
             found = 1
             while found:
                 found = self._up(b, a, level) + self._down(b, a, level)
@@ -163,10 +163,6 @@ Level = Callable[[Value], int]
 
 def _exact(v: Value) -> int:
     return v.exact
-
-
-def _kind(v: Value) -> int:
-    return v.kind
 
 
 _OPCODES: dict[str, int] = {}

@@ -15,7 +15,7 @@ def match_graphs(before: Graph, after: Graph) -> Matching:
     pairing = _Pairing(Matching(before, after))
     pairing.pair(before.entry, after.entry)
     pairing.drain()
-    for key in (_same_number, _same_signature):
+    for key in (lambda region: region.number, _same_signature):
         pairing.pair_the_rest(key)
     _match_similar(pairing)
     _match_across(pairing)
@@ -118,10 +118,6 @@ def _adopt(graph: Graph, partners: list[int], copy: Region, original: Region) ->
         by_number.setdefault(graph.values[i].number, []).append(i)
     for i in reversed(copy.indices):
         partners[i] = partners[by_number[graph.values[i].number].pop()]
-
-
-def _same_number(region: Region) -> object:
-    return region.number
 
 
 def _same_signature(region: Region) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from hlofuse.account import KernelTime, Observed
 from hlofuse.analysis.bitcasts import leaves_size
@@ -12,8 +13,7 @@ from hlofuse.explorer.model import Decision, Kernel, Operation, Page, RefusedEdg
 from hlofuse.explorer.passes import Passes
 from hlofuse.explorer.regions import regions_of
 from hlofuse.format.escape import printable
-from hlofuse.format.layers import layer_of
-from hlofuse.format.paths import source_in_function
+from hlofuse.format.paths import layer_of, source_in_function
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
@@ -23,22 +23,30 @@ from hlofuse.reports.common.unoptimized import BRIEF
 from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep
 from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, notes, result_line, step_text
+from hlofuse.reports.verdict.text import verdict_lines
+from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import sections
 from hlofuse.trace import Event
+
+_WIDE = 200  # columns of a line of the verdict: the page breaks it
 
 
 def page_of(
     replays: dict[str, Observed],
     passes: Passes | None = None,
     names: Callable[[Replay], FinalNames] = final_names,
+    unoptimized: Callable[[Replay], Module | None] = lambda _: None,
 ) -> Page:
     """One run, or several to be compared: what tells each from the others, and the replay.
 
     `passes` is what every pass of the compilation did, where its dumps are at hand; `names` finds XLA's final
-    names of a replay.
+    names of a replay, `unoptimized` its module before optimizations.
     """
-    runs = tuple(_Collector(label, observed, names).run() for label, observed in replays.items())
+    runs = tuple(
+        _Collector(label, observed, names, partial(unoptimized, observed.replay)).run()
+        for label, observed in replays.items()
+    )
     quoted = {d.rule for run in runs for d in run.decisions} | {
         h.rule for run in runs for h in run.refused_edges
     }
@@ -57,7 +65,13 @@ def page_of(
 class _Collector:
     """One run's worth."""
 
-    def __init__(self, label: str, observed: Observed, names: Callable[[Replay], FinalNames]) -> None:
+    def __init__(
+        self,
+        label: str,
+        observed: Observed,
+        names: Callable[[Replay], FinalNames],
+        unoptimized: Callable[[], Module | None],
+    ) -> None:
         self.label = label
         self.replay = observed.replay
         self.note = observed.note
@@ -72,6 +86,8 @@ class _Collector:
             record=record_check(observed),
             facts=self.facts,
         )
+        answer = verdict(observed, self.facts, unoptimized=unoptimized)
+        self.verdict = tuple(line.strip() for line, _ in verdict_lines(answer, _WIDE) if line)
         self.computations = launched_computations(observed.replay.before)
         self._number = {c: n for n, c in enumerate(self.computations)}
 
@@ -90,6 +106,7 @@ class _Collector:
             headline(e) + (f", {BRIEF}" if self.note else ""),
             result_line(e),
             (*((self.note,) if self.note else ()), *notes(e)),
+            self.verdict,
             replay.target,
             printable(replay.device or ""),
             tuple(printable(c.name) for c in self.computations),

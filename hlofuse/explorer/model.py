@@ -146,6 +146,8 @@ class Run:
     headline: str
     result: str
     notes: tuple[str, ...]
+    verdict: tuple[str, ...]
+    """The answer, line by line: the totals, the bounds, and what to change."""
     target: str
     device: str
     computations: tuple[str, ...]

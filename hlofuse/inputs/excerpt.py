@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import far_largest
-from hlofuse.inputs.module_lines import LOGGED, ModuleLines, module_lines, sections
+from hlofuse.inputs.module_lines import (
+    LOGGED,
+    ModuleLines,
+    completed,
+    lacks_entry,
+    module_lines,
+    sections,
+    without_result,
+)
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.inputs.truncated import completed, lacks_entry, without_result
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.text.patterns import NAME
 
@@ -132,7 +139,7 @@ def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
         header = _HEADER.match(text, pos)
         one: ModuleLines | None = None
         if literal is not None and "\\n" in literal[0]:
-            inner = _unescaped(literal[0]).lstrip("\n").split("\n")
+            inner = "".join(part for part, _ in _parts(literal[0])).lstrip("\n").split("\n")
             column = max(inner[0].find("HloModule "), 0)
             header = _HEADER.match(inner[0], column)
             one = module_lines(inner, header[1], 0, column) if header is not None else None
@@ -245,11 +252,6 @@ def _surroundings(text: str, module: ModuleLines) -> str:
     if LOGGED.match(before) or LOGGED.match(text, start):
         return "a log"
     return "a longer text" if before and not before.startswith("//") else ""
-
-
-def _unescaped(literals: str) -> str:
-    """The text of adjacent string literals."""
-    return "".join(part for part, _ in _parts(literals))
 
 
 def _parts(literals: str) -> Iterator[tuple[str, int]]:

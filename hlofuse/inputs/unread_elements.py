@@ -30,7 +30,7 @@ def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
                 order.append(i)
                 if i.shape.is_tuple:
                     order += _elements(i, ids_here)
-            computation.reorder(order)
+        computation.reorder(order)
     if ids is None:
         _name_elements(module)
 

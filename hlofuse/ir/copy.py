@@ -1,4 +1,4 @@
-"""A second module just like the first (`HloModule::Clone`, without its renaming)."""
+"""A second module just like the first (`HloModule::Clone`, without its renaming), and whether two are."""
 
 from __future__ import annotations
 
@@ -39,9 +39,13 @@ def copy_module(module: Module) -> Module:
         new.computations.append(computation)
 
     for old, computation in computations.items():
-        for instruction in old._slots:
-            if instruction is not None:
-                _connect(instruction, copies, computations)
+        for instruction in filter(None, old._slots):
+            copied = copies[instruction]
+            copied.operands = [copies[o] for o in instruction.operands]
+            copied.users = [copies[u] for u in instruction.users]
+            called, control = instruction.called, instruction._control
+            copied.called = [(name, computations[c]) for name, c in called] if called else ()
+            copied._control = control and ([copies[p] for p in control[0]], [copies[s] for s in control[1]])
         computation.parameters = [copies[p] for p in old.parameters]
         computation.root = copies[old.root]
         computation.callers = {copies[caller]: times for caller, times in old.callers.items()}
@@ -51,6 +55,30 @@ def copy_module(module: Module) -> Module:
     if module.computation_order is not None:
         new.computation_order = module.computation_order.copy(computations)
     return new
+
+
+def same_module(a: Module, b: Module) -> bool:
+    """True if a pass does the same to both: names, order, uses and all that instructions say are equal."""
+    return len(a.computations) == len(b.computations) and all(
+        x.name == y.name
+        and len(x) == len(y)
+        and x.root.name == y.root.name
+        and all(map(_same_instruction, x, y))
+        for x, y in zip(a.computations, b.computations, strict=True)
+    )
+
+
+def _same_instruction(a: Instruction, b: Instruction) -> bool:
+    return (
+        a.name == b.name
+        and a.opcode == b.opcode
+        and a.shape == b.shape
+        and a.payload == b.payload
+        and a.attributes == b.attributes
+        and [x.name for x in a.operands] == [x.name for x in b.operands]
+        and [x.name for x in a.users] == [x.name for x in b.users]
+        and [c.name for _, c in a.called] == [c.name for _, c in b.called]
+    )
 
 
 def _bare_copy(instruction: Instruction) -> Instruction:
@@ -64,18 +92,3 @@ def _bare_copy(instruction: Instruction) -> Instruction:
     copied.id = instruction.id
     copied._places = None
     return copied
-
-
-def _connect(
-    instruction: Instruction,
-    copies: dict[Instruction, Instruction],
-    computations: dict[Computation, Computation],
-) -> None:
-    """Give the twin of `instruction` the twins of what `instruction` is connected to."""
-    copied = copies[instruction]
-    copied.operands = [copies[o] for o in instruction.operands]
-    copied.users = [copies[u] for u in instruction.users]
-    called = instruction.called
-    copied.called = [(name, computations[c]) for name, c in called] if called else ()
-    control = instruction._control
-    copied._control = control and ([copies[p] for p in control[0]], [copies[s] for s in control[1]])

@@ -50,8 +50,8 @@ class NameUniquer:
         self._roots: dict[str, _Root] = {}
         self._parameters: dict[int, _Root] = {}
         """Of the names of parameters of fusions, by number, once they are taken."""
-        self._taken: dict[str, _Root] = {}
-        """Of names that are certainly taken: nearly every name asked for is that of an instruction."""
+        self._taken: dict[str, str] = {}
+        """Roots of names that are certainly taken: nearly every name asked for is that of an instruction."""
         self._reserved: tuple[str, ...] = ()
         """Names yet to be taken note of; only as long as there is no other."""
 
@@ -63,7 +63,7 @@ class NameUniquer:
         for name, root in self._roots.items():
             root_ = roots[name] = _new_root(name)
             root_.next, root_.requested = root.next, set(root.requested)
-        new._taken = {name: roots[root.name] for name, root in self._taken.items()}
+        new._taken = self._taken.copy()
         return new
 
     def reserve(self, names: Iterable[str]) -> None:
@@ -79,36 +79,36 @@ class NameUniquer:
     def unique(self, name: str) -> str:
         """A name never given out before, `name` itself if it is free."""
         taken = self._taken
-        root = taken.get(name)
-        if root is None:
+        of_root = taken.get(name)
+        if of_root is not None:
+            root = self._roots[of_root]
+        else:
             if self._reserved:
                 self._note_reserved()
             text, number, numbered = _split(name)
-            root = taken[name] = self._root(text)
+            root = self._root(text)
+            taken[name] = text
             if number not in root.requested and not 0 <= number < root.next:
                 root.requested.add(number)
                 return f"{text}.{number}" if numbered else text
-        number, requested = root.next, root.requested
-        while number in requested:
-            number += 1
-        root.next = number + 1
-        unique = f"{root.name}.{number}"
-        taken[unique] = root
-        return unique
+        return self._next(root)
 
     def parameter(self, number: int) -> str:
         """The same for a fusion's parameter of that number: most new names are for those."""
         root = self._parameters.get(number)
-        if root is None:
-            name = self.unique(PARAMETER_NAMES[number])
-            self._parameters[number] = self._taken[PARAMETER_NAMES[number]]
-            return name
+        if root is not None:
+            return self._next(root)
+        name = self.unique(PARAMETER_NAMES[number])
+        self._parameters[number] = self._roots[self._taken[PARAMETER_NAMES[number]]]
+        return name
+
+    def _next(self, root: _Root) -> str:
         free, requested = root.next, root.requested
         while free in requested:
             free += 1
         root.next = free + 1
         unique = f"{root.name}.{free}"
-        self._taken[unique] = root
+        self._taken[unique] = root.name
         return unique
 
     def skip_parameter(self, number: int) -> None:
@@ -126,10 +126,11 @@ class NameUniquer:
         """`unique`, one after the other, for names that nobody will look at."""
         taken = self._taken
         for name in names:
-            root = taken.get(name)
-            if root is None:
+            text = taken.get(name)
+            if text is None:
                 self.unique(name)
                 continue
+            root = self._roots[text]
             number, requested = root.next, root.requested
             while number in requested:
                 number += 1
@@ -149,7 +150,7 @@ class NameUniquer:
             root = roots.get(text)
             if root is None:
                 root = roots[text] = _new_root(text)
-            taken[name] = root
+            taken[name] = text
             root.requested.add(number)
 
 

@@ -34,6 +34,7 @@ FLOATING_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "fb")
 INTEGER_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "su" and t[1:].isdigit())
 COMPLEX_TYPES: frozenset[str] = frozenset({"c64", "c128"})
 
+POINTER_SIZE = 8
 UNBOUNDED = -1
 """The size of an unbounded dimension, written `?`."""
 
@@ -110,11 +111,11 @@ class Shape:
     def is_array(self) -> bool:
         return self.element_type in BIT_WIDTH
 
-    @property
+    @cached_property
     def is_tuple(self) -> bool:
         return self.element_type == "tuple"
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """Number of dimensions."""
         return len(self.dimensions)
@@ -161,6 +162,31 @@ class Shape:
         if self.tuple_shapes:
             return sum(s.byte_size for s in self.tuple_shapes)
         return max(self.element_count, 0) * ((self.bit_width + 7) // 8)
+
+    @cached_property
+    def buffer_size(self) -> int:
+        """Bytes of one buffer of this shape (`CpuExecutable::ShapeSizeBytes`, `ShapeUtil::ByteSizeOf`).
+
+        A tuple is its table of pointers, without what they point at. A packed array (`E(4)` in the
+        layout) takes whole bytes in sum only; a dynamic one carries an int32 for each dimension.
+        """
+        if self.is_tuple:
+            return POINTER_SIZE * len(self.tuple_shapes)
+        if self.element_type == "opaque":
+            return POINTER_SIZE
+        if self.element_type == "buffer":
+            return self.tuple_shapes[0].buffer_size
+        if not self.is_array:
+            return 0
+        packed = self.layout.element_size_in_bits if self.layout is not None else 0
+        count = max(self.element_count, 0)  # an unbounded dimension has no size
+        size = (count * packed + 7) // 8 if packed else count * ((self.bit_width + 7) // 8)
+        return size + 4 * self.rank if self.dynamic_dimensions else size
+
+    @cached_property
+    def leaves_size(self) -> int:
+        """Bytes of all buffers inside, tables of pointers left out."""
+        return sum(s.leaves_size for s in self.tuple_shapes) if self.is_tuple else self.buffer_size
 
     @cached_property
     def minor_to_major(self) -> tuple[int, ...]:

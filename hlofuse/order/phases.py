@@ -184,13 +184,9 @@ def _adds_in_front(x: Instruction) -> bool:
     return dimensions == tuple(range(rank - len(dimensions), rank))
 
 
-def _is_new_broadcast(x: Instruction) -> bool:
-    return x.opcode == "broadcast" and not is_of_program(x)
-
-
 def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     """True if it was narrow, and so converted after the broadcast."""
-    if not _is_new_broadcast(x) or _is_spread_constant(x):
+    if not (x.opcode == "broadcast" and not is_of_program(x)) or _is_spread_constant(x):
         return False
     if any(_is_computed_wide(e, u) for u in x.users):
         return True
@@ -224,10 +220,6 @@ def _is_regrouped(e: Evidence, x: Instruction) -> bool:
     if source.opcode in ("bitcast", "reduce") or any(u.opcode == "reduce" for u in x.users):
         return True
     return not x.op_name and any(u.opcode == "transpose" and not is_of_program(u) for u in x.users)
-
-
-def _is_former_copy(e: Evidence, x: Instruction) -> bool:
-    return x.opcode == "transpose" and not is_of_program(x)
 
 
 def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
@@ -265,7 +257,7 @@ TABLE = (
     Entry("broadcast of what was widened", _is_spread_last, Phase.SIMPLIFIED_LAST),
     Entry("inserted convert", _is_inserted_convert, Phase.FLOATS),
     Entry("regrouped reduction", _is_regrouped, Phase.REDUCTIONS),
-    Entry("former copy", _is_former_copy, Phase.LAYOUTS),
+    Entry("former copy", lambda e, x: x.opcode == "transpose" and not is_of_program(x), Phase.LAYOUTS),
     Entry("merged factor", _is_merged_factor, Phase.SIMPLIFIED),
     Entry("moved by nobody", _is_moved_by_nobody, Phase.FRONT_END),
 )

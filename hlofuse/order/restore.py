@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from hlofuse.order.spent_names import (
-    reserve_counted_names,
-    reserve_fusion_names,
-    reserve_names_before_renaming,
-)
+from hlofuse.ir.graph import Instruction, Module
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module, OrderSource
@@ -60,3 +57,92 @@ def restore(module: Module, target: Target, release: Release, ids: UniqueIds | N
     if target.depends_on_order:
         reserve_fusion_names(module)
     module.order_source = source
+
+
+_GAP = 8
+_SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
+
+
+def reserve_fusion_names(module: Module) -> None:
+    """Reserve the names that the fusions in the module once had."""
+    module.instruction_names.reserve([f"fusion.{k}" for k in range(spent_fusion_names(module))])
+
+
+def reserve_names_before_renaming(module: Module) -> None:
+    """Reserve the names that instructions had before the pass `rename-instructions`."""
+    module.instruction_names.reserve(
+        [name for i in module.instructions() if (name := _name_before_renaming(i.name))]
+    )
+
+
+def _name_before_renaming(name: str) -> str | None:
+    """The pass before fusion (`rename-instructions`) appended .0 to names; the old ones stay spent."""
+    root, dot, number = name.rpartition(".")
+    if not dot or not number.isdecimal():
+        return None
+    # A name without a number got the first free one: it had asked for 0.
+    return root if number == "0" else f"{root}.0"
+
+
+def reserve_counted_names(module: Module) -> None:
+    """Reserve the names that XLA's passes handed out by counting, of what is no longer there.
+
+    An opcode alone as a name shows that they did. Then the first numbers are theirs, up to a gap: those of
+    the front end are as large as the program.
+    """
+    numbers: dict[str, set[int]] = {}
+    for instruction in module.instructions():
+        opcode = instruction.opcode
+        root, _, number = instruction.name.rpartition(".")
+        if instruction.name == opcode:
+            numbers.setdefault(opcode, set()).add(0)
+        elif root == opcode and number.isdecimal():
+            numbers.setdefault(opcode, set()).add(int(number))
+    for root, taken in numbers.items():
+        if 0 not in taken:
+            continue
+        last = 0
+        for spent in sorted(taken):
+            if spent - last > _GAP:
+                break
+            last = spent
+        if root == "reduce":
+            last += sum(_has_replaced(i) for i in module.instructions() if i.opcode == "reduce")
+        module.instruction_names.reserve([f"{root}.{k}" for k in range(1, last + 1) if k not in taken])
+
+
+def _has_replaced(reduction: Instruction) -> bool:
+    """It had a name of its own for a moment, before it took that of the one it replaced.
+
+    Replaced so are those whose dimensions were grouped (`ReductionDimensionGrouper`) and the second half of
+    those cut in two (`TreeReductionRewriter`).
+    """
+    operand = reduction.operands[0]
+    if operand.opcode == "bitcast":
+        return _extents(operand) < _extents(operand.operands[0])
+    return operand.opcode == "reduce" and operand.name.rpartition(".")[0] in ("", "reduce")
+
+
+def _extents(instruction: Instruction) -> int:
+    return sum(d > 1 for d in instruction.shape.dimensions)
+
+
+def spent_fusion_names(module: Module) -> int:
+    """How many of the names fusion, fusion.1, … have been handed out before.
+
+    Every fusion is called so when it is made and renamed afterwards. Softmax fusions that were made
+    and given up again show in the numbers of those that stayed, or in their computations: those stay,
+    called by nobody, until PriorityFusion is over.
+    """
+    others, softmax = 0, 0
+    for computation in module.computations:
+        if match := _SOFTMAX.fullmatch(computation.name):
+            softmax = max(softmax, int(match[1] or 0) + 1)
+        for instruction in computation:
+            if instruction.opcode != "fusion":
+                continue
+            if match := _SOFTMAX.fullmatch(instruction.name):
+                softmax = max(softmax, int(match[1] or 0) + 1)
+            else:
+                others += 1
+    return others + softmax

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import Explained, rewrite_each, substituted
-from hlofuse.rules.rewrites.others import BATCH_NORM
+from hlofuse.rules.rewrites.entries import BATCH_NORM
 from hlofuse.trace import Recorder
 
 _OPCODES = ("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
 
 
-@dataclass(frozen=True)
 class BatchNormExpander(Pass):
-    """`batchnorm_expander`."""
-
-    name: ClassVar[str] = "batchnorm_expander"
+    name = "batchnorm_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, _OPCODES, _expand, recorder, Explained(BATCH_NORM))

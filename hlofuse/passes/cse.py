@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.fusion_bodies import is_fusion_body
@@ -25,7 +24,7 @@ COMMUTATIVE_OPCODES = frozenset({"add", "multiply", "maximum", "minimum", "and",
 class HloCSE(Pass):
     """`cse`; after fusion XLA runs it on the bodies of fusions only."""
 
-    name: ClassVar[str] = "cse"
+    name = "cse"
     layout_sensitive: bool = True
     only_fusion_computations: bool = True
     release: Release = field(compare=False, repr=False)

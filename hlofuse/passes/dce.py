@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
@@ -20,7 +19,7 @@ from hlofuse.trace import Recorder
 class HloDCE(Pass):
     """`dce`: callers before callees, so that unused results of a fusion go before its body is looked at."""
 
-    name: ClassVar[str] = "dce"
+    name = "dce"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -31,7 +30,7 @@ class HloDCE(Pass):
             computation = stack.pop()
             changed |= _run_on(computation, recorder)
             for instruction in computation:
-                for callee in instruction.called_computations:
+                for _, callee in instruction.called:
                     if callee in unreached:
                         del unreached[callee]
                         stack.append(callee)
@@ -49,7 +48,7 @@ class HloDCE(Pass):
 
 def _run_on(computation: Computation, recorder: Recorder) -> bool:
     changed = _remove_unused_outputs(computation, recorder)
-    dead = [x for x in computation if _can_remove(x)]
+    dead = [x for x in computation if not x.users and _can_remove(x)]
     for instruction in dead:
         removed = remove_with_unused_operands(instruction, has_side_effect)
         recorder.rewrite(

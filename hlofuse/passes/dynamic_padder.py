@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
@@ -13,11 +10,8 @@ from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class DynamicPadder(Pass):
-    """`dynamic_padder`."""
-
-    name: ClassVar[str] = "dynamic_padder"
+    name = "dynamic_padder"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         dynamic = [i for i in module.instructions() if i.opcode in _DYNAMIC or _is_dynamic(i.shape)]

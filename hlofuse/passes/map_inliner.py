@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
@@ -15,11 +12,8 @@ from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class MapInliner(Pass):
-    """`map-inline`."""
-
-    name: ClassVar[str] = "map-inline"
+    name = "map-inline"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         handle = attempt(_inlined, recorder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
@@ -13,7 +12,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import Explained, replaced, substituted, visit_module
 from hlofuse.passes.common.shapes import array, permuted, without
-from hlofuse.rules.rewrites.reductions import LONG_SUM_ON_CPU
+from hlofuse.rules.rewrites.entries import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 
 # Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`).
@@ -21,9 +20,7 @@ from hlofuse.trace import Recorder
 
 @dataclass(frozen=True)
 class TreeReductionRewriter(Pass):
-    """`tree_reduction_rewriter`."""
-
-    name: ClassVar[str] = "tree_reduction_rewriter"
+    name = "tree_reduction_rewriter"
     is_skipped: Callable[[Instruction], bool]
     """Reductions of a library."""
     window: int = 32
@@ -74,9 +71,7 @@ _TRIVIAL = WindowDimension(1)
 
 @dataclass(frozen=True)
 class ReduceWindowRewriter(Pass):
-    """`reduce-window-rewriter`."""
-
-    name: ClassVar[str] = "reduce-window-rewriter"
+    name = "reduce-window-rewriter"
     base_length: int = 16
 
     def run(self, module: Module, recorder: Recorder) -> bool:

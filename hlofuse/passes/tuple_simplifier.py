@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
@@ -18,7 +17,7 @@ from hlofuse.trace import Recorder
 class TupleSimplifier(Pass):
     """`tuple-simplifier`, over every computation."""
 
-    name: ClassVar[str] = "tuple-simplifier"
+    name = "tuple-simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
@@ -16,11 +13,8 @@ from hlofuse.trace import Recorder
 _GLOBAL_SHAPE = "xla.sdy.LocalToGlobalShape"
 
 
-@dataclass(frozen=True)
 class ZeroSizedHloElimination(Pass):
-    """`zero_sized_hlo_elimination`."""
-
-    name: ClassVar[str] = "zero_sized_hlo_elimination"
+    name = "zero_sized_hlo_elimination"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         attempted = attempt(_eliminated, recorder)

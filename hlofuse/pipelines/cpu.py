@@ -18,13 +18,14 @@ from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.batchnorm_expander import BatchNormExpander
-from hlofuse.passes.control_flow.annotations import ShardyXLA, StripMemoryPlacementAnnotations
-from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
-from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
-from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
-from hlofuse.passes.control_flow.optimization_barrier_expander import OptimizationBarrierExpander
-from hlofuse.passes.control_flow.propagate_call_metadata import PropagateCallMetadata
-from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
+from hlofuse.passes.control_flow.annotations import (
+    OptimizationBarrierExpander,
+    ShardingRemover,
+    ShardyXLA,
+    StripMemoryPlacementAnnotations,
+)
+from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, PropagateCallMetadata
+from hlofuse.passes.control_flow.conditional_simplifier import ConditionalCanonicalizer, ConditionalSimplifier
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
@@ -35,11 +36,9 @@ from hlofuse.passes.cpu.small_while_loop_hoisting import SmallWhileLoopHoisting
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.dot.batch_dots import BatchDotSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
-from hlofuse.passes.dot.dot_operands import GemvRewriter
+from hlofuse.passes.dot.dot_operands import BatchDotSimplifier, GemvRewriter, TransposeFolding
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-from hlofuse.passes.dot.transpose_folding import TransposeFolding
 from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ChangeOpDataType
 from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander, LogisticExpander
@@ -55,7 +54,7 @@ from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGath
 from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
-from hlofuse.passes.sort.sort_simplifier import SortSimplifier
+from hlofuse.passes.sort.sorts import SortSimplifier
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination

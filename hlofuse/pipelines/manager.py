@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlofuse.analysis.kernels import is_kernel
+from hlofuse.ir.collector import no_collection
 from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
@@ -40,6 +41,7 @@ class FusionInput:
     """What passes tell of their rewrites, under the names of `module` (`BeforeFusion`)."""
 
 
+@no_collection()
 def lower_to_fusion_input(
     module: Module,
     target: str,
@@ -83,6 +85,7 @@ class FinalModule:
     not_repeated: Mapping[str, Counter[str]] = field(default_factory=dict)
 
 
+@no_collection()
 def finish(
     module: Module,
     target: str,
@@ -100,17 +103,18 @@ def finish(
     without = {*without, *disabled_passes(flags)}
     _run_all(after_fusion(target, device, flags), out, recorder, without, provenance, after_pass)
     provenance.end()
-    launched = {i.name: is_kernel(i) for i in out.instructions()}
+    launched = {i.name: i for i in out.instructions()}
     names: dict[str, str] = {}
-    copies = {i.name for i in out.instructions() if i.opcode == "copy"}
     for instruction in module.instructions():
-        fate = provenance.fate(instruction.name)
-        final = fate.survivor if fate is not None else None
+        final = provenance.survivor(instruction.name)
+        if final is None:
+            continue
         # A copy in place of a tuple's element was not there, nor one of what costs nothing.
         # An element that a kernel yields is not the kernel.
-        if final is None or (launched[final] and not is_kernel(instruction)):
+        last = launched[final]
+        if last.opcode == "copy" and instruction.opcode != "copy":
             continue
-        if final in copies and instruction.opcode != "copy":
+        if is_kernel(last) and not is_kernel(instruction):
             continue
         if final not in names or final == instruction.name:
             names[final] = instruction.name
@@ -139,7 +143,7 @@ def _run_all(
 
 
 def _refuse_manual_partitioning(module: Module) -> None:
-    from hlofuse.passes.control_flow.sharding_remover import changes_shape  # slow to import, seldom needed
+    from hlofuse.passes.control_flow.annotations import changes_shape  # slow to import, seldom needed
 
     if any(changes_shape(i) for i in module.instructions()):
         number = module.attributes.raw("num_partitions")

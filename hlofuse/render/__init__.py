@@ -2,7 +2,7 @@
 
 planning/    what is drawn open, closed or not at all
 build.py, arrows.py   boxes, frames and arrows of one computation (`scene.py`)
-compose.py, sides.py  one module, or two side by side
+compose.py    one module, or two side by side
 arranging/   what is made of a scene so that it can be read
 dot.py, engine.py, svg.py   DOT, Graphviz, and its SVG made fit to keep
 animate.py, atlas.py  a film of the decisions, a directory of pictures
@@ -16,8 +16,7 @@ from hlofuse.ir import Module
 from hlofuse.render.compose import compose
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import FORMATS, Drawing, format_of
-from hlofuse.render.options import MAX_NODES, VIEWS, Options
-from hlofuse.render.pair import ModulePair
+from hlofuse.render.options import MAX_NODES, VIEWS, ModulePair, Options
 from hlofuse.replay import Replay
 
 __all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]

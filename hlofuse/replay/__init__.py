@@ -1,6 +1,6 @@
 """One replay of XLA's fusion passes: `replay(input, config, observers) -> Replay`."""
 
-from hlofuse.pipelines.build import XlaBuild
+from hlofuse.pipelines.device import XlaBuild
 from hlofuse.replay.config import ReplayConfig, replay_config
 from hlofuse.replay.input import ReplayInput
 from hlofuse.replay.replay import replay

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.ir.collector import no_collection
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.order import restore
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hlofuse.rules.settings import Settings
 
 
+@no_collection()
 def replay(
     input: Module | ReplayInput,
     config: str | ReplayConfig = "cpu",
@@ -53,14 +54,7 @@ def replay(
         listed = ", ".join(passes) if passes is not None else None
         config = replay_config(config, device, xla=xla, option=option, passes=listed)
         config = config if settings is None else replace(config, settings=settings)
-    run = _Run(input, config, observers, cache, checkpoint)
-    collecting = gc.isenabled()
-    gc.disable()  # next to nothing here is garbage, and looking for it takes up to a third of the time
-    try:
-        return run.all_passes()
-    finally:
-        if collecting:
-            gc.enable()
+    return _Run(input, config, observers, cache, checkpoint).all_passes()
 
 
 class _Run:

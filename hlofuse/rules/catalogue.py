@@ -6,9 +6,15 @@ their pages. Codes are stable: a code is never reused for another rule.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from hlofuse.releases import ANY, Release, Span
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,8 @@ class Rule:
     """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
     lasting: bool = False
     """A fusion it refuses a producer is refused that producer however it grows."""
+    estimated: bool = False
+    """XLA's cost model says that fusing takes longer: without the rule the program only gets slower."""
     outcome: bool = False
     """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
     runs: str = ""
@@ -85,12 +93,28 @@ class Rule:
             return "it tells who runs a kernel; there is no fusion without it to try"
         if self.essential:
             return "without it the program would be wrong, or have no code"
+        if self.estimated:
+            return "it is the verdict of XLA's cost model: without it the program only gets slower"
         return "it names what came out and asks nothing of its own" if self.outcome else ""
 
 
 _CATALOGUE: dict[str, Rule] = {}
 
 
+def given_fields_of(rule: Callable[P, Rule]) -> Callable[[Callable[[Rule], T]], Callable[P, T]]:
+    """Have a function of a rule take the rule's fields."""
+
+    def change(use: Callable[[Rule], T]) -> Callable[P, T]:
+        @wraps(use)
+        def call(*fields: P.args, **named: P.kwargs) -> T:
+            return use(rule(*fields, **named))
+
+        return call
+
+    return change
+
+
+@given_fields_of(Rule)
 def register(rule: Rule) -> Rule:
     """Enter a rule; a code may be taken once."""
     if rule.code in _CATALOGUE:

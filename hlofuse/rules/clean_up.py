@@ -11,15 +11,13 @@ _TUPLE = "xla/hlo/transforms/simplifiers/tuple_simplifier.cc: TupleSimplifier"
 
 def _tidies(code: str, title: str, condition: str, why: str, mirrors: str) -> Rule:
     return register(
-        Rule(
-            code=code,
-            title=title,
-            condition=condition,
-            why=why,
-            mirrors=mirrors,
-            allows=True,
-            outcome=not code.startswith("TS"),
-        )
+        code=code,
+        title=title,
+        condition=condition,
+        why=why,
+        mirrors=mirrors,
+        allows=True,
+        outcome=not code.startswith("TS"),
     )
 
 
@@ -105,26 +103,22 @@ MAX_CONCATENATE_OPERANDS = Knob(
 )
 
 MANY_OPERANDS = register(
-    Rule(
-        code="VS001",
-        title="A concatenate of very many arrays is split",
-        condition="Has a concatenate more than 128 operands? Batches of 128 are concatenated first, then the "
-        "results; an incomplete last batch waits for the next round.",
-        why="Kernel parameters live in a small space on the GPU.",
-        advice="Concatenate in two steps yourself to choose what goes together, or stack the parts as "
-        "they are made.",
-        mirrors="xla/backends/gpu/transforms/variadic_op_splitter.cc: SplitConcatenate",
-        allows=True,
-        knobs=(MAX_CONCATENATE_OPERANDS,),
-    )
+    code="VS001",
+    title="A concatenate of very many arrays is split",
+    condition="Has a concatenate more than 128 operands? Batches of 128 are concatenated first, then the "
+    "results; an incomplete last batch waits for the next round.",
+    why="Kernel parameters live in a small space on the GPU.",
+    advice="Concatenate in two steps yourself to choose what goes together, or stack the parts as "
+    "they are made.",
+    mirrors="xla/backends/gpu/transforms/variadic_op_splitter.cc: SplitConcatenate",
+    allows=True,
+    knobs=(MAX_CONCATENATE_OPERANDS,),
 )
 IOTA_INTO_SORT = register(
-    Rule(
-        code="SI001",
-        title="An iota is made inside the sort that reads it",
-        condition="Is an operand of a sort an iota (as for argsort and top-k)?",
-        why="The sort's kernel can count by itself; the iota need not be written and read.",
-        mirrors="xla/backends/gpu/transforms/sort_iota_fusion.cc: SortIotaFusionGroupVisitor::HandleSort",
-        allows=True,
-    )
+    code="SI001",
+    title="An iota is made inside the sort that reads it",
+    condition="Is an operand of a sort an iota (as for argsort and top-k)?",
+    why="The sort's kernel can count by itself; the iota need not be written and read.",
+    mirrors="xla/backends/gpu/transforms/sort_iota_fusion.cc: SortIotaFusionGroupVisitor::HandleSort",
+    allows=True,
 )

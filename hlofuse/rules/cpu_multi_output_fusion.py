@@ -7,7 +7,7 @@ from typing import Any
 from hlofuse.analysis.cpu_tiled_emitter import is_supported_elemental_op
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules import multi_output_fusion as base
-from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.catalogue import Knob
 from hlofuse.rules.multi_output_fusion import Siblings
 from hlofuse.rules.verdict import condition
 
@@ -19,16 +19,14 @@ MAX_OPERANDS = Knob(
 
 
 @condition(
-    Rule(
-        code="MO021",
-        title="A kernel with many operands is not extended",
-        condition="Has one of the two 20 operands or more?",
-        why="Compile time grows with the number of arrays a kernel reads.",
-        advice="Stack small arrays into one before the loop, so that a kernel reads fewer of them.",
-        mirrors=f"{_FILE}: CpuMultiOutputFusion::LegalToFuse",
-        message="User not legal to fuse",
-        knobs=(MAX_OPERANDS,),
-    )
+    code="MO021",
+    title="A kernel with many operands is not extended",
+    condition="Has one of the two 20 operands or more?",
+    why="Compile time grows with the number of arrays a kernel reads.",
+    advice="Stack small arrays into one before the loop, so that a kernel reads fewer of them.",
+    mirrors=f"{_FILE}: CpuMultiOutputFusion::LegalToFuse",
+    message="User not legal to fuse",
+    knobs=(MAX_OPERANDS,),
 )
 def many_operands(pair: Siblings) -> dict[str, Any] | None:
     counts = [len(pair.fusion.operands), len(pair.other.operands)]
@@ -36,31 +34,27 @@ def many_operands(pair: Siblings) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="MO022",
-        title="A constant is not made a kernel's result",
-        condition="Is the instruction a constant?",
-        why="Constants go into the kernels that read them, as far as they can.",
-        essential=True,
-        mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
-        message="User is not fusible, or is the instruction itself",
-    )
+    code="MO022",
+    title="A constant is not made a kernel's result",
+    condition="Is the instruction a constant?",
+    why="Constants go into the kernels that read them, as far as they can.",
+    essential=True,
+    mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
+    message="User is not fusible, or is the instruction itself",
 )
 def is_constant(instruction: Instruction) -> dict[str, Any] | None:
     return {} if instruction.opcode == "constant" else None
 
 
 @condition(
-    Rule(
-        code="MO023",
-        title="The operation cannot be part of a multi-output kernel",
-        condition="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its "
-        "root a dot?",
-        why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
-        essential=True,
-        mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
-        message="User is not fusible, or is the instruction itself",
-    )
+    code="MO023",
+    title="The operation cannot be part of a multi-output kernel",
+    condition="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its "
+    "root a dot?",
+    why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
+    essential=True,
+    mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
+    message="User is not fusible, or is the instruction itself",
 )
 def not_emitted(instruction: Instruction) -> dict[str, Any] | None:
     opcode = instruction.opcode

@@ -12,7 +12,7 @@ from typing import Any
 from hlofuse.cost.gpu.merging import MergeTimes
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Knob, Rule, register
+from hlofuse.rules.catalogue import Knob, register
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict
@@ -40,48 +40,41 @@ class Merge:
 
 
 MERGED = register(
-    Rule(
-        code="FM001",
-        outcome=True,
-        title="A kernel goes into all of its consumers",
-        condition="May the fusion be merged into each of its users, and is that no slower than leaving it a "
-        "kernel?",
-        why="Its result need not be written and read, and one kernel less is launched; what its users read "
-        "several times is computed several times instead.",
-        mirrors=f"{_FILE}: FusionInstructionMerger::FuseIntoAllUsers",
-        allows=True,
-        history=_SUPERSEDED,
-    )
+    code="FM001",
+    outcome=True,
+    title="A kernel goes into all of its consumers",
+    condition="May the fusion be merged into each of its users, and is that no slower than leaving it a "
+    "kernel?",
+    why="Its result need not be written and read, and one kernel less is launched; what its users read "
+    "several times is computed several times instead.",
+    mirrors=f"{_FILE}: FusionInstructionMerger::FuseIntoAllUsers",
+    allows=True,
+    history=_SUPERSEDED,
 )
 
 
 @condition(
-    Rule(
-        code="FM010",
-        title="Nobody uses the kernel",
-        condition="Has the fusion no users (it is the computation's result)?",
-        why="There is nothing to merge it into.",
-        mirrors=_SHOULD,
-        message="fusion has no users",
-        essential=True,
-        history=_SUPERSEDED,
-    )
+    code="FM010",
+    title="Nobody uses the kernel",
+    condition="Has the fusion no users (it is the computation's result)?",
+    why="There is nothing to merge it into.",
+    mirrors=_SHOULD,
+    message="fusion has no users",
+    essential=True,
+    history=_SUPERSEDED,
 )
 def no_users(merge: Merge) -> dict[str, Any] | None:
     return None if merge.producer.users else {}
 
 
 @condition(
-    Rule(
-        code="FM011",
-        title="The kernel is no loop",
-        condition="Is the fusion of another kind than kLoop: about a reduction, a tiled transpose, a "
-        "scatter?",
-        why="Only what is computed element by element can be computed inside another kernel.",
-        mirrors=_SHOULD,
-        message="not a loop fusion",
-        history=_SUPERSEDED,
-    )
+    code="FM011",
+    title="The kernel is no loop",
+    condition="Is the fusion of another kind than kLoop: about a reduction, a tiled transpose, a scatter?",
+    why="Only what is computed element by element can be computed inside another kernel.",
+    mirrors=_SHOULD,
+    message="not a loop fusion",
+    history=_SUPERSEDED,
 )
 def not_a_loop(merge: Merge) -> dict[str, Any] | None:
     kind = merge.producer.fusion_kind
@@ -92,33 +85,29 @@ PRODUCER_RULES = (no_users, not_a_loop)
 
 
 @condition(
-    Rule(
-        code="FM012",
-        title="A bitcast is no kernel",
-        condition="Is a user of the fusion a bitcast?",
-        why="A bitcast costs nothing as it is; made a fusion, it would be a kernel.",
-        advice="Reshape once everything else is done: a value used both before and after a reshape is kept "
-        "apart from both.",
-        mirrors=_SHOULD,
-        message="not fusing bitcast ops",
-        history=_SUPERSEDED,
-    )
+    code="FM012",
+    title="A bitcast is no kernel",
+    condition="Is a user of the fusion a bitcast?",
+    why="A bitcast costs nothing as it is; made a fusion, it would be a kernel.",
+    advice="Reshape once everything else is done: a value used both before and after a reshape is kept "
+    "apart from both.",
+    mirrors=_SHOULD,
+    message="not fusing bitcast ops",
+    history=_SUPERSEDED,
 )
 def user_is_bitcast(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.opcode == "bitcast" else None
 
 
 @condition(
-    Rule(
-        code="FM013",
-        title="A user is a custom fusion",
-        condition="Is a user a fusion of kind kCustom, such as a Triton matrix product?",
-        why="What such a fusion holds was chosen for its own emitter.",
-        mirrors=_SHOULD,
-        message="not fusing custom fusions",
-        essential=True,
-        history=_SUPERSEDED,
-    )
+    code="FM013",
+    title="A user is a custom fusion",
+    condition="Is a user a fusion of kind kCustom, such as a Triton matrix product?",
+    why="What such a fusion holds was chosen for its own emitter.",
+    mirrors=_SHOULD,
+    message="not fusing custom fusions",
+    essential=True,
+    history=_SUPERSEDED,
 )
 def user_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kCustom" else None
@@ -134,19 +123,16 @@ USER_RULES = (user_is_bitcast, user_is_custom, heroes_clash, *FUSIBLE_RULES)
 
 
 @condition(
-    Rule(
-        code="FM014",
-        title="A reduction would read mostly across the grain of memory",
-        condition="Is a user a parallel reduction, and does the fusion move at least half as many elements "
-        "about as it has results?",
-        why="The reduction's threads read neighbouring elements together; through transposes these lie "
-        "apart.",
-        advice="Reduce before transposing.",
-        mirrors=f"{_FILE}: TransposesMostData",
-        message="would read mostly uncoalesced",
-        knobs=(MAX_TRANSPOSED,),
-        history=_SUPERSEDED,
-    )
+    code="FM014",
+    title="A reduction would read mostly across the grain of memory",
+    condition="Is a user a parallel reduction, and does the fusion move at least half as many elements "
+    "about as it has results?",
+    why="The reduction's threads read neighbouring elements together; through transposes these lie apart.",
+    advice="Reduce before transposing.",
+    mirrors=f"{_FILE}: TransposesMostData",
+    message="would read mostly uncoalesced",
+    knobs=(MAX_TRANSPOSED,),
+    history=_SUPERSEDED,
 )
 def reads_uncoalesced(merge: Merge) -> dict[str, Any] | None:
     producer, state = merge.producer, merge.state
@@ -172,19 +158,17 @@ def over_any_budget(merge: Merge) -> Verdict | None:
 
 
 HUGE_CODE = register(
-    Rule(
-        code="FM015",
-        title="Too much code would be copied",
-        condition="Would more than 10000 instructions be emitted for a user's kernel, copies counted, each "
-        "concatenate, dot, dynamic-update-slice, pad, reduce and reduce-window doubling the count?",
-        why="Compiling would take for ever.",
-        advice="See PF013.",
-        mirrors="xla/service/gpu/model/gpu_hlo_cost_analysis.cc: "
-        "GpuHloCostAnalysis::ProducerConsumerMergedTooLarge",
-        message="if merged with … will generate huge IR",
-        knobs=(MAX_IR_SIZE,),
-        history=_SUPERSEDED + " The count no longer doubles in later releases.",
-    )
+    code="FM015",
+    title="Too much code would be copied",
+    condition="Would more than 10000 instructions be emitted for a user's kernel, copies counted, each "
+    "concatenate, dot, dynamic-update-slice, pad, reduce and reduce-window doubling the count?",
+    why="Compiling would take for ever.",
+    advice="See PF013.",
+    mirrors="xla/service/gpu/model/gpu_hlo_cost_analysis.cc: "
+    "GpuHloCostAnalysis::ProducerConsumerMergedTooLarge",
+    message="if merged with … will generate huge IR",
+    knobs=(MAX_IR_SIZE,),
+    history=_SUPERSEDED + " The count no longer doubles in later releases.",
 )
 
 
@@ -203,19 +187,17 @@ MERGE_RULES = (reads_uncoalesced, over_any_budget, huge_code)
 """What is asked once all users have passed; `slower` comes last."""
 
 SLOWER = register(
-    Rule(
-        code="FM016",
-        title="The consumers would take longer than the kernel saves",
-        condition="Do the kernels of all users, each computing what it needs of the fusion, take longer by "
-        "XLA's model than the fusion's own kernel and the users reading what it wrote, launches included?",
-        why="What a user reads several times is computed several times, and its inputs are read for each "
-        "user.",
-        advice="Usually right. Where the users could share the work, let one of them take it and the others "
-        "read that one's result.",
-        mirrors="xla/service/gpu/model/gpu_performance_model.cc: GpuPerformanceModel::EstimateRunTimes",
-        message="will execute slower if fused",
-        history=_SUPERSEDED,
-    )
+    code="FM016",
+    title="The consumers would take longer than the kernel saves",
+    condition="Do the kernels of all users, each computing what it needs of the fusion, take longer by "
+    "XLA's model than the fusion's own kernel and the users reading what it wrote, launches included?",
+    why="What a user reads several times is computed several times, and its inputs are read for each user.",
+    advice="Usually right. Where the users could share the work, let one of them take it and the others "
+    "read that one's result.",
+    mirrors="xla/service/gpu/model/gpu_performance_model.cc: GpuPerformanceModel::EstimateRunTimes",
+    message="will execute slower if fused",
+    estimated=True,
+    history=_SUPERSEDED,
 )
 
 

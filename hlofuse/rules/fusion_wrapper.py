@@ -9,7 +9,6 @@ from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_tiled_emitter import is_tiling_type
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release, Span
-from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import condition
 
 _MIRRORS = "xla/service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction"
@@ -44,34 +43,30 @@ class WrapCandidate:
 
 
 @condition(
-    Rule(
-        code="FW001",
-        title="A scatter is wrapped",
-        condition="Is the operation a scatter?",
-        why=_WHY,
-        mirrors=_MIRRORS,
-        allows=True,
-    )
+    code="FW001",
+    title="A scatter is wrapped",
+    condition="Is the operation a scatter?",
+    why=_WHY,
+    mirrors=_MIRRORS,
+    allows=True,
 )
 def scatter(candidate: WrapCandidate) -> dict[str, Any] | None:
     return {} if candidate.instruction.opcode == "scatter" else None
 
 
 @condition(
-    Rule(
-        code="FW002",
-        title="An operation the fusion emitters generate is wrapped",
-        condition="Is the operation pointwise, a data movement (broadcast, transpose, slice, pad, gather…), "
-        "a reduce, a reduce-window or a map?",
-        why=_WHY,
-        advice="XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
-        "turns these emitters off.",
-        mirrors=_MIRRORS,
-        allows=True,
-        span=Span(since="0.8"),
-        history="transpose, dynamic-update-slice, mulhi and the inverse and hyperbolic functions but tanh "
-        "since 0.11.",
-    )
+    code="FW002",
+    title="An operation the fusion emitters generate is wrapped",
+    condition="Is the operation pointwise, a data movement (broadcast, transpose, slice, pad, gather…), "
+    "a reduce, a reduce-window or a map?",
+    why=_WHY,
+    advice="XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
+    "turns these emitters off.",
+    mirrors=_MIRRORS,
+    allows=True,
+    span=Span(since="0.8"),
+    history="transpose, dynamic-update-slice, mulhi and the inverse and hyperbolic functions but tanh "
+    "since 0.11.",
 )
 def elemental(candidate: WrapCandidate) -> dict[str, Any] | None:
     opcode = candidate.instruction.opcode
@@ -86,16 +81,14 @@ def _is_too_early(candidate: WrapCandidate) -> bool:
 
 
 @condition(
-    Rule(
-        code="FW005",
-        title="A copy that changes nothing stays a memcpy",
-        condition="Has the copy the shape and layout of its operand?",
-        why="A plain memcpy is faster than a generated loop.",
-        advice="Copies often keep a donated buffer or a loop's state apart; donating the argument "
-        "(jax.jit(..., donate_argnums=...)) can remove them.",
-        mirrors=_MIRRORS,
-        span=Span(since="0.9"),
-    )
+    code="FW005",
+    title="A copy that changes nothing stays a memcpy",
+    condition="Has the copy the shape and layout of its operand?",
+    why="A plain memcpy is faster than a generated loop.",
+    advice="Copies often keep a donated buffer or a loop's state apart; donating the argument "
+    "(jax.jit(..., donate_argnums=...)) can remove them.",
+    mirrors=_MIRRORS,
+    span=Span(since="0.9"),
 )
 def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
     instruction = candidate.instruction
@@ -105,16 +98,14 @@ def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="FW006",
-        title="A copy of a narrow type is not wrapped",
-        condition="Is the element type of the copy an 8-bit float or narrower than 8 bits (pred excepted)?",
-        why="The tiled emitter that would generate the copy does not support these types.",
-        mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
-        span=Span(since="0.9"),
-        history="Until 0.10 also a copy of unsigned integers or of complex numbers; since 0.11.2 only of "
-        "8-bit floats.",
-    )
+    code="FW006",
+    title="A copy of a narrow type is not wrapped",
+    condition="Is the element type of the copy an 8-bit float or narrower than 8 bits (pred excepted)?",
+    why="The tiled emitter that would generate the copy does not support these types.",
+    mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
+    span=Span(since="0.9"),
+    history="Until 0.10 also a copy of unsigned integers or of complex numbers; since 0.11.2 only of "
+    "8-bit floats.",
 )
 def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:
     instruction = candidate.instruction
@@ -127,19 +118,17 @@ def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="FW003",
-        title="A copy that changes the layout is wrapped",
-        condition="Is the operation a copy to another layout, of pred or of a type of at least 8 bits that "
-        "is no 8-bit float?",
-        why="Such a copy is a transposition in memory, for which the tiled emitter generates good code.",
-        advice="The copy itself is the cost: it comes from a layout that two operations disagree on, often "
-        "a transpose before a matrix product or at the function's boundary. Passing the array already "
-        "transposed avoids it.",
-        mirrors=_MIRRORS,
-        allows=True,
-        span=Span(since="0.9"),
-    )
+    code="FW003",
+    title="A copy that changes the layout is wrapped",
+    condition="Is the operation a copy to another layout, of pred or of a type of at least 8 bits that "
+    "is no 8-bit float?",
+    why="Such a copy is a transposition in memory, for which the tiled emitter generates good code.",
+    advice="The copy itself is the cost: it comes from a layout that two operations disagree on, often "
+    "a transpose before a matrix product or at the function's boundary. Passing the array already "
+    "transposed avoids it.",
+    mirrors=_MIRRORS,
+    allows=True,
+    span=Span(since="0.9"),
 )
 def layout_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
     instruction = candidate.instruction
@@ -149,20 +138,18 @@ def layout_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="FW004",
-        title="A convolution Eigen cannot do is wrapped",
-        condition="Is the operation a convolution of other types than f16 and f32, without or with more than "
-        "3 spatial dimensions, reversed, empty, or in another order or layout than NHWC and HWIO?",
-        why="Eigen's convolution is fast but takes these forms only; any other runs as generated loops, "
-        "which is slow.",
-        advice="Use float32 and the NHWC/HWIO order (jax.lax.conv_general_dilated(..., "
-        "dimension_numbers=('NHWC', 'HWIO', 'NHWC'))). A transposed convolution with a reversed kernel can "
-        "flip the kernel once instead.",
-        mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
-        allows=True,
-        span=Span(since="0.11"),
-    )
+    code="FW004",
+    title="A convolution Eigen cannot do is wrapped",
+    condition="Is the operation a convolution of other types than f16 and f32, without or with more than "
+    "3 spatial dimensions, reversed, empty, or in another order or layout than NHWC and HWIO?",
+    why="Eigen's convolution is fast but takes these forms only; any other runs as generated loops, "
+    "which is slow.",
+    advice="Use float32 and the NHWC/HWIO order (jax.lax.conv_general_dilated(..., "
+    "dimension_numbers=('NHWC', 'HWIO', 'NHWC'))). A transposed convolution with a reversed kernel can "
+    "flip the kernel once instead.",
+    mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
+    allows=True,
+    span=Span(since="0.11"),
 )
 def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
     instruction = candidate.instruction
@@ -173,30 +160,25 @@ def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="FW007",
-        title="A convolution is left to Eigen",
-        condition="Is the operation a convolution in a form Eigen takes (see FW004)?",
-        why="Eigen's code is faster than generated loops.",
-        mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
-        span=Span(since="0.11"),
-    )
+    code="FW007",
+    title="A convolution is left to Eigen",
+    condition="Is the operation a convolution in a form Eigen takes (see FW004)?",
+    why="Eigen's code is faster than generated loops.",
+    mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
+    span=Span(since="0.11"),
 )
 def eigen_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
     return {} if candidate.instruction.opcode == "convolution" else None
 
 
 @condition(
-    Rule(
-        code="FW008",
-        title="A concatenate or a dot is faster outside a fusion",
-        condition="Is the operation a concatenate or a dot?",
-        why="A concatenate runs as plain copies and a dot as a library call, both faster than generated "
-        "loops.",
-        mirrors=_MIRRORS,
-        span=Span(since="0.8"),
-        history="Until 0.10 also what FW002 covers since 0.11.",
-    )
+    code="FW008",
+    title="A concatenate or a dot is faster outside a fusion",
+    condition="Is the operation a concatenate or a dot?",
+    why="A concatenate runs as plain copies and a dot as a library call, both faster than generated loops.",
+    mirrors=_MIRRORS,
+    span=Span(since="0.8"),
+    history="Until 0.10 also what FW002 covers since 0.11.",
 )
 def better_alone(candidate: WrapCandidate) -> dict[str, Any] | None:
     opcode = candidate.instruction.opcode

@@ -46,41 +46,35 @@ MAX_PARAMETER_BYTES = Knob(
 MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100, "units", "Code that is unrolled for all results.")
 
 JOINED_LOOPS = register(
-    Rule(
-        code="HF001",
-        outcome=True,
-        title="Small independent kernels become one",
-        condition="Do several small loop kernels with results of one type, equally many of them and of "
-        "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
-        "one shape)?",
-        why="Each launch costs microseconds, more than the work of a small kernel.",
-        mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
-        allows=True,
-    )
+    code="HF001",
+    outcome=True,
+    title="Small independent kernels become one",
+    condition="Do several small loop kernels with results of one type, equally many of them and of "
+    "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
+    "one shape)?",
+    why="Each launch costs microseconds, more than the work of a small kernel.",
+    mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
+    allows=True,
 )
 JOINED_REDUCTIONS = register(
-    Rule(
-        code="HF002",
-        outcome=True,
-        title="Independent reductions become one kernel",
-        condition="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer "
-        "and nothing else?",
-        why="Each launch costs microseconds, more than the work of a small reduction.",
-        mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
-        allows=True,
-    )
+    code="HF002",
+    outcome=True,
+    title="Independent reductions become one kernel",
+    condition="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer "
+    "and nothing else?",
+    why="Each launch costs microseconds, more than the work of a small reduction.",
+    mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
+    allows=True,
 )
 WRAPPED_REDUCTION = register(
-    Rule(
-        code="HF003",
-        outcome=True,
-        title="A reduction becomes a fusion of its own before it is compared",
-        condition="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
-        why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
-        "it is the same kernel.",
-        mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
-        allows=True,
-    )
+    code="HF003",
+    outcome=True,
+    title="A reduction becomes a fusion of its own before it is compared",
+    condition="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
+    why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
+    "it is the same kernel.",
+    mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
+    allows=True,
 )
 
 
@@ -95,16 +89,14 @@ def _refuses(
     essential: bool = False,
 ) -> Rule:
     return register(
-        Rule(
-            code=code,
-            title=title,
-            condition=condition,
-            why=why,
-            mirrors=mirrors,
-            message=message,
-            knobs=knobs,
-            essential=essential,
-        )
+        code=code,
+        title=title,
+        condition=condition,
+        why=why,
+        mirrors=mirrors,
+        message=message,
+        knobs=knobs,
+        essential=essential,
     )
 
 

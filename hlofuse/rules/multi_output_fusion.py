@@ -14,7 +14,7 @@ from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import Knob, Rule, register
+from hlofuse.rules.catalogue import Knob, register
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import condition
 
@@ -66,68 +66,58 @@ def shared_bytes(a: Instruction, b: Instruction) -> int:
 
 
 SAVES_READS = register(
-    Rule(
-        code="MO001",
-        outcome=True,
-        title="The two kernels read the same array",
-        condition="Is there an array both read, and is everything legal? The pair that shares most bytes "
-        "goes first; of equal ones the pair found last.",
-        why="One kernel reads the shared array once where two would read it twice.",
-        mirrors=f"{_FILE}: MultiOutputFusion::Perform, GetProfit",
-        allows=True,
-    )
+    code="MO001",
+    outcome=True,
+    title="The two kernels read the same array",
+    condition="Is there an array both read, and is everything legal? The pair that shares most bytes "
+    "goes first; of equal ones the pair found last.",
+    why="One kernel reads the shared array once where two would read it twice.",
+    mirrors=f"{_FILE}: MultiOutputFusion::Perform, GetProfit",
+    allows=True,
 )
 
 NOTHING_SHARED = register(
-    Rule(
-        code="MO002",
-        outcome=True,
-        title="Nothing is saved",
-        condition="Do the two share no array of more than one element with two or more users?",
-        why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
-        mirrors=f"{_FILE}: MultiOutputFusion::GetProfit, IsProfitableOperand",
-    )
+    code="MO002",
+    outcome=True,
+    title="Nothing is saved",
+    condition="Do the two share no array of more than one element with two or more users?",
+    why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
+    mirrors=f"{_FILE}: MultiOutputFusion::GetProfit, IsProfitableOperand",
 )
 
 LATER_FUSION = register(
-    Rule(
-        code="MO003",
-        outcome=True,
-        title="The pair is looked at from the other side",
-        condition="Is the other one a fusion that comes later in the computation?",
-        why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",
-        mirrors=_WORK_LIST,
-        message="User ID for user is higher",
-    )
+    code="MO003",
+    outcome=True,
+    title="The pair is looked at from the other side",
+    condition="Is the other one a fusion that comes later in the computation?",
+    why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",
+    mirrors=_WORK_LIST,
+    message="User ID for user is higher",
 )
 
 
 @condition(
-    Rule(
-        code="MO011",
-        title="The first of the two is not a fusion",
-        condition="Is the instruction that would take the other one in something else than a fusion?",
-        why="This pass extends fusions; it does not start one from two single operations.",
-        essential=True,
-        mirrors=f"{_FILE}: MultiOutputFusion::LegalToFuse",
-        message="User not legal to fuse",
-    )
+    code="MO011",
+    title="The first of the two is not a fusion",
+    condition="Is the instruction that would take the other one in something else than a fusion?",
+    why="This pass extends fusions; it does not start one from two single operations.",
+    essential=True,
+    mirrors=f"{_FILE}: MultiOutputFusion::LegalToFuse",
+    message="User not legal to fuse",
 )
 def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
     return {"opcode": pair.fusion.opcode} if pair.fusion.opcode != "fusion" else None
 
 
 @condition(
-    Rule(
-        code="MO012",
-        title="One of the two is not used",
-        condition="Are the two the same instruction, or has one of them neither users nor the role of the "
-        "result?",
-        why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
-        essential=True,
-        mirrors=_PRELIMINARY,
-        message="User not legal to fuse",
-    )
+    code="MO012",
+    title="One of the two is not used",
+    condition="Are the two the same instruction, or has one of them neither users nor the role of the "
+    "result?",
+    why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
+    essential=True,
+    mirrors=_PRELIMINARY,
+    message="User not legal to fuse",
 )
 def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
     dead = next((x for x in (pair.fusion, pair.other) if not x.users and not x.is_root), None)
@@ -137,15 +127,13 @@ def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="MO013",
-        title="The results of a multi-output fusion are used as a whole",
-        condition="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
-        why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
-        essential=True,
-        mirrors=_PRELIMINARY,
-        message="User not legal to fuse",
-    )
+    code="MO013",
+    title="The results of a multi-output fusion are used as a whole",
+    condition="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
+    why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
+    essential=True,
+    mirrors=_PRELIMINARY,
+    message="User not legal to fuse",
 )
 def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
     for x in (pair.fusion, pair.other):
@@ -157,36 +145,31 @@ def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="MO014",
-        title="One depends on the other",
-        condition="Does a path lead from one of the two to the other, counting what earlier fusions have "
-        "joined?",
-        why="They would be one kernel that needs its own result before it can start.",
-        advice="Where only an earlier multi-output fusion joined them, the "
-        "order of fusions decided; sharing a larger array goes first.",
-        essential=True,
-        mirrors=_PRELIMINARY,
-        message="User is connected",
-    )
+    code="MO014",
+    title="One depends on the other",
+    condition="Does a path lead from one of the two to the other, counting what earlier fusions have joined?",
+    why="They would be one kernel that needs its own result before it can start.",
+    advice="Where only an earlier multi-output fusion joined them, the "
+    "order of fusions decided; sharing a larger array goes first.",
+    essential=True,
+    mirrors=_PRELIMINARY,
+    message="User is connected",
 )
 def connected(pair: Siblings) -> dict[str, Any] | None:
     return {} if pair.reachability.connected(pair.fusion, pair.other) else None
 
 
 @condition(
-    Rule(
-        code="MO015",
-        title="The two loop over different shapes",
-        condition="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
-        "result counts.",
-        why="One loop nest computes one element of each result in turn.",
-        advice="Where the results differ only in type or layout, convert or transpose afterwards, in the "
-        "consumer.",
-        essential=True,
-        mirrors="xla/service/cpu/cpu_multi_output_fusion.cc: CpuMultiOutputFusion::ShapesCompatibleForFusion",
-        message="User not legal to fuse",
-    )
+    code="MO015",
+    title="The two loop over different shapes",
+    condition="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
+    "result counts.",
+    why="One loop nest computes one element of each result in turn.",
+    advice="Where the results differ only in type or layout, convert or transpose afterwards, in the "
+    "consumer.",
+    essential=True,
+    mirrors="xla/service/cpu/cpu_multi_output_fusion.cc: CpuMultiOutputFusion::ShapesCompatibleForFusion",
+    message="User not legal to fuse",
 )
 def shapes_differ(pair: Siblings) -> dict[str, Any] | None:
     a, b = element_shape(pair.fusion), element_shape(pair.other)
@@ -194,15 +177,13 @@ def shapes_differ(pair: Siblings) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="MO016",
-        title="Both overwrite the same array",
-        condition="Do the two share an operand that each would update in place?",
-        why="Only one of the two can have the buffer; in a common kernel neither could.",
-        advice="Apply the updates one after the other, or to copies.",
-        mirrors=_MAIN,
-        message="User not legal to fuse",
-    )
+    code="MO016",
+    title="Both overwrite the same array",
+    condition="Do the two share an operand that each would update in place?",
+    why="Only one of the two can have the buffer; in a common kernel neither could.",
+    advice="Apply the updates one after the other, or to copies.",
+    mirrors=_MAIN,
+    message="User not legal to fuse",
 )
 def both_in_place(pair: Siblings) -> dict[str, Any] | None:
     a, b = pair.fusion, pair.other

@@ -52,11 +52,6 @@ def by_family(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     return {letters: found for letters, found in out.items() if found}
 
 
-def knob_text(knob: Knob) -> str:
-    """One line for a knob."""
-    return f"{knob.name} = {_values(knob)}: {knob.summary}"
-
-
 def _values(knob: Knob) -> str:
     unit = f" {knob.unit}" if knob.unit else ""
     others = "".join(f", {value:g} in XLA {span}" for span, value in knob.by_release)
@@ -84,7 +79,7 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
         ("XLA's words", f"“{rule.message}”" if rule.message else ""),
         ("Without it", _what_if(rule)),
         ("Switched off by", f"`XLA_FLAGS={rule.flag}`" if rule.flag else ""),
-        ("Knobs", "\n".join(knob_text(k) for k in rule.knobs)),
+        ("Knobs", "\n".join(f"{k.name} = {_values(k)}: {k.summary}" for k in rule.knobs)),
         ("In XLA", rule.mirrors),
         ("Releases", releases_text(rule.span)),
         ("Comes from", f"{rule.package}; it is not XLA's" if rule.package else ""),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Protocol, TypeVar
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.catalogue import Rule, given_fields_of, register
 
 Q = TypeVar("Q")
 """The question a pass puts to its rules."""
@@ -33,12 +33,18 @@ class Verdict:
         return str(self.message) if self.message is not None else self.rule.message or self.rule.title
 
 
-def condition(rule: Rule) -> Callable[[Callable[[Q], dict[str, Any] | None]], Callable[[Q], Verdict | None]]:
+class _Tie(Protocol):
+    def __call__(
+        self, predicate: Callable[[Q], dict[str, Any] | None], /
+    ) -> Callable[[Q], Verdict | None]: ...
+
+
+@given_fields_of(register)
+def condition(rule: Rule) -> _Tie:
     """Enter a rule into the catalogue and tie it to its predicate.
 
     The predicate returns the figures when the rule settles the question, None to pass it on.
     """
-    register(rule)
 
     def tie(predicate: Callable[[Q], dict[str, Any] | None]) -> Callable[[Q], Verdict | None]:
         @wraps(predicate)
@@ -50,6 +56,10 @@ def condition(rule: Rule) -> Callable[[Callable[[Q], dict[str, Any] | None]], Ca
         return evaluate
 
     return tie
+
+
+runner = partial(condition, allows=True, essential=True)
+"""A condition that settles who runs a kernel."""
 
 
 class PluginRules(Protocol):

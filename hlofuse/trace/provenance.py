@@ -121,7 +121,17 @@ class Provenance:
     def _is_alive(self, x: Instruction) -> bool:
         return x.computation is not None and x.computation.module is self._module
 
+    def survivor(self, name: str) -> str | None:
+        """The final name of what stands for the instruction that had this name at first."""
+        start = self._named.get(name)
+        if start is not None and self._is_alive(start):
+            return start.name
+        fate = self.fate(name)
+        return fate.survivor if fate is not None else None
+
     def _sweep(self) -> None:
-        for x in [x for x in self._alive if not self._is_alive(x)]:
+        module = self._module
+        removed = [x for x in self._alive if (c := x.computation) is None or c.module is not module]
+        for x in removed:
             self._alive.discard(x)
             self._removed_by[x] = self._pass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.counterparts import counterparts
 from hlofuse.ir import parse_module
+from hlofuse.order.replayed import counterparts
 
 ONE = """HloModule one
 

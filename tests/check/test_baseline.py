@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hlofuse.account import observed_replay
+from hlofuse.account import Account, observed_replay
 from hlofuse.ir import HlofuseError, parse_module
 from hlofuse.replay import replay_config
 from hlofuse.reports.check import Profile, read_baseline
@@ -32,7 +32,7 @@ def write(path: Path, *profiles: Profile) -> None:
 @given(programs(), st.integers(0, 1000))
 def test_renamed_and_reordered_copies_have_the_same_baseline(program: Program, seed: int) -> None:
     modules = parse_module(text(program)), parse_module(text(program, seed=seed))
-    stored = [module_text(profile_of_result("m", m, "cpu", Path())) for m in modules]
+    stored = [module_text(profile_of_result("m", Account(m), "cpu", None, Path())) for m in modules]
     assert stored[0] == stored[1]
 
 

@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.order.computations import processing_order
-from hlofuse.order.estimate import MECHANISMS, estimate_order
+from hlofuse.order.estimate import MECHANISMS, estimate_order, processing_order
 from hlofuse.replay import replay
 from hlofuse.trace.priority_record import FusionStep
 

@@ -7,8 +7,8 @@ import pytest
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.grammar import parse_shape
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.control_flow.optimization_barrier_expander import OptimizationBarrierExpander
-from hlofuse.passes.control_flow.propagate_call_metadata import PropagateCallMetadata
+from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
+from hlofuse.passes.control_flow.call_graph import PropagateCallMetadata
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.cpu.parallel_task_assignment import ParallelTaskAssigner, partition_counts
 from hlofuse.passes.cpu.small_while_loop_hoisting import SmallWhileLoopHoisting

@@ -10,7 +10,7 @@ from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.order.spent_names import reserve_counted_names
+from hlofuse.order.restore import reserve_counted_names
 from hlofuse.passes.fusion.priority_fusion.priority_fusion import PriorityFusion
 from hlofuse.releases import release_of
 from hlofuse.rules.instruction_fusion.candidate import FusionState

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import hlofuse
 from hlofuse.account import observed_replay
-from hlofuse.format.page import as_markdown
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
@@ -19,9 +17,7 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.replay import Checkpoint, replay_config
 from hlofuse.reports.difference.model import difference_of
-from hlofuse.reports.whatif.phrases import advice, to_act_on
 from hlofuse.reports.whatif.plot import plot_sweep
-from hlofuse.reports.whatif.text import print_ranking
 from hlofuse.rules.catalogue import catalogue
 
 from ..render.modules import needs_graphviz
@@ -73,19 +69,6 @@ def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
     assert [b.producer.name for b in best.blocks] == ["d"]
     assert [(e.producer.name, e.consumer.name) for e in best.difference.fused] == [("d", "b")]
     assert best.difference.parted == ()
-
-
-def test_where_nothing_can_be_done_the_next_rule_is_named() -> None:
-    found = hlofuse.what_if(parse_module(EXPENSIVE))
-    helpless = replace(found.relaxed[0].rule, code="XX001", advice="Nothing to do: it is right.")
-    first = replace(found.relaxed[0], rule=helpless)
-    both = replace(found, relaxed=(first, *found.relaxed))
-    assert advice(first)[-1] == "Nothing to do: it is right."
-    assert to_act_on(found) is None
-    assert to_act_on(replace(found, relaxed=(first,))) is None
-    assert to_act_on(both) is found.relaxed[0]
-    page = as_markdown(lambda c: print_ranking(both, c))
-    assert page.index("XX001: The consumer") < page.index("Of the rules about which you can do something")
 
 
 def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -> None:

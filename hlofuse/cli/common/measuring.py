@@ -103,12 +103,15 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
 
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
-    from hlofuse.cli.common.naming import final_names_of
+    from hlofuse.account import Account
+    from hlofuse.account.running import running
+    from hlofuse.cli.common.naming import final_names_of, unoptimized_of
     from hlofuse.inputs.backend import NO_TARGET
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
     from hlofuse.reports.common.facts import Facts
+    from hlofuse.reports.verdict.verdict import verdict
 
     root = context.root
     loaded = request.read(
@@ -121,12 +124,11 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     replayed = request.takes_any_stage
     stage = stage_of(module, target)
     if not replayed and stage.is_fused and (not stage.foreign_to(target) or stage.backend in NO_TARGET):
-        return Measured(
-            profile_of_result(name or module.name, module, target, root),
-            file,
-            list,
-            head=head_of(loaded, replayed=False),
-        )
+        head = head_of(loaded, replayed=False)
+        device = loaded.config.device if loaded.config is not None else None
+        runs = running(module, head.identity, device)[0] if head is not None else Account(module)
+        profile = profile_of_result(name or module.name, runs, target, device, root)
+        return Measured(profile, file, list, head=head)
     loaded = request.at_fusion_input(loaded)
     assert loaded.config is not None
     # Nothing is held against XLA's own replay here.
@@ -134,7 +136,13 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
     profile = profile_of_replay(name or module.name, facts, root)
     return Measured(
-        profile, file, lambda: refused_edges(facts, root), loaded.changes, loaded.note, head_of(loaded)
+        profile,
+        file,
+        lambda: refused_edges(facts, root),
+        loaded.changes,
+        loaded.note,
+        head_of(loaded),
+        lambda: verdict(observed, facts, unoptimized=lambda: unoptimized_of(observed.replay)),
     )
 
 

@@ -304,6 +304,15 @@ class ReplayOptions:
         """Load and replay, with an eye on the costs."""
         return self.read().observe()
 
+    def with_change(self, first: Observed, change: str) -> Observed:
+        """The module of a replay once more, with a knob or a number of the device changed: `NAME=VALUE`."""
+        from hlofuse.account import observed_replay
+
+        config = first.replay.config
+        own = (config.xla or config).device
+        changed = self.config(config.target, own, config.release.name, [change], flags=config.build.flags)
+        return observed_replay(first.replay.input, replace(changed, xla=None), totals_only=True)
+
     def on_device(self, first: Observed, other: str) -> Observed:
         """The program of a replay on another device, from before optimizations where that is at hand.
 

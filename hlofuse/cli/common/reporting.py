@@ -96,8 +96,11 @@ def report(
     note: str = "",
     differences: Sequence[Difference] = (),
     limit: int = 10,
+    shows_heads: bool = True,
 ) -> None:
     """Emit one of the three forms, `heads` first. Markdown is what `text` prints, unless `markdown` is given.
+
+    Without `shows_heads` `text` prints them and the note itself.
 
     In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
     `approximate` for the note, the report's own fields, and `difference`.
@@ -122,12 +125,13 @@ def report(
         return
 
     def draw(console: Console) -> None:
-        for line in lines:
-            console.print(line, style="dim")
-        for line in notes:
-            console.print(f"Note: {line}.", style="yellow")
-        if note:
-            console.print(f"{note}\n", style="bold yellow")
+        if shows_heads:
+            for line in lines:
+                console.print(line, style="dim")
+            for line in notes:
+                console.print(f"Note: {line}.", style="yellow")
+            if note:
+                console.print(f"{note}\n", style="bold yellow")
         if differences:
             from hlofuse.reports.difference.text import print_difference
 

@@ -93,6 +93,17 @@ class KernelModel:
             times[consumer] = cached
         return self._estimate(producer, consumer, cached)
 
+    def ticks_of(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> int | None:
+        """Ticks of `pair_time`, which is not kept; None where they depend on what is read at the moment."""
+        cached = self.cache[producer].times.get(consumer)
+        if cached is None and (pair.producer.bad_transpose or pair.consumer.bad_transpose):
+            return None
+        if cached is None and pair.ticks < 0:
+            cached = self._time_pair(
+                producer, self.run_time(producer), consumer, self.run_time(consumer), pair
+            )
+        return (cached or pair).ticks
+
     def times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """Ticks of all users with the producer in each, and of all of them and the producer as they are.
 

@@ -32,7 +32,7 @@ class Run {
     const text = (n) => strings[n];
     const texts = (column) => column.map(text);
     Object.assign(this, {
-      label: json.label, headline: json.headline, result: json.result, notes: json.notes,
+      label: json.label, headline: json.headline, result: json.result, notes: json.notes, verdict: json.verdict,
       target: json.target, device: json.device, boxes: json.boxes, kernelsBefore: json.kernels_before,
       computations: texts(json.computations), passes: texts(json.passes), names: texts(json.names),
       endsAs: summed(json.ends_as),

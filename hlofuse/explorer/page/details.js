@@ -107,11 +107,13 @@ function neighbours(app, words, boxes, edge) {
       el("button", { type: "button", class: "small", "aria-label": `The edge to or from ${app.state.shownOf(b)}`, onclick: () => edge(b) }, "edge")))));
 }
 
-// First of all: why there are so many kernels.
+// First of all: the verdict, then why there are so many kernels.
 function welcome(app) {
   const { run, data } = app;
   const count = (kind) => run.decisions.kind.filter((k) => k === kind).length;
   return el("article", {},
+    el("h2", {}, "Verdict"),
+    ...run.verdict.map((line) => el("p", { class: /^\d\. /.test(line) ? "suggestion" : "" }, line)),
     el("h2", {}, `Why ${countText(run.kernels.length, "kernel")}?`),
     el("p", {}, `XLA was given ${countText(run.kernelsBefore, "kernel")} and took ${countText(run.length, "decision")}: `
       + `${countText(count("fuse"), "time")} it fused two of them, ${countText(count("ineligible"), "time")} it refused.`),

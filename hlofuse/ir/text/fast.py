@@ -16,6 +16,7 @@ from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Module
 from hlofuse.ir.print_options import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
+from hlofuse.ir.stack_frames import StackFrames
 from hlofuse.ir.text.computation_reader import Body, Fallback, ReadCache
 from hlofuse.ir.text.patterns import (
     COMMENT_LINES,
@@ -24,12 +25,14 @@ from hlofuse.ir.text.patterns import (
     HEAD,
     INSTRUCTION,
     MODULE,
+    NUMBERED_STRING,
     PARAMETER_SHAPE,
+    RECORD,
     TABLES,
     FastPathMiss,
 )
 from hlofuse.ir.text.shapes import split_tuple
-from hlofuse.ir.text.tables import read_tables
+from hlofuse.ir.text.text import unquote
 
 STRETCH = 1 << 16
 """Characters matched at once: enough to make the loop cheap, little enough to keep memory flat."""
@@ -218,3 +221,21 @@ def _check_names(names: Collection[str]) -> None:
             root = joined[joined.rfind("\n", 0, suspect.start()) + 1 : suspect.start()]
             if suspect[0] != ".0" or (root in names and not _NUMBERED.search(root)):
                 raise FastPathMiss
+
+
+def read_tables(files: str, functions: str, locations: str, frames: str) -> StackFrames:
+    """The four tables from the text of each."""
+    return StackFrames(_strings(files), _strings(functions), _records(locations), _records(frames))
+
+
+def _strings(text: str) -> dict[int, str]:
+    return {int(number): unquote(string) for number, string in NUMBERED_STRING.findall(text)}
+
+
+def _records(text: str) -> dict[int, dict[str, int]]:
+    return {int(number): _fields(fields) for number, fields in RECORD.findall(text)}
+
+
+def _fields(text: str) -> dict[str, int]:
+    pairs = (field.split("=") for field in text.split())
+    return {name: int(value) for name, value in pairs}

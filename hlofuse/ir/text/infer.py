@@ -123,10 +123,6 @@ def _broadcast_dimensions(left: Shape, right: Shape) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _first(given: Given) -> Shape:
-    return given.shapes[0]
-
-
 def _cholesky(given: Given) -> Shape:
     shape = _array(given.shapes[0])
     if len(shape.dimensions) < 2 or shape.dimensions[-1] != shape.dimensions[-2]:
@@ -264,21 +260,13 @@ def _set_dimension_size(given: Given) -> Shape:
     return replace(shape, dynamic_dimensions=tuple(sorted({*shape.dynamic_dimensions, dimension})))
 
 
-def _send(given: Given) -> Shape:
-    return Shape.tuple_of([given.shapes[0], Shape("u32"), TOKEN])
-
-
-def _recv_done(given: Given) -> Shape:
-    return Shape.tuple_of([given.shapes[0].tuple_shapes[0], TOKEN])
-
-
 def _conditional(given: Given) -> Shape:
     key = "true_computation" if given.shapes[0].element_type == "pred" else "branch_computations"
     return given.result(key)
 
 
 RULES: dict[str, Callable[[Given], Shape]] = {
-    **dict.fromkeys(values("copy domain add-dependency reverse"), _first),
+    **dict.fromkeys(values("copy domain add-dependency reverse"), lambda given: given.shapes[0]),
     "cholesky": _cholesky,
     "while": _while,
     "clamp": _second,  # low, value, high
@@ -312,8 +300,8 @@ RULES: dict[str, Callable[[Given], Shape]] = {
     "gather": gather,
     "scan": scan,
     "set-dimension-size": _set_dimension_size,
-    "send": _send,
-    "recv-done": _recv_done,
+    "send": lambda given: Shape.tuple_of([given.shapes[0], Shape("u32"), TOKEN]),
+    "recv-done": lambda given: Shape.tuple_of([given.shapes[0].tuple_shapes[0], TOKEN]),
     "convolution": convolution,
     "reduce-window": reduce_window,
     "select-and-scatter": select_and_scatter,

@@ -86,10 +86,6 @@ def form(opcode: str) -> Form | None:
     return Form(opcode, kind, operands, required, allowed, check, opcode in _ONE_DIMENSION)
 
 
-def _is_tuple_of(operands: Sequence[Instruction], shape: Shape) -> bool:
-    return shape.is_tuple and len(shape.tuple_shapes) == len(operands)
-
-
 def _keeps_element_count(operands: Sequence[Instruction], shape: Shape) -> bool:
     before = operands[0].shape
     return shape.is_array and before.is_array and shape.element_count == before.element_count
@@ -99,22 +95,10 @@ def _is_even(operands: Sequence[Instruction], shape: Shape) -> bool:
     return len(operands) % 2 == 0
 
 
-def _is_odd(operands: Sequence[Instruction], shape: Shape) -> bool:
-    return len(operands) % 2 == 1
-
-
 def _indexes_by_scalars(fixed: int, operands: Sequence[Instruction]) -> bool:
     return len(operands) == fixed + len(operands[0].shape.dimensions) and (
         len(operands) != fixed + 1 or not operands[-1].shape.dimensions
     )
-
-
-def _is_dynamic_slice(operands: Sequence[Instruction], shape: Shape) -> bool:
-    return _indexes_by_scalars(1, operands)
-
-
-def _is_dynamic_update_slice(operands: Sequence[Instruction], shape: Shape) -> bool:
-    return len(operands) > 1 and _indexes_by_scalars(2, operands)
 
 
 def _chooses_by_number(operands: Sequence[Instruction], shape: Shape) -> bool:
@@ -123,12 +107,12 @@ def _chooses_by_number(operands: Sequence[Instruction], shape: Shape) -> bool:
 
 
 _CHECKS: dict[str, Check] = {
-    "tuple": _is_tuple_of,
+    "tuple": lambda operands, shape: shape.is_tuple and len(shape.tuple_shapes) == len(operands),
     "reshape": _keeps_element_count,
     "reduce": _is_even,
     "reduce-window": _is_even,
-    "scatter": _is_odd,
-    "dynamic-slice": _is_dynamic_slice,
-    "dynamic-update-slice": _is_dynamic_update_slice,
+    "scatter": lambda operands, shape: len(operands) % 2 == 1,
+    "dynamic-slice": lambda operands, shape: _indexes_by_scalars(1, operands),
+    "dynamic-update-slice": lambda operands, shape: len(operands) > 1 and _indexes_by_scalars(2, operands),
     "conditional": _chooses_by_number,
 }

@@ -2,18 +2,105 @@
 
 from __future__ import annotations
 
-import gc
-
+from hlofuse.ir.collector import no_collection
+from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Module
-from hlofuse.ir.text.fallback import GrammarFallback
+from hlofuse.ir.shape import Shape
+from hlofuse.ir.text.computation_reader import Body
+from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.fast import read_fast
+from hlofuse.ir.text.grammar import parse_attributes, parse_rule, parse_shape
 from hlofuse.ir.text.patterns import FastPathMiss
+from hlofuse.ir.text.signatures import COMMON
+from hlofuse.ir.text.text import bare
 
 
+class GrammarFallback:
+    """The grammar as the fast path asks it, so that one unusual instruction costs what one instruction costs.
+
+    It counts what it was asked, for those who measure.
+    """
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self._checked: set[str] = set()
+
+    def shape(self, text: str) -> Shape:
+        """The shape that all of `text` is; Declined where it is none."""
+        self.characters += len(text)
+        if "//" in text:
+            raise FastPathMiss  # a comment that goes on behind the shape
+        try:
+            return parse_shape(text)
+        except HloParseError:
+            raise FastPathMiss from None
+
+    def common_attributes(self, text: str) -> None:
+        """Declined unless these are attributes that any instruction may have."""
+        if text in self._checked:
+            return
+        self.characters += len(text)
+        try:
+            names = parse_attributes(text).keys()
+        except HloParseError:
+            raise FastPathMiss from None
+        if not names <= COMMON or "parameter_replication" in names:
+            raise FastPathMiss
+        self._checked.add(text)
+
+    def instructions(self, body: Body, text: str, start: int, end: int) -> None:
+        """Read a stretch of lines into `body`; Declined for what concerns the whole text."""
+        # lark is slow to import, and an ordinary text does without.
+        from hlofuse.ir.text.build import Builder
+        from hlofuse.ir.text.operands import Scope
+
+        if not all(number.isdigit() and number.isascii() for number in body.parameters):
+            raise FastPathMiss
+        part = f"x {{{text[start:end]}\n}}"
+        self.characters += len(part)
+        builder = Builder(part)
+        builder.pool = body.cache.computations
+        scope = Scope("x")
+        scope.computation = body.computation
+        scope.names = body.by_name
+        if "parameter(" in part:
+            scope.parameters = {int(number): x for number, x in body.parameters.items()}
+        # The grammar's builder tells called computations at once; those waiting come first.
+        body.register_callers()
+        try:
+            for node in parse_rule(part, "plain_computation").instructions:
+                # What is written in place of a name gets a name that depends on the whole text.
+                if node.call.depth > 1 or (node.root is not None and body.root is not None):
+                    raise FastPathMiss
+                instruction = builder.instruction(node, scope)
+                if node.root is not None:
+                    body.root = instruction
+                if instruction.opcode == "parameter":
+                    body.parameters[instruction.payload or ""] = instruction
+        except Rejected:
+            raise FastPathMiss from None
+        if builder.finished or builder.in_place:
+            raise FastPathMiss
+        if "#" in part:
+            body.cache.has_elements = True
+
+    def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
+        """Of the line a computation begins with: is it the entry, its name, its result if that is said."""
+        part = text[start:end] + "x = token[] after-all()}"
+        self.characters += len(part)
+        for rule in ("plain_computation", "entry_computation"):
+            try:
+                node = parse_rule(part, rule)
+            except Rejected:
+                continue
+            if len(node.instructions) == 1:
+                return rule == "entry_computation", bare(node.name), node.result
+        raise FastPathMiss
+
+
+@no_collection()
 def parse_module(text: str, filename: str | None = None) -> Module:
     """Read a dump; raises `HloParseError` for what is not HLO (`ParseAndReturnUnverifiedModule`)."""
-    collecting = gc.isenabled()
-    gc.disable()  # nothing made here is garbage, and looking for it takes as long as reading
     try:
         module = read_fast(text, GrammarFallback())
     except FastPathMiss:
@@ -21,8 +108,5 @@ def parse_module(text: str, filename: str | None = None) -> Module:
         from hlofuse.ir.text.build import parse_by_grammar
 
         return parse_by_grammar(text, filename)
-    finally:
-        if collecting:
-            gc.enable()
     module.filename = filename
     return module

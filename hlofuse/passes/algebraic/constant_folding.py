@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_dead
@@ -26,11 +23,10 @@ _NEVER = frozenset(
 _STAYS = frozenset({"parameter", "constant", "tuple"})
 
 
-@dataclass(frozen=True)
 class HloConstantFolding(Pass):
     """`constant_folding`, as far as `evaluation` goes."""
 
-    name: ClassVar[str] = "constant_folding"
+    name = "constant_folding"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

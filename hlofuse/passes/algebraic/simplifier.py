@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.algebraic import (
@@ -88,6 +87,7 @@ HANDLERS: dict[str, Handler] = {
     "transpose": transpose.handle_transpose,
     "xor": compare_select.handle_xor,
 }
+_HANDLED = frozenset(HANDLERS)
 
 
 # The pass: every computation, again and again until nothing changes.
@@ -98,9 +98,7 @@ _MOST_RUNS = 50
 
 @dataclass(frozen=True)
 class AlgebraicSimplifier(Pass):
-    """`algsimp`."""
-
-    name: ClassVar[str] = "algsimp"
+    name = "algsimp"
     options: Options = field(default_factory=Options)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -118,9 +116,8 @@ class AlgebraicSimplifier(Pass):
         context = Context(computation, self.options)
 
         def handle(x: Instruction) -> None:
-            handler = HANDLERS.get(x.opcode)
-            if handler is not None and (x.shape.is_array or x.shape.is_tuple):
-                handler(context, x)
+            if x.shape.is_array or x.shape.is_tuple:
+                HANDLERS[x.opcode](context, x)
 
-        visit(computation, attempt(handle, recorder))
+        visit(computation, attempt(handle, recorder), _HANDLED)
         return context.changed

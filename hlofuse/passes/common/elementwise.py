@@ -142,18 +142,6 @@ def _divided(a: float, b: float) -> float:
     return math.copysign(math.inf, a) * math.copysign(1, b)
 
 
-def _greater(a: float, b: float) -> float:
-    return math.nan if math.isnan(a) or math.isnan(b) else max(a, b)
-
-
-def _less(a: float, b: float) -> float:
-    return math.nan if math.isnan(a) or math.isnan(b) else min(a, b)
-
-
-def _of_root(x: float) -> float:
-    return _divided(1.0, math.sqrt(x))
-
-
 def _complex_product(a: complex, b: complex) -> Value:
     """Of which one is real: no sum that would have to be rounded as XLA does."""
     if a.imag and b.imag:
@@ -179,8 +167,8 @@ _FLOATS: dict[str, Callable[..., Value]] = {
     "divide": _divided,
     "remainder": math.fmod,
     "power": math.pow,
-    "maximum": _greater,
-    "minimum": _less,
+    "maximum": lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else max(a, b),
+    "minimum": lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else min(a, b),
     "negate": operator.neg,
     "abs": abs,
     "sign": lambda a: a if a == 0 or math.isnan(a) else math.copysign(1.0, a),
@@ -188,7 +176,7 @@ _FLOATS: dict[str, Callable[..., Value]] = {
     "ceil": lambda a: float(math.ceil(a)) if math.isfinite(a) else a,
     "round-nearest-even": lambda a: float(round(a)) if math.isfinite(a) else a,
     "sqrt": math.sqrt,
-    "rsqrt": _of_root,
+    "rsqrt": lambda x: _divided(1.0, math.sqrt(x)),
     "is-finite": math.isfinite,
     "erf": math.erf,
     "exponential": math.exp,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
@@ -12,11 +9,10 @@ from hlofuse.passes.base import Pass
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class AllReduceSimplifier(Pass):
     """`all-reduce-simplifier` in a module compiled for one device; what all replicas share is not traced."""
 
-    name: ClassVar[str] = "all-reduce-simplifier"
+    name = "all-reduce-simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

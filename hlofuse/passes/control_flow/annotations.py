@@ -1,33 +1,29 @@
-"""Annotations: `strip-memory-placement-annotations` of XLA:CPU, which has one memory, and those of Shardy."""
+"""Passes that take out what is said of a program and computes nothing: placements, shardings, barriers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
-from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target, hands_on
+from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target, hands_on, has_side_effect
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class StripMemoryPlacementAnnotations(Pass):
-    """`strip-memory-placement-annotations`."""
-
-    name: ClassVar[str] = "strip-memory-placement-annotations"
+    name = "strip-memory-placement-annotations"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return remove_annotations(module, lambda i: custom_call_target(i) in PLACEMENTS)
 
 
-@dataclass(frozen=True)
 class ShardyXLA(Pass):
     """`shardy-xla`, of which only that is repeated: Shardy's calls that change no shape are removed."""
 
-    name: ClassVar[str] = "shardy-xla"
+    name = "shardy-xla"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return remove_annotations(module, _is_shardy)
@@ -52,3 +48,77 @@ def remove_annotations(module: Module, chosen: Callable[[Instruction], bool] = h
             computation_of(i).remove_instruction(i)
             changed = True
     return changed
+
+
+# On one device nothing is sharded: what says how goes (`xla/service/sharding_remover.cc`).
+
+
+_GROUP = "xla.sdy.ShardingGroup"
+_LEFT = {"SPMDShardToFullShape", "SPMDFullToShardShape"}
+_COPIED = {
+    "Sharding",
+    "ShardBarrierFrom",
+    "ShardBarrierTo",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.PropagationBarrier",
+}
+
+
+class ShardingRemover(Pass):
+    name = "sharding-remover"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.computations:
+            for x in reversed(computation.post_order()):
+                if x.opcode == "custom-call":
+                    if changes_shape(x):
+                        recorder.skipped(x, "a program partitioned by hand, before the partitioner ran")
+                    else:
+                        changed |= _removed(x, str(x.attributes.get("custom_call_target")))
+        return changed
+
+
+def changes_shape(x: Instruction) -> bool:
+    """True if `x` goes from an array to one device's part of it or back: only the partitioner can say how."""
+    if x.opcode != "custom-call" or x.attributes.get("custom_call_target") not in _LEFT:
+        return False
+    return x.shape.dimensions != x.operands[0].shape.dimensions
+
+
+def _removed(call: Instruction, target: str) -> bool:
+    if target == _GROUP:
+        computation_of(call).remove_instruction(call)
+        return False
+    if target not in _LEFT and target not in _COPIED:
+        return False
+    operand = call.operands[0]
+    call.replace_all_uses_with(operand)
+    if target in _COPIED:  # clean-ups leave such a call and take its copy
+        replace_instruction(call, make.unary(call, "copy", operand, call.shape), has_side_effect)
+    return True
+
+
+# Barriers go at the end (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`).
+
+
+_REASON = "What the barrier kept in order has been scheduled"
+
+
+class OptimizationBarrierExpander(Pass):
+    """`cse_barrier_expander`: the operand takes the place of each barrier."""
+
+    name = "cse_barrier_expander"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            for barrier in [i for i in computation if i.opcode == "opt-barrier"]:
+                operand = barrier.operands[0]
+                move_control_dependencies(barrier, operand)
+                barrier.replace_all_uses_with(operand)
+                barrier.drop_all_control_dependencies()
+                computation.remove_instruction(barrier)
+                recorder.rewrite(computation.name, [barrier.name], [operand.name], rule="", reason=_REASON)
+                changed = True
+        return changed

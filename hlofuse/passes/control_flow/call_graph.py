@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.structural_key import StructuralKeys
@@ -13,18 +12,17 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.unfusing import check_growth, most_instructions
 from hlofuse.passes.base import Pass
-from hlofuse.passes.common.calls import clone_computation, inline, set_called
+from hlofuse.passes.common.calls import clone_computation, hand_on_metadata, inline, set_called
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder
 
 # One caller for every computation (`xla/hlo/transforms/simplifiers/flatten_call_graph.cc`).
 
 
-@dataclass(frozen=True)
 class FlattenCallGraph(Pass):
     """`flatten-call-graph`; HlofuseError where calls multiply beyond reason."""
 
-    name: ClassVar[str] = "flatten-call-graph"
+    name = "flatten-call-graph"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         most = most_instructions(module)
@@ -48,11 +46,13 @@ class FlattenCallGraph(Pass):
 
 def _by_id(computation: Computation) -> list[Instruction]:
     """Callers by unique id, of which the order of computations and of instructions in them is left."""
-    module = computation.module
+    module, callers = computation.module, computation.callers
     assert module is not None
+    if len(callers) < 2:
+        return list(callers)
     place = {c: k for k, c in enumerate(module.computations)}
     return sorted(
-        computation.callers,
+        callers,
         key=lambda i: (place.get(i.computation, -1) if i.computation is not None else -1, i.id),
     )
 
@@ -79,7 +79,7 @@ def _replace(caller: Instruction, which: Computation | None) -> list[Computation
 class CallInliner(Pass):
     """`call-inliner`, callees first. HlofuseError where inlining gets out of hand."""
 
-    name: ClassVar[str] = "call-inliner"
+    name = "call-inliner"
     single_call_site: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -121,7 +121,7 @@ _COLLECTIVES = frozenset(
 class HloComputationDeduplicator(Pass):
     """`computation-deduplicator`, for computations that are small and none of a collective's."""
 
-    name: ClassVar[str] = "computation-deduplicator"
+    name = "computation-deduplicator"
     mark_fusions: bool = False
     """Fusions of equal computations stay, and their metadata names the first of them."""
 
@@ -172,3 +172,26 @@ def _mark(module: Module, instead: dict[Computation, Computation]) -> None:
                 given = x.attributes.get("metadata") or OpMetadata()
                 metadata = replace(given, deduplicated_name=representative.name)
                 set_attribute(x, "metadata", str(metadata))
+
+
+# What a call says of its origin, handed on to what it calls
+# (`xla/hlo/transforms/propagate_call_metadata.cc`).
+
+
+class PropagateCallMetadata(Pass):
+    """`propagate-call-metadata`, callers first."""
+
+    name = "propagate-call-metadata"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in reversed(module.non_fusion_computations()):
+            if all(x.opcode != "call" for x in computation):
+                continue
+            for call in computation.post_order():
+                if call.opcode != "call":
+                    continue
+                for callee in call.called_computations:
+                    for x in callee.post_order():
+                        changed |= hand_on_metadata(call, x, module)
+        return changed

@@ -6,10 +6,9 @@ Mirrors `OptimizeInputOutputBufferAlias` of `xla/hlo/transforms/simplifiers`.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
-from hlofuse.analysis.donation import Argument, InputOutputAlias, alias_config, write_alias_config
+from hlofuse.analysis.hlo_alias import Argument, InputOutputAlias, alias_config, write_alias_config
 from hlofuse.analysis.shape_tree import Index, subshape_at
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape import Shape
@@ -19,11 +18,10 @@ from hlofuse.trace import Recorder
 _Place = TypeVar("_Place")
 
 
-@dataclass(frozen=True)
 class OptimizeInputOutputBufferAlias(Pass):
     """`optimize_input_output_buffer_alias`, for arguments that are registered as donors."""
 
-    name: ClassVar[str] = "optimize_input_output_buffer_alias"
+    name = "optimize_input_output_buffer_alias"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         config = alias_config(module)

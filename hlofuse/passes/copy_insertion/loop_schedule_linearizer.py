@@ -5,9 +5,6 @@ Mirrors `LoopScheduleLinearizer` (`xla/service/loop_schedule_linearizer.cc`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
 from hlofuse.analysis.call_order import non_fusion_computations
 from hlofuse.analysis.call_sites import CallSites
@@ -27,11 +24,10 @@ _COLLECTIVES = frozenset(
 _NO_COLLECTIVES = frozenset({"copy-done"})
 
 
-@dataclass(frozen=True)
 class LoopScheduleLinearizer(Pass):
     """`loop-schedule-linearizer`: control dependencies from reads of a carried element to its next write."""
 
-    name: ClassVar[str] = "loop-schedule-linearizer"
+    name = "loop-schedule-linearizer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         calls = CallSites(module)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.convolution import dimension_numbers, why_not_eigen
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
@@ -16,11 +13,10 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class ConvCanonicalization(Pass):
     """`convolution-canonicalization`, in the entry only."""
 
-    name: ClassVar[str] = "convolution-canonicalization"
+    name = "convolution-canonicalization"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

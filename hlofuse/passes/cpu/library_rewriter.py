@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -14,7 +13,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import substituted
 from hlofuse.passes.cpu.ynn_support import is_preferred, is_supported
-from hlofuse.rules.rewrites.others import LIBRARY
+from hlofuse.rules.rewrites.entries import LIBRARY
 from hlofuse.trace import Recorder
 
 _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusion"}}'
@@ -28,7 +27,7 @@ _ALONE = frozenset({"dot", "convolution"})
 class LibraryRewriter(Pass):
     """`dot-library-rewriter`; `starts` are the operations whose kind of fusion is on, by default all."""
 
-    name: ClassVar[str] = "dot-library-rewriter"
+    name = "dot-library-rewriter"
     starts: frozenset[str] = STARTS
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -76,7 +75,8 @@ class _Growing:
         while frontier and len(fusion.fused_computation) < _MOST_INSTRUCTIONS:
             instruction, direction = frontier.popleft()
             if (
-                _is_library_fusion(instruction)
+                instruction.fusion_kind == "kCustom"
+                and instruction.attributes.raw("backend_config") == _CONFIG
                 and len(fusion.fused_computation) + len(instruction.fused_computation) <= _MOST_INSTRUCTIONS
             ):
                 fusion = _merge(fusion, instruction, direction)
@@ -118,10 +118,6 @@ class _Growing:
         if user not in self._fused and user not in visited:
             frontier.append((user, "down"))
             visited.add(user)
-
-
-def _is_library_fusion(x: Instruction) -> bool:
-    return x.fusion_kind == "kCustom" and x.attributes.raw("backend_config") == _CONFIG
 
 
 def _merge(fusion: Instruction, other: Instruction, direction: str) -> Instruction:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cost import CostAnalysis
@@ -33,7 +32,7 @@ class ParallelTaskAssigner(Pass):
     It changes neither kernels nor names: a kernel only says into how many parts it is divided.
     """
 
-    name: ClassVar[str] = "cpu-parallel-task-assigner"
+    name = "cpu-parallel-task-assigner"
     threads: int = 1
     """Of the machine that compiles. No dump tells it, so by default no kernel is divided."""
 

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import SMALL_CALL
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.rules.rewrites.loops import SMALL_LOOP
+from hlofuse.rules.rewrites.entries import SMALL_LOOP
 from hlofuse.trace import Recorder
 
 _UNAVAILABLE = frozenset(
@@ -28,7 +27,7 @@ _UNAVAILABLE = frozenset(
 class SmallWhileLoopHoisting(Pass):
     """`small-while-loop-hoisting`, callees first, so that a loop inside a small loop is a call in a call."""
 
-    name: ClassVar[str] = "small-while-loop-hoisting"
+    name = "small-while-loop-hoisting"
     byte_threshold: int = 1024
     """An iteration that accesses fewer bytes is small (`xla_cpu_small_while_loop_byte_threshold`)."""
 

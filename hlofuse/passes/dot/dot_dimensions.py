@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
@@ -26,11 +25,8 @@ from hlofuse.trace import Recorder
 # (`xla/hlo/transforms/expanders/dot_decomposer.cc`).
 
 
-@dataclass(frozen=True)
 class DotDecomposer(Pass):
-    """`dot_decomposer`."""
-
-    name: ClassVar[str] = "dot_decomposer"
+    name = "dot_decomposer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         dots = [
@@ -90,11 +86,10 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
 # Makes one batch dimension of several (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`).
 
 
-@dataclass(frozen=True)
 class DotDimensionMerger(Pass):
     """`dot_dimension_merger`: batch dimensions that lie side by side in both operands."""
 
-    name: ClassVar[str] = "dot_dimension_merger"
+    name = "dot_dimension_merger"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(module, ["dot"], _merge, recorder)
@@ -154,7 +149,7 @@ def _merged_shape(shape: Shape, first: int, count: int) -> Shape:
 class DotDimensionNormalizer(Pass):
     """`dot_dimension_normalizer`: `free` with the non-contracting dimensions, too."""
 
-    name: ClassVar[str] = "dot_dimension_normalizer"
+    name = "dot_dimension_normalizer"
     free: bool = True
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -193,11 +188,10 @@ class DotDimensionNormalizer(Pass):
 # Contracting dimensions in order (`xla/backends/gpu/transforms/dot_dimension_sorter.cc`).
 
 
-@dataclass(frozen=True)
 class DotDimensionSorter(Pass):
     """`dot_dimension_sorter`: where that does not put the other operand's out of order."""
 
-    name: ClassVar[str] = "dot_dimension_sorter"
+    name = "dot_dimension_sorter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -34,7 +33,7 @@ Key = tuple[int, tuple[int, ...], str, str, str, str, str]
 class DotMerger(Pass):
     """`dot-merger`: products whose other operand and result have up to `max_size` bytes."""
 
-    name: ClassVar[str] = "dot-merger"
+    name = "dot-merger"
     max_size: int
 
     def run(self, module: Module, recorder: Recorder) -> bool:

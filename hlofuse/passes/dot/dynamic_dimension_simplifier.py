@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
@@ -14,11 +12,10 @@ from hlofuse.passes.common.rewriting import replaced
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class DynamicDimensionSimplifier(Pass):
     """`dynamic-dimension-simplifier`: six clean-ups, each over the whole module; what they leave stays."""
 
-    name: ClassVar[str] = "dynamic-dimension-simplifier"
+    name = "dynamic-dimension-simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

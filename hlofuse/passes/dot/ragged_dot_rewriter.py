@@ -6,8 +6,6 @@ The rows are laid out once for each group, with zeros in place of those that are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
@@ -22,11 +20,10 @@ from hlofuse.passes.common.shapes import array, with_dimensions
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class RaggedDotRewriter(Pass):
     """`ragged_dot_rewriter`, where no library takes such products."""
 
-    name: ClassVar[str] = "ragged_dot_rewriter"
+    name = "ragged_dot_rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [i for c in module.non_fusion_computations() for i in c if i.opcode == "ragged-dot"]

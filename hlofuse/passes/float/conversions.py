@@ -6,7 +6,6 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.fusing import clone_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -25,11 +24,8 @@ from hlofuse.trace import Recorder
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 
 
-@dataclass(frozen=True)
 class ConvertMover(Pass):
-    """`convert-mover`."""
-
-    name: ClassVar[str] = "convert-mover"
+    name = "convert-mover"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -123,11 +119,10 @@ def _fits(value: Value, element_type: str) -> bool:
 # (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`).
 
 
-@dataclass(frozen=True)
 class SimplifyFPConversions(Pass):
     """`simplify-fp-conversions`, in fusions, too; what a narrow step in between rounds off is kept."""
 
-    name: ClassVar[str] = "simplify-fp-conversions"
+    name = "simplify-fp-conversions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -156,7 +151,7 @@ def _shorten(convert: Instruction) -> bool:
 class ChangeOpDataType(Pass):
     """`change-op-data-type` of products and convolutions whose operands are all of `low`."""
 
-    name: ClassVar[str] = "change-op-data-type"
+    name = "change-op-data-type"
     low: str
     high: str
     is_skipped: Callable[[Instruction], bool]

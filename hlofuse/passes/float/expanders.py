@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
@@ -12,7 +11,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest
 from hlofuse.passes.common.rewriting import Explained, rewrite_each, substituted
 from hlofuse.passes.common.shapes import array
-from hlofuse.rules.rewrites.others import LOGISTIC
+from hlofuse.rules.rewrites.entries import LOGISTIC
 from hlofuse.trace import Recorder
 
 # Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`).
@@ -23,11 +22,9 @@ _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 @dataclass(frozen=True)
 class ComparisonExpander(Pass):
-    """`comparison-expander`."""
-
     widened: Mapping[str, str] = field(default_factory=dict)
     """Types that are converted first, each to the type whose bits are compared."""
-    name: ClassVar[str] = "comparison-expander"
+    name = "comparison-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def handle(x: Instruction) -> bool:
@@ -63,11 +60,10 @@ def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction
 # The logistic function in plain operations (`xla/hlo/transforms/expanders/logistic_expander.cc`).
 
 
-@dataclass(frozen=True)
 class LogisticExpander(Pass):
     """`logistic-expander`: 1 / (1 + exp(-x))."""
 
-    name: ClassVar[str] = "logistic-expander"
+    name = "logistic-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["logistic"], _logistic, recorder, Explained(LOGISTIC))
@@ -84,11 +80,10 @@ def _logistic(x: Instruction) -> bool:
 # Bitcasts to narrower and wider elements (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`).
 
 
-@dataclass(frozen=True)
 class BitcastDtypesExpander(Pass):
     """`bitcast_dtypes_expander`; elements narrower than a byte are left alone."""
 
-    name: ClassVar[str] = "bitcast_dtypes_expander"
+    name = "bitcast_dtypes_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["bitcast-convert"], _expand, recorder)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
-from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, is_elementwise_on_operand
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.merging import kernel_model
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.ir.fusing import clone_of, computation_of, get_tuple_element
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import copied
 from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.cse import HloCSE
-from hlofuse.releases import AROUND_FUSION
+from hlofuse.releases import AROUND_FUSION, Release
+from hlofuse.rules.gpu_fusible import outputs_of
+from hlofuse.rules.priority_fusion.budget import MAX_PARAMETERS, over_budget
+from hlofuse.rules.rewrites.entries import COPY_IN_FUSION
 from hlofuse.trace import Recorder
 
 # Moves copies behind what does not care about layouts
@@ -26,11 +33,10 @@ _STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})
 _UNARY = ELEMENTWISE_UNARY - _STAYS
 
 
-@dataclass(frozen=True)
 class MoveCopyToUsers(Pass):
     """`move_copy_to_users`: `copy` then `sine` becomes `sine` then `copy`."""
 
-    name: ClassVar[str] = "move_copy_to_users"
+    name = "move_copy_to_users"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(
@@ -72,11 +78,146 @@ def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> 
 # What moves to the host's memory (`xla/hlo/transforms/host_offloader.cc`).
 
 
-@dataclass(frozen=True)
 class HostOffloader(Pass):
     """`host-offloader`, of which only the last step does anything to a module that stays on its device."""
 
-    name: ClassVar[str] = "host-offloader"
+    name = "host-offloader"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(module, recorder)
+
+
+# Fusions that write a copy themselves (`xla/backends/gpu/transforms/copy_fusion.cc`).
+
+
+_REASON = "The fusion writes the copy as a further output"
+
+
+@dataclass(frozen=True)
+class CopyFusion(Pass):
+    """`copy_fusion`, in the entry computation only: in a loop the copy may share a buffer with its source."""
+
+    name = "copy_fusion"
+    device: DeviceDescription = field(compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        entry = module.entry
+        if not any(i.opcode == "copy" for i in entry):
+            return False
+        model = kernel_model(self.device, self.release)
+        changed = False
+        for fusion in entry.post_order():
+            if fusion.opcode != "fusion" or fusion.fusion_kind == "kCustom" or not _may_write(fusion, model):
+                continue
+            copies, others = self._users(fusion, model)
+            if not copies or _updates_in_place(fusion):
+                continue
+            if len(outputs_of(fusion)) + len(copies) > self.settings.value(MAX_PARAMETERS):
+                continue
+            names = [c.name for c in copies]
+            _fuse(fusion, copies, others)
+            model.changed(fusion)
+            recorder.rewrite(entry.name, names, [fusion.name], rule=COPY_IN_FUSION.code, reason=_REASON)
+            changed = True
+        return changed
+
+    def _users(self, fusion: Instruction, model: KernelModel) -> tuple[list[Instruction], list[Instruction]]:
+        """The copies of its results that it may write, and what else reads it."""
+        copies: list[Instruction] = []
+        others: list[Instruction] = []
+        for user in fusion.users:
+            copy = user
+            if copy.opcode == "get-tuple-element" and len(copy.users) == 1:
+                if _is_reduction(fusion.fused_root.operands[copy.tuple_index], model):
+                    others.append(user)
+                    continue
+                copy = copy.users[0]
+            if copy.opcode == "bitcast" and len(copy.users) == 1:
+                copy = copy.users[0]
+            if _is_plain_copy(copy) and self._fits(fusion, copy, model):
+                copies.append(copy)
+            else:
+                others.append(user)
+        return copies, others
+
+    def _fits(self, fusion: Instruction, copy: Instruction, model: KernelModel) -> bool:
+        return over_budget(fusion, copy, model, self.settings, producer_consumer=False) is None
+
+
+def _is_plain_copy(copy: Instruction) -> bool:
+    return (
+        copy.opcode == "copy"
+        and copy.shape.key == copy.operands[0].shape.key
+        and not copy.shape.is_tuple
+        and not copy.control_predecessors
+        and not copy.control_successors
+    )
+
+
+def _is_reduction(instruction: Instruction, model: KernelModel) -> bool:
+    """`IsReductionFromOrToContiguousDimensions`."""
+    return instruction.opcode == "reduce" and model.summary(instruction).is_reduction
+
+
+def _may_write(fusion: Instruction, model: KernelModel) -> bool:
+    root = fusion.fused_root
+    if not _is_elementwise_throughout(fusion.fused_computation):
+        return False
+    if root.opcode == "scatter" or _is_reduction(root, model):
+        return False
+    return root.opcode != "tuple" or any(o.opcode != "slice" for o in root.operands)
+
+
+def _is_elementwise_throughout(body: Computation) -> bool:
+    """`OnlyElementwiseOpsReachableFromParams`: bitcasts and tuples too, but no copies."""
+    queue, seen = list(body.parameters), set(body.parameters)
+    for source in queue:  # grows while it is walked
+        for user in source.users:
+            if user.opcode not in ("bitcast", "tuple"):
+                number = user.operands.index(source)
+                if user.opcode == "copy" or not is_elementwise_on_operand(user, number):
+                    return False
+            if user not in seen:
+                seen.add(user)
+                queue.append(user)
+    return True
+
+
+def _updates_in_place(fusion: Instruction) -> bool:
+    """Every result is a dynamic-update-slice, which may overwrite its operand."""
+    updates = []
+    for output in outputs_of(fusion):
+        while output.opcode == "bitcast":
+            output = output.operands[0]
+        updates.append(output.opcode == "dynamic-update-slice")
+    return all(updates) if fusion.is_multi_output_fusion else any(updates)
+
+
+def _fuse(fusion: Instruction, copies: list[Instruction], others: list[Instruction]) -> None:
+    computation, body, root = computation_of(fusion), fusion.fused_computation, fusion.fused_root
+    several = root.opcode == "tuple"
+    elements = list(root.operands) if several else [root]
+    first = len(elements)
+    for copy in copies:
+        chain = [copy]
+        while chain[-1].operands[0] is not fusion:
+            chain.append(chain[-1].operands[0])
+        source = root.operands[chain.pop().tuple_index] if several else root
+        for x in reversed(chain):
+            source = body.add_instruction(clone_of(x, [source]))
+        elements.append(source)
+    shape = Shape.tuple_of([e.shape for e in elements])
+    body.root = body.add_instruction(Instruction("tuple", shape, "tuple", elements))
+    fusion.shape = shape
+    fusion.attributes = fusion.attributes.without("sharding")
+    if several:
+        body.remove_instruction(root)
+    else:
+        element = get_tuple_element(fusion, 0, root.shape)
+        for user in others:
+            fusion.replace_use_with(user, element)
+        if computation.root is fusion:
+            computation.root = element
+    for number, copy in enumerate(copies, first):
+        replace_instruction(copy, get_tuple_element(fusion, number, copy.shape), has_side_effect)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
@@ -24,11 +22,8 @@ _POINTERS = 2 * 8
 """Bytes of workspace for each system of a batch."""
 
 
-@dataclass(frozen=True)
 class TriangularSolveRewriter(Pass):
-    """`triangular-solve-rewriter`."""
-
-    name: ClassVar[str] = "triangular-solve-rewriter"
+    name = "triangular-solve-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "triangular-solve"]
@@ -65,11 +60,10 @@ def _call(solve: Instruction) -> None:
 _MOST_OF_ALL = 0.85
 
 
-@dataclass(frozen=True)
 class TopkSpecializer(Pass):
     """`topk-specializer`, of a CUDA device."""
 
-    name: ClassVar[str] = "topk-specializer"
+    name = "topk-specializer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def handle(x: Instruction) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.custom_calls import has_side_effect
@@ -42,7 +42,7 @@ class _Result(NamedTuple):
 class DynamicSliceFusionRewriter(Pass):
     """`dynamic-slice-fusion-rewriter-v2`: a call with its slices becomes a custom fusion."""
 
-    name: ClassVar[str] = "dynamic-slice-fusion-rewriter-v2"
+    name = "dynamic-slice-fusion-rewriter-v2"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

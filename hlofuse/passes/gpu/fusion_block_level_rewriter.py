@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import normalized_transpose
-from hlofuse.cost.tiling.block_level import backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.fusing import set_fusion_kind
 from hlofuse.ir.graph import Instruction, Module
@@ -26,7 +24,7 @@ _REASON = "Triton emits the fusion better than the other emitters"
 class FusionBlockLevelRewriter(Pass):
     """`fusion-block-level-rewriter`: slow transposes and sums of s32 become Triton fusions."""
 
-    name: ClassVar[str] = "fusion-block-level-rewriter"
+    name = "fusion-block-level-rewriter"
     device: DeviceDescription = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:

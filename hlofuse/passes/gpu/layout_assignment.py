@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -16,10 +15,9 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import aligned, descending, relaid, without_ones
 from hlofuse.passes.gpu.convolutions.calls import constrain_convolution, is_convolution_call
 from hlofuse.passes.gpu.matrix_layout import is_matrix, is_matrix_of_dot
-from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, Order
-from hlofuse.passes.layout.rounds import settle
+from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
 from hlofuse.trace import Recorder
 
 # What is not laid out here: hosts, calls and fusions, arrays that a library packs.
@@ -38,7 +36,7 @@ _MAJOR = ("reduce-scatter", "all-gather", "all-to-all")
 class GpuLayoutAssignment(Pass):
     """`layout-assignment`; a module with operations or layouts of other kinds is left as it is."""
 
-    name: ClassVar[str] = "layout-assignment"
+    name = "layout-assignment"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:

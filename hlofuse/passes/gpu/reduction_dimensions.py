@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.reductions import Reduction, faster_than_elemental, reduction_of
@@ -15,7 +13,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added, bitcast, numbers
 from hlofuse.passes.common.rewriting import Explained, replaced, visit_module
 from hlofuse.passes.common.shapes import array, physical, with_layout, without_ones
-from hlofuse.rules.rewrites.reductions import GROUPED_DIMENSIONS
+from hlofuse.rules.rewrites.entries import GROUPED_DIMENSIONS
 from hlofuse.trace import Recorder
 
 # What the passes on reductions share: inputs, initial values, and making another reduction.
@@ -81,11 +79,10 @@ def replaced_through_bitcasts(reduce: Instruction, new: Instruction) -> bool:
 # (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`).
 
 
-@dataclass(frozen=True)
 class ReductionDimensionGrouper(Pass):
     """`reduction-dimension-grouper`: `[2,3,4]` reduced over 1 and 2 becomes `[2,12]` reduced over 1."""
 
-    name: ClassVar[str] = "reduction-dimension-grouper"
+    name = "reduction-dimension-grouper"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(module, ["reduce"], _group, recorder, explained=Explained(GROUPED_DIMENSIONS))
@@ -114,11 +111,10 @@ def _group(reduce: Instruction) -> bool:
 # (`xla/backends/gpu/transforms/reduction_degenerate_dim_remover.cc`).
 
 
-@dataclass(frozen=True)
 class ReductionDegenerateDimRemover(Pass):
     """`reduction-degenerate-dim-remover`: the inputs become bitcasts, and so does what reduces nothing."""
 
-    name: ClassVar[str] = "reduction-degenerate-dim-remover"
+    name = "reduction-degenerate-dim-remover"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(module, ["reduce"], _remove, recorder)
@@ -141,14 +137,13 @@ def _remove(reduce: Instruction) -> bool:
 # Makes the inputs of reductions row-major (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`).
 
 
-@dataclass(frozen=True)
 class ReductionLayoutNormalizer(Pass):
     """`reduction-layout-normalizer`: dimensions are renumbered as they lie in memory.
 
-    A reduction of several arrays is made anew even where nothing is to be renumbered, as by XLA.
+    A reduction of several arrays is made again even where nothing is to be renumbered, as by XLA.
     """
 
-    name: ClassVar[str] = "reduction-layout-normalizer"
+    name = "reduction-layout-normalizer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(module, ["reduce"], _normalize, recorder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.reductions import Reduction, is_race_free, race_free_bound, race_free_rows
@@ -23,7 +22,7 @@ from hlofuse.passes.gpu.reduction_dimensions import (
     reduce_like,
     results_of,
 )
-from hlofuse.rules.rewrites.reductions import LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
+from hlofuse.rules.rewrites.entries import LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
 from hlofuse.trace import Recorder
 
 # Splits reductions over dimensions apart from each other
@@ -34,7 +33,7 @@ from hlofuse.trace import Recorder
 class ReductionSplitter(Pass):
     """`reduction-splitter`: the largest dimension first, the others in a second reduction."""
 
-    name: ClassVar[str] = "reduction-splitter"
+    name = "reduction-splitter"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -60,7 +59,7 @@ class ReductionSplitter(Pass):
 class TreeReductionRewriter(Pass):
     """`tree-reduction-rewriter`: a long dimension `k` becomes `k1 x k2`, padded where it does not divide."""
 
-    name: ClassVar[str] = "tree-reduction-rewriter"
+    name = "tree-reduction-rewriter"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -155,7 +154,7 @@ class ReduceDecomposer(Pass):
     """`reduce-decomposer`; what has an emitter of its own may leave its result in another layout."""
 
     device: DeviceDescription
-    name: ClassVar[str] = "reduce-decomposer"
+    name = "reduce-decomposer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         equalized = visit_module(module, ["reduce"], _equalize, recorder)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
@@ -20,11 +18,10 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class ScatterSliceSimplifier(Pass):
     """`scatter-slice-simplifier`: of what `scatter_simplifier` left, behind elementwise operations."""
 
-    name: ClassVar[str] = "scatter-slice-simplifier"
+    name = "scatter-slice-simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         smaller: dict[Instruction, Instruction] = {}

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.tiling.block_level import backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
@@ -24,7 +22,7 @@ from hlofuse.passes.gpu.reduction_dimensions import ReductionDimensionGrouper
 from hlofuse.passes.gpu.reduction_splitting import ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.rules.rewrites.others import TRITON_SOFTMAX
+from hlofuse.rules.rewrites.entries import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
@@ -35,7 +33,7 @@ _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-eleme
 class SoftmaxRewriterTriton(Pass):
     """`triton-softmax-rewriter`: only where the cost model finds the one kernel no slower than without it."""
 
-    name: ClassVar[str] = "triton-softmax-rewriter"
+    name = "triton-softmax-rewriter"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:

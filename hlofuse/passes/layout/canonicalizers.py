@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
@@ -16,11 +13,10 @@ from hlofuse.trace import Recorder
 # Makes reshapes bitcasts and physical transposes (`xla/hlo/transforms/expanders/reshape_decomposer.cc`).
 
 
-@dataclass(frozen=True)
 class ReshapeDecomposer(Pass):
     """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy ahead, behind, or both."""
 
-    name: ClassVar[str] = "reshape-decomposer"
+    name = "reshape-decomposer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(module, ["reshape"], _decompose, recorder)
@@ -44,11 +40,10 @@ def _decompose(reshape: Instruction) -> bool:
 # Broadcasts whose dimensions are in order (`xla/hlo/transforms/simplifiers/broadcast_canonicalizer.cc`).
 
 
-@dataclass(frozen=True)
 class BroadcastCanonicalizer(Pass):
     """`broadcast_canonicalizer`: what is broadcast is transposed first."""
 
-    name: ClassVar[str] = "broadcast_canonicalizer"
+    name = "broadcast_canonicalizer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse
@@ -29,7 +28,7 @@ CallTransformer = Callable[[Instruction], Instruction | None]
 class LayoutNormalization(Pass):
     """`layout_normalization`; `transform_call` is what a target does with its own custom calls."""
 
-    name: ClassVar[str] = "layout_normalization"
+    name = "layout_normalization"
     transform_call: CallTransformer | None = None
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -23,7 +22,7 @@ from hlofuse.passes.loop.parts import (
 )
 from hlofuse.passes.loop.trip_count import trip_count
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.rules.rewrites.loops import INVARIANT
+from hlofuse.rules.rewrites.entries import INVARIANT
 from hlofuse.trace import Recorder
 
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).
@@ -31,9 +30,7 @@ from hlofuse.trace import Recorder
 
 @dataclass(frozen=True)
 class WhileLoopConstantSinking(Pass):
-    """`while-loop-constant-sinking`."""
-
-    name: ClassVar[str] = "while-loop-constant-sinking"
+    name = "while-loop-constant-sinking"
     sink_broadcasts: bool = False
     only_scalars: bool = False
 
@@ -119,11 +116,8 @@ def _copied(value: Instruction, at: Instruction) -> Instruction:
 _NOT_ALONE = frozenset("constant reshape bitcast broadcast iota reverse slice transpose tuple".split())
 
 
-@dataclass(frozen=True)
 class WhileLoopInvariantCodeMotion(Pass):
-    """`while-loop-invariant-code-motion`."""
-
-    name: ClassVar[str] = "while-loop-invariant-code-motion"
+    name = "while-loop-invariant-code-motion"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
@@ -25,7 +22,7 @@ from hlofuse.passes.loop.parts import (
     replace_loop,
 )
 from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count
-from hlofuse.rules.rewrites.loops import SINGLE_ITERATION
+from hlofuse.rules.rewrites.entries import SINGLE_ITERATION
 from hlofuse.trace import Recorder
 
 _MESSAGES = frozenset({"send", "send-done", "recv", "recv-done"})
@@ -33,11 +30,10 @@ _WITHOUT_WORK = frozenset({"constant", "get-tuple-element", "tuple"})
 _COUNTED = ("s8", "u8", "s32", "u32", "s64", "u64")
 
 
-@dataclass(frozen=True)
 class WhileLoopSimplifier(Pass):
     """`simplify-while-loops`; nested tuples stay as they are."""
 
-    name: ClassVar[str] = "simplify-while-loops"
+    name = "simplify-while-loops"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from hlofuse.ir.fusing import module_of
 from hlofuse.ir.graph import Instruction, Module
@@ -227,14 +227,13 @@ def _bound(loop: Instruction, index: int) -> int | None:
 # Loops that say how often they run (`xla/hlo/transforms/while_loop_trip_count_annotator.cc`).
 
 
-@dataclass(frozen=True)
 class WhileLoopTripCountAnnotator(Pass):
     """`while-loop-trip-count-annotator`.
 
     A loop from one constant to another whose turns XLA would have to count by running it is left alone.
     """
 
-    name: ClassVar[str] = "while-loop-trip-count-annotator"
+    name = "while-loop-trip-count-annotator"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

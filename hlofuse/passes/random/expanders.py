@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -16,7 +14,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import Explained, NotRepresentable, expand_each, substituted
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.random.generators import Builder, normal, philox, three_fry, uniform
-from hlofuse.rules.rewrites.others import RANDOM_BITS, RANDOM_NUMBERS
+from hlofuse.rules.rewrites.entries import RANDOM_BITS, RANDOM_NUMBERS
 from hlofuse.trace import Recorder
 
 _FLOATS = ("f16", "f32", "f64")
@@ -48,11 +46,8 @@ class _Generators:
         return self._created[key]
 
 
-@dataclass(frozen=True)
 class RngBitGeneratorExpander(Pass):
-    """`rng-bit-generator-expander`."""
-
-    name: ClassVar[str] = "rng-bit-generator-expander"
+    name = "rng-bit-generator-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         generators = _Generators(_bit_generator)
@@ -88,11 +83,10 @@ def _bit_generator(x: Instruction) -> Computation:
     return body
 
 
-@dataclass(frozen=True)
 class RngExpander(Pass):
     """`rng-expander`; the seed of an operation is its id here, XLA's is that of its own graph."""
 
-    name: ClassVar[str] = "rng-expander"
+    name = "rng-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         generators = _Generators(_distribution)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
@@ -17,11 +15,8 @@ from hlofuse.passes.common.shapes import is_sorted, with_dimensions
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class BatchedGatherScatterNormalizer(Pass):
-    """`batched_gather_scatter_normalizer`."""
-
-    name: ClassVar[str] = "batched_gather_scatter_normalizer"
+    name = "batched_gather_scatter_normalizer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["gather", "scatter"], _normalize, recorder)

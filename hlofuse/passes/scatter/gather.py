@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.counted_loop import counted_loop
 from hlofuse.passes.common.index_vectors import (
+    counted_loop,
     flat_indices,
     in_operand_space,
     index_vector,
@@ -33,11 +31,8 @@ from hlofuse.trace import Recorder
 # (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`).
 
 
-@dataclass(frozen=True)
 class GatherSimplifier(Pass):
-    """`gather_simplifier`."""
-
-    name: ClassVar[str] = "gather_simplifier"
+    name = "gather_simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["gather"], _handle, recorder)
@@ -112,11 +107,10 @@ def _simplified(gather: Instruction) -> Instruction:
 # (`xla/service/gather_expander.cc`).
 
 
-@dataclass(frozen=True)
 class GatherExpander(Pass):
     """`gather_expander` of simple gathers (`kEliminateSimpleGathers`)."""
 
-    name: ClassVar[str] = "gather_expander"
+    name = "gather_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         simple = [

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.counted_loop import counted_loop
 from hlofuse.passes.common.index_vectors import (
+    counted_loop,
     flat_indices,
     in_operand_space,
     index_vector,
@@ -33,11 +31,10 @@ from hlofuse.trace import Recorder
 # Scatters of indices in two dimensions that insert nothing (`xla/service/scatter_simplifier.cc`).
 
 
-@dataclass(frozen=True)
 class ScatterSimplifier(Pass):
     """`scatter_simplifier`; a scatter into a scalar is left alone."""
 
-    name: ClassVar[str] = "scatter_simplifier"
+    name = "scatter_simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return rewrite_each(module, ["scatter"], _handle, recorder)
@@ -101,11 +98,10 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
 # Scatters of a single update become a loop of one iteration (`xla/service/scatter_expander.cc`).
 
 
-@dataclass(frozen=True)
 class ScatterExpander(Pass):
     """`scatter_expander` of simple scatters (`kEliminateSimpleScatters`) into one array, with no batch."""
 
-    name: ClassVar[str] = "scatter_expander"
+    name = "scatter_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def handle(x: Instruction) -> bool:

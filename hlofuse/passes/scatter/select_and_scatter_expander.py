@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
@@ -16,11 +13,8 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class SelectAndScatterExpander(Pass):
-    """`select_and_scatter_expander`."""
-
-    name: ClassVar[str] = "select_and_scatter_expander"
+    name = "select_and_scatter_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def handle(x: Instruction) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -120,7 +119,7 @@ class SortRewriter(Pass):
     """`sort-rewriter`, compiled where there is a GPU: without one XLA rewrites only what its tables have."""
 
     device: DeviceDescription
-    name: ClassVar[str] = "sort-rewriter"
+    name = "sort-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -189,14 +188,13 @@ def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction
 # (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`).
 
 
-@dataclass(frozen=True)
 class EstimateCubSortScratchSize(Pass):
     """`deviceless-estimate-cub-sort-scratch-size`.
 
     How much memory CUB asks for depends on its version: the call keeps the one byte that stands for it.
     """
 
-    name: ClassVar[str] = "deviceless-estimate-cub-sort-scratch-size"
+    name = "deviceless-estimate-cub-sort-scratch-size"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.fusing import computation_of, module_of
@@ -27,9 +26,7 @@ _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 
 @dataclass(frozen=True)
 class TopkDecomposer(Pass):
-    """`topk-decomposer`."""
-
-    name: ClassVar[str] = "topk-decomposer"
+    name = "topk-decomposer"
     of_calls: bool = True
     of_instructions: bool = True
 
@@ -126,7 +123,7 @@ def _comparator(computation: Computation, types: list[str], direction: str) -> C
 class TopkRewriter(Pass):
     """`topk-rewriter`: sorts of which only the first are read become calls."""
 
-    name: ClassVar[str] = "topk-rewriter"
+    name = "topk-rewriter"
     is_profitable: Callable[[Instruction], bool]
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -14,19 +14,16 @@ from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
-from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator
-from hlofuse.passes.control_flow.optimization_barrier_expander import OptimizationBarrierExpander
-from hlofuse.passes.control_flow.propagate_call_metadata import PropagateCallMetadata
-from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
+from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
+from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator, PropagateCallMetadata
+from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
 from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
-from hlofuse.passes.copy_insertion.post_scheduling import PostSchedulingCopyInsertion
 from hlofuse.passes.fusion.gpu_fusion_wrapper import GpuFusionWrapper
-from hlofuse.passes.gpu.async_slice_copies import DynamicSliceCopyFusionAsyncWrapper
-from hlofuse.passes.gpu.copy_fusion import CopyFusion
+from hlofuse.passes.gpu.copies import CopyFusion
+from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceCopyFusionAsyncWrapper
 from hlofuse.passes.gpu.fusion_block_level_rewriter import FusionBlockLevelRewriter
-from hlofuse.passes.gpu.rename_fusions import RenameFusions
-from hlofuse.passes.gpu.sanitize_constant_names import SanitizeConstantNames
+from hlofuse.passes.gpu.names import RenameFusions, SanitizeConstantNames
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, DCE, TUPLES
 from hlofuse.releases import AROUND_FUSION
 

@@ -18,8 +18,8 @@ from hlofuse.passes.gpu.cublas.rewriter import (
 )
 from hlofuse.passes.gpu.gemm.gemm_fusion import GemmFusion
 from hlofuse.passes.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
+from hlofuse.passes.gpu.gemm.operands import GemmFusionSwapOperands
 from hlofuse.passes.gpu.gemm.splitk import SplitkRewriter
-from hlofuse.passes.gpu.gemm.swap_operands import GemmFusionSwapOperands
 from hlofuse.passes.gpu.reduction_dimensions import (
     ReductionDegenerateDimRemover,
     ReductionDimensionGrouper,

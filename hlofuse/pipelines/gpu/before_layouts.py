@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
-from hlofuse.passes.algebraic.slice_sinker import SliceSinker
+from hlofuse.passes.algebraic.reshape_mover import SliceSinker
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.passes.batchnorm_expander import BatchNormExpander
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, HloComputationDeduplicator
-from hlofuse.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
-from hlofuse.passes.control_flow.conditional_simplifier import ConditionalSimplifier
+from hlofuse.passes.control_flow.conditional_simplifier import ConditionalCanonicalizer, ConditionalSimplifier
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer, DotDimensionNormalizer, DotDimensionSorter
 from hlofuse.passes.dot.dot_merger import DotMerger
@@ -24,7 +23,7 @@ from hlofuse.passes.gpu.convolutions.epilogues import CudnnFusedConvRewriter
 from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization, CudnnPadForConvolutions
 from hlofuse.passes.gpu.convolutions.rewriter import ConvRewriter
 from hlofuse.passes.gpu.custom_calls import TopkSpecializer
-from hlofuse.passes.gpu.gemm.dot_strength_reduction import DotStrengthReduction
+from hlofuse.passes.gpu.gemm.operands import DotStrengthReduction
 from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
@@ -35,8 +34,7 @@ from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
-from hlofuse.passes.sort.sort_simplifier import SortSimplifier
-from hlofuse.passes.sort.stable_sort_expander import StableSortExpander
+from hlofuse.passes.sort.sorts import SortSimplifier, StableSortExpander
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 from hlofuse.pipelines.gpu.steps import (

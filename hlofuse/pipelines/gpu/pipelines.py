@@ -11,16 +11,15 @@ from __future__ import annotations
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pipeline
 from hlofuse.passes.control_flow.all_reduce_simplifier import AllReduceSimplifier
-from hlofuse.passes.control_flow.annotations import ShardyXLA
+from hlofuse.passes.control_flow.annotations import ShardingRemover, ShardyXLA
 from hlofuse.passes.control_flow.call_graph import FlattenCallGraph
-from hlofuse.passes.control_flow.sharding_remover import ShardingRemover
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.dot.dot_dimensions import DotDimensionMerger
 from hlofuse.passes.gpu.custom_calls import TriangularSolveRewriter
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.passes.gpu.dynamic_slice_fusion_rewriter import DynamicSliceFusionRewriter
 from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment
-from hlofuse.passes.gpu.rename_instructions import RenameInstructions
+from hlofuse.passes.gpu.names import RenameInstructions
 from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
 from hlofuse.pipelines.gpu.after_layouts import (
     LAYOUT_NORMALIZATION,

@@ -42,7 +42,7 @@ def plan(module: Module, options: Options) -> Plan:
             continue
         room = options.max_nodes if computation in wanted else max(left, 1)
         panel = _fit(computation, room, wanted, closed, parts_wanted if not number else set(), result)
-        left -= _size(panel)
+        left -= sum(inner_boxes(f) for f in panel.open) + (len(panel.parts) or len(units(panel.computation)))
         result.panels.append(panel)
     result.hidden = hidden
     if hidden:
@@ -173,10 +173,6 @@ def part_panel(whole: PanelPlan, part: Part, options: Options) -> PanelPlan:
             room -= inside
             panel.open.add(i)
     return panel
-
-
-def _size(panel: PanelPlan) -> int:
-    return sum(inner_boxes(f) for f in panel.open) + (len(panel.parts) or len(units(panel.computation)))
 
 
 def _waits_for(i: Instruction) -> list[Instruction]:

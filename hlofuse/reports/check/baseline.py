@@ -39,11 +39,6 @@ class Baseline:
     budgets: list[Budget] = field(default_factory=list)
 
 
-def is_folder(path: Path) -> bool:
-    """A folder, there already or named like one (`baselines/`)."""
-    return path.is_dir() or (not path.exists() and path.suffix == "")
-
-
 def read_baseline(path: Path) -> Baseline:
     """HlofuseError for what cannot be read, is no TOML or no baseline, saying where."""
     found = Baseline()
@@ -167,7 +162,7 @@ def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
     HlofuseError for a baseline that is there and cannot be read: nothing is lost by overwriting it.
     """
     wanted = {p.name: p for p in profiles}
-    if is_folder(path):
+    if path.is_dir() or (not path.exists() and path.suffix == ""):
         files = {path / f"{_file_name(name)}.toml": [p] for name, p in wanted.items()}
         if len(files) < len(wanted) or (path.is_dir() and any(path.glob("*.toml"))):
             _refuse_clashes(path, files, len(wanted))

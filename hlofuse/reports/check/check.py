@@ -12,6 +12,7 @@ from hlofuse.reports.check.compare import compare
 from hlofuse.reports.check.limits import Budget, over_budget
 from hlofuse.reports.check.model import Check, Code, Finding, Level, ModuleCheck, Profile, RefusedEdge
 from hlofuse.reports.common.head import Head
+from hlofuse.reports.verdict.model import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Measured:
     """How the module came to be; empty where XLA made it."""
     head: Head | None = None
     """What it was taken for."""
+    verdict: Callable[[], Verdict | None] = lambda: None
+    """What is left to gain, and what to change; called for a module that failed."""
 
 
 def check_modules(
@@ -61,7 +64,9 @@ def check_modules(
             message = f"not in the baseline ({plural(m.profile.figures.kernels, 'kernel')}): --update adds it"
             level = Level.ERROR if strict else Level.WARNING
             found.append(Finding(Code.MODULE_NEW, level, m.profile.name, message))
-        done.append(ModuleCheck(m.profile, m.file, profile, tuple(found)))
+        failed = any(f.level is Level.ERROR for f in found)
+        answer = m.verdict() if failed else None
+        done.append(ModuleCheck(m.profile, m.file, profile, tuple(found), answer))
     names = {m.profile.name for m in done}
     others = [
         Finding(

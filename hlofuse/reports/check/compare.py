@@ -131,14 +131,19 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
     The same are: equal operations in the same function, then equal operations anywhere (code moves).
     """
     old, new = list(before), list(now)
-    for key in (_exact, _in_place, _anywhere):
+    keys: tuple[Callable[[BaselineKernel], object], ...] = (
+        lambda k: (k.what, k.where),
+        lambda k: (k.what, k.where.without_line),
+        lambda k: k.what,
+    )
+    for key in keys:
         old, new = _without_common(old, new, key)
     # Kernels of one function that share an operation came of one another; a kernel of elsewhere whose
     # operations one of these has gained or lost belongs to it; failing that, kernels of one file.
-    groups, old, new = _related(old, new, _function)
+    groups, old, new = _related(old, new, lambda k: k.where.without_line)
     old = [k for k in old if not _joins(k, groups, removed=True)]
     new = [k for k in new if not _joins(k, groups, removed=False)]
-    joined, old, new = _related(old, new, _file)
+    joined, old, new = _related(old, new, lambda k: k.where.file)
     groups += joined
     for side, rest in (("before", old), ("now", new)):
         by_place: dict[Where, _Group] = {}
@@ -147,26 +152,6 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
         groups += by_place.values()
     groups.sort(key=lambda g: (len(g.before) - len(g.now), (g.now or g.before)[0].where))
     yield from groups
-
-
-def _exact(k: BaselineKernel) -> tuple[str, Where]:
-    return k.what, k.where
-
-
-def _in_place(k: BaselineKernel) -> tuple[str, Where]:
-    return k.what, k.where.without_line
-
-
-def _anywhere(k: BaselineKernel) -> str:
-    return k.what
-
-
-def _function(k: BaselineKernel) -> Where:
-    return k.where.without_line
-
-
-def _file(k: BaselineKernel) -> str:
-    return k.where.file
 
 
 def _without_common(

@@ -14,6 +14,7 @@ from hlofuse.reports.check.model import (
     RefusedEdge,
     Where,
 )
+from hlofuse.reports.verdict.json import verdict_json
 
 SCHEMA = "hlofuse.check/1"
 
@@ -47,6 +48,7 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
         "loops": [asdict(loop) for loop in p.loops],
         "kernels": [_kernel(k) for k in p.kernels],
         "findings": [_finding(f) for f in m.findings],
+        **(verdict_json(m.verdict) if m.verdict is not None else {}),
     }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlofuse.format.markdown import markdown, markdown_code, table
+from hlofuse.format.escape import markdown, markdown_code, table
 from hlofuse.format.units import plural
 from hlofuse.reports.check.model import Check, Finding, Level, ModuleCheck
 from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict, worth
+from hlofuse.reports.verdict.phrases import answer_lines
 
 MOST_BYTES = 1_000_000
 """GitHub refuses a step's summary above 1 MiB whole; some room is left for what others write there."""
@@ -90,6 +91,8 @@ def _details(m: ModuleCheck, seen: set[str]) -> Iterator[str]:
     yield f"\n### {markdown(m.profile.name)}\n"
     for f in m.findings:
         yield _finding(f, seen)
+    if m.verdict is not None:
+        yield "\n" + "".join(f"> {markdown(line)}  \n" for line in answer_lines(m.verdict))
 
 
 def _finding(f: Finding, seen: set[str]) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 from hlofuse.account import Account
 from hlofuse.analysis.kernels import computed_in, kernel_source
 from hlofuse.analysis.loops import outermost_loops
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
-from hlofuse.format.layers import layer_of
-from hlofuse.format.paths import portable
+from hlofuse.format.paths import layer_of, portable
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
@@ -33,9 +33,11 @@ def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:
     return replace(found, kernels=tuple(kernels))
 
 
-def profile_of_result(name: str, module: Module, target: str, root: Path) -> Profile:
-    """A module that XLA has fused already, as it is; no estimate of its time."""
-    return _profile(name, Account(module), target, None, "", root)
+def profile_of_result(
+    name: str, account: Account, target: str, device: DeviceDescription | None, root: Path
+) -> Profile:
+    """What runs of a module that XLA has fused already."""
+    return _profile(name, account, target, device.name if device is not None else None, "", root)
 
 
 def _profile(

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from hlofuse.analysis.loops import Loop
 from hlofuse.reports.common.model import Place, both_names
+from hlofuse.reports.verdict.model import Verdict
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -167,6 +168,8 @@ class ModuleCheck:
     file: str
     baseline: Profile | None
     findings: tuple[Finding, ...]
+    verdict: Verdict | None = None
+    """What is left to gain, for a module that failed; None where it was not replayed."""
 
     @property
     def failed(self) -> bool:

@@ -10,6 +10,7 @@ from hlofuse.format.escape import printable
 from hlofuse.reports.check.model import Check, Finding, Level
 from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict, worth
 from hlofuse.reports.common.phrases import loops_line
+from hlofuse.reports.verdict.phrases import answer_lines
 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 
@@ -35,6 +36,9 @@ def print_check(check: Check, console: Console) -> None:
             _hanging(console, " " * 6, line)
         for f in m.findings:
             _finding(f, console, seen)
+        if m.verdict is not None:
+            for line in answer_lines(m.verdict):
+                _hanging(console, " " * 6, line)
     for f in check.others:
         _hanging(console, " " * 6, f"{printable(f.module)}: {f.message}", _STYLES[f.level])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost
-from hlofuse.account.flips import RANGE, Flip
+from hlofuse.account.flips import Flip
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.reports.common.json import rounded_us
@@ -139,28 +139,16 @@ def number_text(number: str, value: Any) -> str:
 
 
 def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
-    """Which number of the device would turn the sums round, or that none alone would."""
-    if d.flips:
-        effect = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
-        return f"it would {effect} {' or '.join(flip_text(f) for f in d.flips[:3])}"
-    return (
-        "no other device would decide otherwise by its bandwidth, L2 size, cores, FPUs or clock alone"
-        f" (each tried up to {RANGE} times as large or small)"
-    )
+    """Which number of the device would decide otherwise; empty for none."""
+    if not d.flips:
+        return ""
+    effect = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
+    return f"it would {effect} {' or '.join(flip_text(f) for f in d.flips[:3])}"
 
 
 def cost_heading(*, forbidden: bool) -> str:
     """Whose figures these are, and what for."""
     return "by XLA's cost model" + (", if the rule allowed it" if forbidden else "")
-
-
-def try_text(d: PairDetail, *, forbidden: bool) -> str:
-    """`try it: --set core_count=80`; empty where nothing would turn the decision."""
-    if forbidden or not d.flips:
-        return ""
-    first = d.flips[0]
-    value = f"{first.value:.0f}" if first.value == int(first.value) else f"{first.value:.10g}"
-    return f"try it: --set {first.number}={value}"
 
 
 def choice_text(k: KernelTime) -> str:

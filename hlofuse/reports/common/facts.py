@@ -45,6 +45,9 @@ class Facts:
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
         self.launched_after = _launched(replay.after)
+        self._final_names: dict[str, str] = {}
+        self._places: dict[str, Place] = {}
+        self._at_stake: dict[Instruction, float | None] = {}
         self._launched_computations: dict[Module, frozenset[Computation]] = {}
         self._catalogue = {**catalogue(), **replay.plugin_rules}
 
@@ -75,6 +78,12 @@ class Facts:
             return self.costs.account(module, is_final=is_final)
         return Account(module, backend=self.replay.config.build.backend, is_final=is_final)
 
+    def at_stake(self, producer: Instruction) -> float | None:
+        """What fusing a kernel into its users would save if no rule forbade it; None without an estimate."""
+        if producer not in self._at_stake and self.costs is not None:
+            self._at_stake[producer] = self.costs.at_stake(producer)
+        return self._at_stake.get(producer)
+
     def final_kernel(self, fusion: str) -> str:
         """The kernel of the final module that holds what this fusion held; the last, if there are several."""
         final = self.lineage.final(fusion)
@@ -89,10 +98,13 @@ class Facts:
 
     def final_name(self, name: str) -> str:
         """What yields this value in the end: it under its final name, or the kernel it is a result of."""
-        final, seen = self.lineage.final(name), set()
-        while final not in self.after and final in self._result_of and final not in seen:
-            seen.add(final)
-            final = self.lineage.final(self._result_of[final])
+        final = self._final_names.get(name)
+        if final is None:
+            final, seen = self.lineage.final(name), set[str]()
+            while final not in self.after and final in self._result_of and final not in seen:
+                seen.add(final)
+                final = self.lineage.final(self._result_of[final])
+            self._final_names[name] = final
         return final
 
     @cached_property
@@ -228,6 +240,12 @@ class Facts:
 
     def place(self, name: str) -> Place:
         """Where a reader finds it; the name alone for what came and went during the replay."""
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = self._place(name)
+        return place
+
+    def _place(self, name: str) -> Place:
         found = self.instruction(name)
         if found is None:
             return Place(name)

@@ -12,7 +12,7 @@ from hlofuse.pipelines.identity import Identity
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import OrderSource
-    from hlofuse.pipelines.build import XlaBuild
+    from hlofuse.pipelines.device import XlaBuild
     from hlofuse.reports.common.final_names import NamesSource
     from hlofuse.reports.common.xla_result import XlaResult
 
@@ -38,15 +38,15 @@ def identity_line(
     backend = identity.backend.value + (f" {identity.device.value}" if identity.device is not None else "")
     parts = [_STAGES[identity.stage.value], printable(backend)]
     parts.append(f"XLA {identity.replayed}" if identity.is_replayed else "passes not public")
-    if identity.front_end:
-        parts.append(f"from {identity.front_end}")
-    if identity.partitions > 1:
-        parts.append(plural(identity.partitions, "partition"))
     if order is not None:
         shown = _ORDERS[order]
         parts.append(
             f"order {shown.partition(',')[0]}, ties as in XLA's log" if follows_log else f"order {shown}"
         )
+    if identity.front_end:
+        parts.append(f"from {identity.front_end}")
+    if identity.partitions > 1:
+        parts.append(plural(identity.partitions, "partition"))
     parts += [printable(f.removeprefix("--").replace("LIBRARY_FUSION_TYPE_", "")) for f in identity.flags]
     line = " · ".join(parts)
     if name:

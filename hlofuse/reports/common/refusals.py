@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from hlofuse.account import PRIORITY_FUSION
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.format.units import us_text
 from hlofuse.replay import Replay
-from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views, view_read
 from hlofuse.reports.common.model import Refusal
 from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
@@ -30,7 +29,7 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     steps: dict[tuple[str, str | None], list[int]] = {}
     whole: dict[str, Event] = {}
     """What priority fusion said last of a producer, by the name that this pass leaves it."""
-    here = Lineage(events)
+    here = Lineage(e for e in events if e.pass_name == PRIORITY_FUSION)
     for e in events:
         if e.producer is None or e.event == "rewrite":
             continue
@@ -56,7 +55,7 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     for r in found:
         by_pair.setdefault((r.kernel, r.consumer), []).append(r)
     for e in whole.values():
-        for r in _of_other_users(facts.final_name(e.producer or ""), e, facts):
+        for r in _of_other_users(facts.final_name(e.producer or ""), e, last, facts):
             own = by_pair.get((r.kernel, r.consumer), [])
             if all(o.steps[-1] < e.step for o in own):  # the last word on the producer is about all its users
                 by_pair[r.kernel, r.consumer] = [r]
@@ -65,8 +64,13 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     return tuple(found)
 
 
-def _of_other_users(producer: str, e: Event, facts: Facts) -> Iterator[Refusal]:
-    """Priority fusion takes a producer into all its users or none: what is said of one holds for all."""
+def _of_other_users(
+    producer: str, e: Event, last: Mapping[tuple[str, str | None], tuple[Event, str | None]], facts: Facts
+) -> Iterator[Refusal]:
+    """Priority fusion takes a producer into all its users or none: what is said of one holds for all.
+
+    `last` says for which of them that is known.
+    """
     instruction = facts.after.get(producer)
     users = list(instruction.users) if instruction is not None else []
     if e.producer is not None and e.producer != producer:
@@ -79,13 +83,21 @@ def _of_other_users(producer: str, e: Event, facts: Facts) -> Iterator[Refusal]:
         )
         users = [facts.after[n] for n in map(facts.final_name, names) if n in facts.after]
     for user in dict.fromkeys(users):
-        for refusal in _refusals((producer, user.name), e, user.name, [e.step], facts):
+        known = last.get((producer, user.name))
+        if known is not None and known[0] is e:
+            continue
+        for refusal in _refusals((producer, user.name), e, user.name, [e.step], facts, e.consumer):
             if refusal.between_kernels:
-                yield replace(refusal, refused_user=e.consumer)
+                yield refusal
 
 
 def _refusals(
-    key: tuple[str, str | None], event: Event, considered: str | None, steps: list[int], facts: Facts
+    key: tuple[str, str | None],
+    event: Event,
+    considered: str | None,
+    steps: list[int],
+    facts: Facts,
+    refused_user: str | None = None,
 ) -> Iterator[Refusal]:
     """The refusal; where a view was asked about, that of each kernel which reads the value through it."""
     consumer = facts.after.get(key[1]) if key[1] is not None else None
@@ -93,20 +105,32 @@ def _refusals(
     if consumer is not None and is_view(consumer):
         consumers = [r.name for r in readers(consumer) if r.name in facts.launched_after] or consumers
     for name in consumers:
-        refusal = _refusal((key[0], name), event, considered, steps, facts)
+        refusal = _refusal((key[0], name), event, considered, steps, facts, refused_user)
         if refusal is not None:
             yield refusal
 
 
 def _refusal(
-    key: tuple[str, str | None], event: Event, considered: str | None, steps: list[int], facts: Facts
+    key: tuple[str, str | None],
+    event: Event,
+    considered: str | None,
+    steps: list[int],
+    facts: Facts,
+    refused_user: str | None,
 ) -> Refusal | None:
     producer = facts.after.get(key[0])
     consumer = facts.after.get(key[1]) if key[1] is not None else None
     if producer is None or producer is consumer:
         return None
-    if key[1] is not None and (consumer is None or view_read(producer, consumer) is None):
-        return None
+    size = leaves_size(producer.shape)
+    if key[1] is not None:
+        if consumer is None:
+            return None
+        if view_read(producer, consumer) is None:  # siblings, or no pair any more
+            shared = set(producer.operands).intersection(consumer.operands)
+            if event.pass_name not in FURTHER_RESULTS or not shared:
+                return None
+            size = sum(leaves_size(x.shape) for x in shared)
     launched = facts.launched_after
     rule, reason, figures = event.rule, event.reason, event.figures
     if event.event == "priority":
@@ -122,8 +146,8 @@ def _refusal(
     computed = through_views(producer).name
     between = consumer is not None and computed in launched and consumer.name in launched
     at_stake = figures["us_unfused"] - figures["us_fused"] if rule == DOES_NOT_PAY.code else None
-    if at_stake is None and facts.costs is not None and between and event.pass_name == PRIORITY_FUSION:
-        at_stake = facts.costs.at_stake(producer)
+    if at_stake is None and between and event.pass_name == PRIORITY_FUSION:
+        at_stake = facts.at_stake(producer)
     runs = facts.runs(computed) if between else 1
     return Refusal(
         facts.place(event.producer or ""),
@@ -134,7 +158,8 @@ def _refusal(
         figures,
         tuple(dict.fromkeys(steps)),
         between,
-        leaves_size(producer.shape) * runs,
+        size * runs,
+        refused_user=refused_user,
         kernel=computed,
         consumer_final=facts.final_name_of(key[1]) if key[1] is not None else None,
         created_by=facts.created_by(computed, key[1]) if between else (),

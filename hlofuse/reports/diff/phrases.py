@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.diff.accounts import Accounts
 from hlofuse.diff.matching import TRIVIAL
-from hlofuse.diff.model import Detail, Edit, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
+from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
 from hlofuse.format.escape import shorten
-from hlofuse.format.layers import layer_of
-from hlofuse.format.paths import shown_file
+from hlofuse.format.paths import layer_of, shown_file
 from hlofuse.format.units import listing, plural, quantity, ranges, us_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
@@ -287,7 +286,7 @@ def verdict(diff: ModuleDiff) -> str:
     if only_annotations(diff.edits):
         count = plural(len(diff.edits), "instruction")
         return f"{name}: the same program, annotations differ on {count}; {fusions}"
-    counts = Counter(_word(e) for e in diff.edits)
+    counts = Counter(type(e).__name__.lower() for e in diff.edits)
     reported = ", ".join(f"{counts[w]} {w}" for w in ("removed", "added", "changed", "moved") if counts[w])
     return f"{name}: the program differs ({reported}); {fusions}"
 
@@ -340,7 +339,3 @@ def loop_notes(accounts: Accounts) -> list[str]:
 def figures_line(summary: Summary) -> str:
     """The second line."""
     return "   ".join(f"{label} {figure}" for label, figure in figure_pairs(summary))
-
-
-def _word(edit: Edit) -> str:
-    return type(edit).__name__.lower()

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Costs, KernelTime, Observed
+from hlofuse.account import Costs, KernelTime, Launched, Observed
 from hlofuse.analysis.loops import outermost_loops
+from hlofuse.ir.graph import Instruction
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.final_names import FinalNames
-from hlofuse.reports.common.model import Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.model import Place, Refusal, RuleText, us_at_stake
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.explain.model import (
     BlockingRule,
@@ -64,7 +65,7 @@ def explain(
         facts.totals_before,
         facts.totals_after,
         tuple(stories),
-        blocking_rules(stories, facts.rule),
+        blocking_rules(((s.name, s.refused) for s in stories), facts.rule),
         quoted_rules((*earlier, *stories, *later), facts),
         record,
         hot_kernels(facts),
@@ -202,25 +203,29 @@ def kernel_time_of(name: str, facts: Facts) -> KernelTime | None:
     return kernel
 
 
+def blocking_rules_of(facts: Facts) -> tuple[BlockingRule, ...]:
+    """The rules that keep kernels of a replay apart, as `blocking_rules`."""
+    return blocking_rules(((p.name, refusals(p.events, facts)) for p in facts.replay.passes), facts.rule)
+
+
 def blocking_rules(
-    stories: Iterable[PassStory], rule: Callable[[str | None], RuleText]
+    refused: Iterable[tuple[str, Iterable[Refusal]]], rule: Callable[[str | None], RuleText]
 ) -> tuple[BlockingRule, ...]:
-    """Refusals between kernels by rule: most time at stake first, then most bytes kept in memory.
+    """Refusals of each pass, those between kernels, by rule: most time at stake first, then most bytes.
 
     A pair refused by several passes counts once, for the last of them; those that only give a kernel further
     results count where no other had something to say.
     """
     pairs: dict[tuple[str | None, str | None], Refusal] = {}
-    for story in stories:
-        for r in story.refused:
-            if r.between_kernels and not (story.name in FURTHER_RESULTS and (r.kernel, r.consumer) in pairs):
+    for name, found_by_pass in refused:
+        for r in found_by_pass:
+            if r.between_kernels and not (name in FURTHER_RESULTS and (r.kernel, r.consumer) in pairs):
                 pairs[r.kernel, r.consumer] = r
     by_rule: dict[str | None, list[Refusal]] = {}
     for r in pairs.values():
         by_rule.setdefault(r.rule, []).append(r)
     found = [
-        BlockingRule(rule(code), tuple(sorted(refused, key=_greatest_first)))
-        for code, refused in by_rule.items()
+        BlockingRule(rule(code), tuple(sorted(own, key=_greatest_first))) for code, own in by_rule.items()
     ]
     found.sort(key=lambda o: (-(o.us_at_stake or 0.0), -o.bytes_between, -o.edges, o.rule.code))
     return tuple(found)
@@ -231,28 +236,30 @@ def _greatest_first(r: Refusal) -> tuple[float, int, int]:
 
 
 def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
-    """What is launched, kernels of the same line and shape together, longest first; none without times.
+    """What is launched, as `grouped_kernels`; `only` are names at fusion."""
+    places = [(row, facts.final_place(row.instruction)) for row in facts.account_after.rows if row.runs]
+    rows = [(row, place) for row, place in places if only is None or place.name in only]
+    return grouped_kernels(rows, facts.costs.kernel if facts.costs is not None else None)
 
-    `only` are names at fusion.
-    """
-    if facts.costs is None:
-        return ()
-    count: dict[object, list[HotKernel]] = {}
-    for row in facts.account_after.rows:
-        if not row.runs or row.total_us is None:
-            continue
-        place = facts.final_place(row.instruction)
-        if only is not None and place.name not in only:
-            continue
-        kernel = None if row.is_floor else facts.costs.kernel(row.instruction)
-        one = HotKernel(place, kernel, row.total_us, row.is_floor, iterations=row.runs)
-        count.setdefault((place.source or place.name, place.shape, row.runs), []).append(one)
+
+def grouped_kernels(
+    rows: Iterable[tuple[Launched, Place]], time_of: Callable[[Instruction], KernelTime | None] | None
+) -> tuple[HotKernel, ...]:
+    """Kernels of the same line, kind and shape together, longest first; without times by bytes."""
+    groups: dict[object, list[HotKernel]] = {}
+    for row, place in rows:
+        kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
+        moved = row.cost.bytes_accessed * row.runs
+        one = HotKernel(place, kernel, row.total_us or 0.0, moved, row.is_floor, iterations=row.runs)
+        stem = (place.final or place.name).rstrip(".0123456789")
+        groups.setdefault((stem, place.source, place.shape, row.runs), []).append(one)
     found = []
-    for similar in count.values():
-        first = max(similar, key=lambda k: k.us)
+    for similar in groups.values():
+        first = max(similar, key=lambda k: (k.us, k.bytes_accessed))
+        us, moved = sum(k.us for k in similar), sum(k.bytes_accessed for k in similar)
         floor = any(k.is_floor for k in similar)
-        found.append(replace(first, us=sum(k.us for k in similar), count=len(similar), is_floor=floor))
-    return tuple(sorted(found, key=lambda k: (-k.us, k.place.name)))
+        found.append(replace(first, us=us, bytes_accessed=moved, count=len(similar), is_floor=floor))
+    return tuple(sorted(found, key=lambda k: (-k.us, -k.bytes_accessed, k.place.name)))
 
 
 def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:

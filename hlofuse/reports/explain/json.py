@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.format.layers import layer_of
+from hlofuse.format.paths import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
 from hlofuse.reports.common.json import (
     created_by_json,
@@ -46,7 +46,7 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "passes": [_pass(p, only_refused) for p in e.passes],
         "before_fusion": [_pass(p, only_refused) for p in e.earlier],
         "after_fusion": [_pass(p, only_refused) for p in e.later],
-        "dearest": [_hot_kernel(k) for k in e.hot_kernels],
+        "dearest": [_hot_kernel(k) for k in e.hot_kernels if k.us],
         "loops": [asdict(loop) for loop in e.loops],
         "obstacles": [_blocking_rule(o) for o in e.blocking_rules],
         "selected": None if e.selected is None else _selection(e.selected),

@@ -15,7 +15,6 @@ from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.explain import phrases
 from hlofuse.reports.explain.model import Explanation, FusedGroup, FusedStep, Selection
 
-_HOT_KERNEL_LIMIT = 5  # kernels, or kinds of them
 _STEPS = 6  # of one kernel; the first kernel shows more
 _FREE = 8  # operations named that no estimate was made for
 _NAME = 44  # columns of a wide terminal for producer and consumer
@@ -33,26 +32,6 @@ def print_selected(e: Explanation, selection: Selection, console: Console, limit
         for line in others:
             indented(console, line, 4, "dim")
     print_more(console, len(selection.kernels) - (limit or len(selection.kernels)), "kernel")
-
-
-def print_hot_kernels(e: Explanation, console: Console) -> None:
-    """Where the time goes in the end; nothing of a module with a kernel or two."""
-    shown = e.hot_kernels[:_HOT_KERNEL_LIMIT]
-    if len(e.hot_kernels) < 3:
-        return
-    table = plain_table(("", "right"), ("", "right"), ("", "left"), ("", "left"), ("", "left"))
-    for k in shown:
-        where = Text(phrases.hot_kernel_origin(k), style="dim")
-        table.add_row(
-            Text(phrases.hot_kernel_time(k)),
-            Text(phrases.share_of(k, e)),
-            Text(phrases.hot_kernel_name(k)),
-            Text(phrases.bound_text(k)),
-            where,
-        )
-    console.print()
-    console.print(Text("where the time goes in the end, launches included", style="bold cyan"))
-    indented(console, table)
 
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:

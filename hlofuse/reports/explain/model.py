@@ -143,12 +143,24 @@ class HotKernel:
     kernel: KernelTime | None
     """Of the dearest; None where XLA has no estimate."""
     us: float
-    """Of all, launches included, as often as their loop runs."""
+    """Of all, launches included, as often as their loop runs; 0 where no time is estimated."""
+    bytes_accessed: int = 0
+    """Of all, as often as their loop runs."""
     is_floor: bool = False
     """`us` is a lower bound."""
     count: int = 1
     iterations: int = 1
     """How often its loops run it, as far as the dump says."""
+
+    @property
+    def bound_by(self) -> str:
+        """`memory-bound`, `compute-bound`, `launch-bound`, with `, not coalesced`; `at least` for a floor."""
+        k = self.kernel
+        if k is None:
+            return "at least" if self.is_floor else ""
+        if k.us < self.us / self.count / self.iterations / 2:
+            return "launch-bound"
+        return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", reads not coalesced")
 
 
 @dataclass(frozen=True, slots=True)

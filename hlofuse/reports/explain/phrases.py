@@ -1,4 +1,4 @@
-"""Sentences that the text and the markdown report share."""
+"""Sentences of an explanation in detail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from hlofuse.account import Totals
 from hlofuse.format.escape import printable
-from hlofuse.format.layers import layer_of
 from hlofuse.format.units import bytes_text, listing, plural, quantity, us_text
 from hlofuse.reports.common.costs import roofline, why_saves
 from hlofuse.reports.common.model import Refusal, both_names, us_at_stake
@@ -15,14 +14,12 @@ from hlofuse.reports.common.phrases import (
     floors_and_copies,
     loops_line,
     origin,
-    times_text,
 )
 from hlofuse.reports.explain.model import (
     BlockingRule,
     Explanation,
     FusedGroup,
     FusedStep,
-    HotKernel,
     PassStory,
     RecordCheck,
     Rewrite,
@@ -75,37 +72,6 @@ def notes(e: Explanation) -> list[str]:
     if e.record is not None:
         found += record_lines(e.record)
     return found
-
-
-def bound_text(k: HotKernel) -> str:
-    """What bounds it, and what is amiss with how it reads."""
-    if k.kernel is None:
-        return "at least"
-    if k.kernel.us < k.us / k.count / k.iterations / 2:
-        return "mostly its launch"
-    astray = "" if k.kernel.coalesced or k.kernel.tile_sizes else ", reads not coalesced"
-    return f"{k.kernel.bound_by}-bound{astray}"
-
-
-def hot_kernel_time(k: HotKernel) -> str:
-    """`12.3 µs`, or `≥ 12.3 µs`."""
-    return ("≥ " if k.is_floor else "") + us_text(k.us)
-
-
-def share_of(k: HotKernel, e: Explanation) -> str:
-    """Its part of all time, loops as often as they run."""
-    return f"{100 * k.us / (e.after.us or 1.0):.0f} %"
-
-
-def hot_kernel_name(k: HotKernel) -> str:
-    """`fusion.3`, of several alike ` ×3`, in a loop `, 100 times`."""
-    return printable(k.place.shown) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.iterations)
-
-
-def hot_kernel_origin(k: HotKernel) -> str:
-    """The layer and the line, without the function: a table has little room."""
-    line = (k.place.source or "").split(" ")[0]
-    return printable(": ".join(filter(None, (layer_of(k.place.op_name), line))))
 
 
 def selection_line(s: Selection, e: Explanation) -> str:
@@ -178,27 +144,6 @@ def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
 
 def _fused_count(e: Explanation) -> int:
     return sum(len(g.steps) for p in e.passes for g in p.fused)
-
-
-def blocking_line(e: Explanation) -> str:
-    """The rules that hold back most, in one line; empty where none does."""
-    if not e.blocking_rules:
-        return ""
-    first, *others = e.blocking_rules
-    title = first.rule.title or first.refusals[0].reason or ""
-    text = f"held back most by {first.rule.code}, {title[:1].lower()}{printable(title[1:])}: {_weight(first)}"
-    parts = [f"{o.rule.code} {_weight(o)}" for o in others[:3]]
-    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-    text += f"; then {', '.join(parts)}{more}" if parts else ""
-    timed = [o.us_at_stake for o in e.blocking_rules if o.us_at_stake is not None]
-    if timed and max(timed) <= 0:
-        text += "; no pair that the model can time would be faster as one"
-    return f"{text} (at the end)"
-
-
-def _weight(o: BlockingRule) -> str:
-    at_stake = o.us_at_stake
-    return us_text(at_stake) if at_stake is not None and at_stake > 0 else bytes_text(o.bytes_between)
 
 
 def has_content(story: PassStory) -> bool:

@@ -29,7 +29,7 @@ def selected(e: Explanation, name: str, names: Names) -> Explanation:
         e,
         kernels=tuple(k.kernel for k in kernels),
         passes=stories,
-        blocking_rules=blocking_rules(stories, facts.rule),
+        blocking_rules=blocking_rules(((p.name, p.refused) for p in stories), facts.rule),
         hot_kernels=hot_kernels(facts, meant),
         rules=quoted_rules((*earlier, *stories, *later), facts),
         earlier=earlier,

@@ -18,7 +18,7 @@ from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain import phrases
 from hlofuse.reports.explain.explain import group_fused, group_refusals
-from hlofuse.reports.explain.kernel_text import print_hot_kernels, print_selected, print_timed_kernel
+from hlofuse.reports.explain.kernel_text import print_selected, print_timed_kernel
 from hlofuse.reports.explain.model import BlockingRule, Explanation, FusedGroup, PassStory, Rewrite
 
 _WIDE = 120  # columns from which the source line has a column of its own
@@ -34,7 +34,7 @@ def print_explanation(
     limit: int = 10,
     only_refused: bool = False,
 ) -> None:
-    """The result in two lines, then pass by pass, then what holds back most.
+    """The result in two lines, then pass by pass, then the rules that refuse most.
 
     `limit` bounds the rows of each list (0: none); `input_arguments` name the input in commands to go on
     with.
@@ -49,11 +49,6 @@ def print_explanation(
     else:
         for note in phrases.notes(e):
             console.print(Text(note, style="dim"))
-        refused = phrases.blocking_line(e)
-        if refused:
-            console.print(Text(refused))
-        if not only_refused:
-            print_hot_kernels(e, console)
     for story in phrases.stories(e, only_refused):
         console.print()
         _print_pass(story, e.rules, console, limit, only_refused)

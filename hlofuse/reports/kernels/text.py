@@ -10,33 +10,95 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import plain_table
-from hlofuse.format.units import plural
-from hlofuse.reports.common.phrases import headline
-from hlofuse.reports.kernels import phrases
-from hlofuse.reports.kernels.model import Choice, KernelSelection
+from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.reports.common.phrases import figures_text, headline
+from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.rules.catalogue import Rule
 
+_PASSES = 2  # other than those of fusion, of one kernel
+
+
+def result_line(s: KernelSelection) -> str:
+    """How many kernels, of which moment, and their estimated time."""
+    when = "after fusion, replayed" if s.replayed else "as the dump has them"
+    line = f"{plural(len(s.kernels), 'kernel')} {when}"
+    if s.selected is not None:
+        own = f"{len(s.kernels):,} of {plural(s.launched, 'kernel')}"
+        line = f"{printable(s.selected)}: {own} {when}"
+    times = [k.us * k.runs for k in s.kernels if k.us is not None]
+    if times:
+        line += f"    est. {us_text(sum(times))}"
+        if len(times) < len(s.kernels):
+            line += f" without {len(s.kernels) - len(times)} that XLA makes no estimate of"
+    return line
+
+
+def runner_figure(r: Runner) -> str:
+    """Its estimated time, else its bytes."""
+    return us_text(r.us) if r.us is not None else bytes_text(r.bytes_accessed)
+
+
+def launch_text(k: Choice) -> str:
+    """`1,024 × 128`: blocks and threads; empty where XLA does not derive them."""
+    return f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else ""
+
+
+def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
+    """What `cost_text` gives of these; `timed` where there is a model of the time."""
+    if not timed:
+        return "bytes"
+    by_bytes = any(k.us is None and k.bytes_accessed is not None for k in shown)
+    return "est. or bytes" if by_bytes else "est."
+
+
+def cost_text(k: Choice) -> str:
+    """Its estimated time, else its bytes; a dash for what nobody knows."""
+    if k.us is not None:
+        return ("≥ " if k.is_floor else "") + us_text(k.us) + (f" × {k.runs:,}" if k.runs != 1 else "")
+    return bytes_text(k.bytes_accessed) if k.bytes_accessed is not None else "–"
+
+
+def because(k: Choice) -> str:
+    """The rule and what it rested on."""
+    figures = figures_text(k.figures)
+    return f"{k.rule.code} {figures}" if figures else k.rule.code
+
+
+def note_lines(k: Choice) -> list[str]:
+    """What else there is to say, rule by rule."""
+    found = []
+    for note in k.notes:
+        figures = figures_text(note.figures)
+        found.append(f"{note.rule.code} {note.rule.title}" + (f": {figures}" if figures else ""))
+    return found + [f"{m.rule.code} {m.pass_name}: {m.reason}" for m in k.created_by[:_PASSES]]
+
+
+def omitted(s: KernelSelection, shown: int) -> str:
+    """`and 12 more (--limit 0 shows all)`; empty when nothing is left out."""
+    left = len(s.kernels) - shown
+    return f"and {left:,} more (--limit 0 shows all)" if left > 0 else ""
+
 
 def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Console) -> None:
     """First who runs how much, then the kernels `shown`, then what the rules quoted say."""
     console.print(Text(headline(s), style="bold"))
-    console.print(Text(phrases.result_line(s), style="bold"))
+    console.print(Text(result_line(s), style="bold"))
     if not s.kernels:
         return
     console.print()
     timed = any(k.us is not None for k in s.kernels)
     table = plain_table(("run by", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right"))
     for r in s.runners:
-        figure = phrases.runner_figure(r) if r.us is not None or not timed else "–"
+        figure = runner_figure(r) if r.us is not None or not timed else "–"
         table.add_row(Text(printable(r.name)), f"{r.kernels:,}", figure)
     console.print(table)
     console.print()
     _print_kernels(shown, console, timed)
-    more = phrases.omitted(s, len(shown))
+    more = omitted(s, len(shown))
     if more:
         console.print(Text(more, style="dim"))
     _print_rules(shown, console)
@@ -44,20 +106,20 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
 
 def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
-    columns = [("kernel", "left"), (phrases.cost_heading(shown, timed=timed), "right")]
+    columns = [("kernel", "left"), (cost_heading(shown, timed=timed), "right")]
     if launched:
         columns.append(("blocks × threads", "right"))
     table = plain_table(*columns, ("run by", "left"))
     for k in shown:
         why = Text(f"{printable(k.run_by)}  ", style="bold")
-        why.append(phrases.because(k), style="not bold")
-        for line in phrases.note_lines(k):
+        why.append(because(k), style="not bold")
+        for line in note_lines(k):
             why.append(f"\n{line}", style="not bold yellow")
         if k.source or k.layer:
             where = ": ".join(filter(None, (k.layer, k.source)))
             why.append(f"\n{printable(where)}", style="not bold dim")
-        launch = [phrases.launch_text(k)] if launched else []
-        table.add_row(_name(k), phrases.cost_text(k), *launch, why)
+        launch = [launch_text(k)] if launched else []
+        table.add_row(_name(k), cost_text(k), *launch, why)
     console.print(table)
 
 

@@ -10,9 +10,54 @@ from hlofuse.format.page import name_text
 from hlofuse.format.terminal import indented, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, quantity
 from hlofuse.reports.common.phrases import times_text
-from hlofuse.reports.stats import phrases
-from hlofuse.reports.stats.model import ModuleStatistics
-from hlofuse.reports.stats.phrases import counts
+from hlofuse.reports.stats.model import KernelStatistics, ModuleStatistics
+
+STAGES = {
+    "fusion-input": "no sign of fusion yet",
+    "before-optimizations": "before optimizations",
+    "after-fusion": "fused",
+    "scheduled": "fused and scheduled",
+}
+ITERATIONS = "Bytes and flops are those of all iterations of a loop"
+
+
+def headline(m: ModuleStatistics) -> tuple[str, ...]:
+    """Kernels, launches where loops or branches change their number, bytes, flops and transcendentals."""
+    t = m.totals
+    return (
+        plural(t.kernels, "kernel"),
+        *([plural(t.launches, "launch", "launches")] if t.launches != t.kernels else []),
+        f"{bytes_text(m.totals.cost.bytes_accessed)} moved",
+        f"{quantity(m.totals.cost.flops)} flops",
+        f"{quantity(m.totals.cost.transcendentals)} transcendentals",
+    )
+
+
+def uncounted_line(m: ModuleStatistics) -> str:
+    """What the figures leave out; empty for nothing."""
+    if not m.totals.cost.unknown:
+        return ""
+    return f"{plural(m.totals.cost.unknown, 'custom call')} not counted: XLA does not know their cost"
+
+
+def counts(m: ModuleStatistics) -> list[tuple[str, dict[str, int]]]:
+    """Instructions by opcode and fusions by kind, each with its heading."""
+    found = [(f"{plural(m.instructions, 'instruction')}: ", m.opcodes)]
+    if m.fusions:
+        found.append((f"{plural(sum(m.fusions.values()), 'fusion')}: ", m.fusions))
+    return found
+
+
+def kernel_figures(k: KernelStatistics) -> tuple[str, str]:
+    """Bytes and flops of one turn."""
+    if k.cost.unknown:
+        return "unknown", "unknown"
+    return bytes_text(k.cost.bytes_accessed), quantity(k.cost.flops + k.cost.transcendentals)
+
+
+def where(kernel: KernelStatistics) -> str:
+    """The layer and the line."""
+    return ": ".join(filter(None, (kernel.layer, kernel.source)))
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
@@ -27,10 +72,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     head = Text(printable(m.name), style="bold")
     if m.filename is not None:
         head.append(f"  {printable(m.filename)}", style="dim")
-    head.append(f"  ({phrases.STAGES[m.stage]})", style="dim")
+    head.append(f"  ({STAGES[m.stage]})", style="dim")
     console.print(head)
-    console.print(Text("   ".join(phrases.headline(m)), style="bold"))
-    if uncounted := phrases.uncounted_line(m):
+    console.print(Text("   ".join(headline(m)), style="bold"))
+    if uncounted := uncounted_line(m):
         console.print(Text(uncounted))
 
     console.print()
@@ -58,7 +103,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     ]
     print_rows(console, columns, rows)
     if loops:
-        console.print(Text(phrases.ITERATIONS, style="dim"))
+        console.print(Text(ITERATIONS, style="dim"))
     inside = []
     if m.fusion_bodies:
         inside.append(plural(m.fusion_bodies, "fusion body", "fusion bodies"))
@@ -84,8 +129,8 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             [
                 name_text(k.shown).append(times_text(k.iterations)),
                 str(k.holds) if k.opcode == "fusion" else "",
-                *phrases.kernel_figures(k),
-                Text(" ".join(filter(None, (k.kind, printable(phrases.where(k))))), style="dim"),
+                *kernel_figures(k),
+                Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
             ]
             for k in m.heaviest
         ]

@@ -14,7 +14,6 @@ from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.dumps import DumpSequence, written_at
 from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
@@ -133,7 +132,7 @@ def _rewrites(found: ModuleDiff) -> Iterable[Replacement]:
                 _telling(head.removed),
                 _telling(head.added),
                 len(group),
-                _example(head).name,
+                (head.removed or head.added)[0].name,
             )
     by_detail: dict[Detail, list[str]] = {}
     for edit in found.causes:
@@ -144,10 +143,6 @@ def _rewrites(found: ModuleDiff) -> Iterable[Replacement]:
                 by_detail.setdefault(d, []).append(edit.before[0].instruction.name)
     for d, names in by_detail.items():
         yield Replacement("replaced", (str(d.before),), (str(d.after),), len(names), names[0])
-
-
-def _example(cluster: Cluster) -> Instruction:
-    return (cluster.removed or cluster.added)[0]
 
 
 def _telling(instructions: Iterable[Instruction]) -> tuple[str, ...]:

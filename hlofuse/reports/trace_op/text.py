@@ -2,25 +2,145 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import indented, plain_table, print_more
-from hlofuse.reports.timeline.phrases import pass_name
-from hlofuse.reports.trace_op import phrases
-from hlofuse.reports.trace_op.model import Provenance
-from hlofuse.reports.trace_op.phrases import dump_number, end_lines, events_with_text, unreadable_line
+from hlofuse.format.units import listing, plural
+from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
+from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
+
+_MAX_LOCATIONS = 4
+
+
+def headline(provenance: Provenance) -> str:
+    """`jit_f: model.py:42, 3 operations, from before_optimizations to …`."""
+    count = f", {plural(len(provenance.trails), 'operation')}" if len(provenance.trails) != 1 else ""
+    return (
+        f"{provenance.label}: {provenance.query}{count}, from {provenance.first.name} to "
+        f"{provenance.last.name}"
+    )
+
+
+def trail_title(trail: Trail) -> str:
+    """`divide.5  divide  model.py:89  jit(f)/div`."""
+    return "  ".join(part for part in (trail.name, trail.opcode, trail.source, trail.op_name) if part)
+
+
+def event_text(event: Event, before: Event | None) -> str:
+    """What is new of the operation in this dump."""
+    shown = locations_text(event.locations)
+    if event.how is How.FOUND:
+        return f"is {shown}"
+    if event.how is How.CREATED:
+        instead = f", in place of {opcodes_text(event.instead_of)}" if event.instead_of else ""
+        return f"made here: {shown}{instead}"
+    if event.how is How.REPLACED:
+        return f"replaced by {shown}"
+    if event.how is How.REWRITTEN:
+        return f"rewritten, now {shown}"
+    if event.how is How.NAMESAKE:
+        return f"gone; new with its op_name, so likely it: {shown}"
+    if event.how is How.REMOVED:
+        return "gone, nothing put in its place"
+    if event.how is How.FUSED:
+        return f"into {fusions_text(event.locations)}"
+    if event.how is How.UNFUSED:
+        return f"out of its fusion: {shown}"
+    return (
+        ", ".join(_changes(before.locations if before is not None else (), event.locations)) or f"is {shown}"
+    )
+
+
+def _changes(before: tuple[Location, ...], now: tuple[Location, ...]) -> Iterator[str]:
+    if len(before) != 1 or len(now) != 1:
+        old_fusions, new_fusions = {s.fusion for s in before}, {s.fusion for s in now}
+        if len(before) != len(now):
+            yield f"computed {_times(len(now))} instead of {_times(len(before))}"
+        if old_fusions != new_fusions:
+            yield f"now in {fusions_text(now)}"
+        elif len(before) == len(now):
+            yield f"renamed {locations_text(now)}"
+        return
+    old, new = before[0], now[0]
+    if old.opcode != new.opcode:
+        yield f"{old.opcode} becomes {new.opcode}"
+    if old.shape != new.shape:
+        yield f"{old.shape} becomes {new.shape}"
+    if old.fusion != new.fusion:
+        yield f"now in {fusions_text(now)}"
+    if old.name != new.name and old.fusion is None:
+        yield f"renamed {new.name}"
+    elif old.name != new.name and old.fusion == new.fusion:
+        yield f"renamed {new.name} within {new.fusion}"
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def locations_text(locations: tuple[Location, ...]) -> str:
+    """`dot.5 = f32[8,16]{1,0} dot in loop_fusion`."""
+    parts = [f"{s.name} = {s.shape} {s.opcode}" + (f" in {s.fusion}" if s.fusion else "") for s in locations]
+    return listing(parts, _MAX_LOCATIONS)
+
+
+def fusions_text(locations: tuple[Location, ...]) -> str:
+    """`fusion loop_add_fusion (kLoop)`; several where it is computed in several."""
+    inside = dict.fromkeys(f"{s.fusion} ({s.fusion_kind})" for s in locations if s.fusion)
+    names = ([*inside, "no fusion"] if any(s.fusion is None for s in locations) else [*inside]) or [
+        "no fusion"
+    ]
+    shown = listing(names, _MAX_LOCATIONS)
+    return shown if not inside else f"{'fusions' if len(inside) > 1 else 'fusion'} {shown}"
+
+
+def end_text(kernel: FinalKernel) -> str:
+    """What runs it in the end."""
+    if kernel.opcode != "fusion":
+        return f"{kernel.name}, a {kernel.opcode} by itself, in {kernel.computation}"
+    inside = f"{plural(len(kernel.opcodes), 'operation')}: {opcodes_text(kernel.opcodes, 6)}"
+    return f"{kernel.name}, a {kernel.kind} fusion of {inside}; in {kernel.computation}"
+
+
+def events_with_text(trail: Trail) -> list[tuple[Event, str]]:
+    """Each stop with what happened there."""
+    before = [None, *trail.events]
+    return [(s, event_text(s, before[n])) for n, s in enumerate(trail.events)]
+
+
+def end_lines(trail: Trail) -> list[str]:
+    """The kernels it ends in."""
+    if not trail.ends:
+        return ["ends: it is in no kernel"]
+    head = "ends in " if len(trail.ends) == 1 else f"ends in {len(trail.ends)} kernels: "
+    more = "; …" if len(trail.ends) > 4 else ""
+    return [head + "; ".join(end_text(k) for k in trail.ends[:4]) + more]
+
+
+def dump_number(event: Event) -> str:
+    """`0058`; empty for a dump without a number."""
+    return "" if event.dump.number is None else f"{event.dump.number:04d}"
+
+
+def unreadable_line(provenance: Provenance) -> str:
+    """The dumps that were left out."""
+    names = ", ".join(f.path.name for f in provenance.unreadable[:3])
+    count = plural(len(provenance.unreadable), "dump")
+    return printable(f"{count} cannot be read and left out: {names}")
 
 
 def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5) -> None:
     """Each operation: its stops, then the kernel it ends in."""
-    console.print(Text(printable(phrases.headline(provenance)), style="bold"))
+    console.print(Text(printable(headline(provenance)), style="bold"))
     if provenance.unreadable:
         console.print(Text(unreadable_line(provenance), style="yellow"))
     for trail in provenance.trails[: limit or None]:
         console.print()
-        console.print(Text(printable(phrases.trail_title(trail)), style="bold"))
+        console.print(Text(printable(trail_title(trail)), style="bold"))
         rows = plain_table(("", "right"), ("", "left"), ("", "left"))
         for event, text in events_with_text(trail):
             name = Text(shorten(pass_name(event.dump), max(36, console.width // 8)))

@@ -8,18 +8,100 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from hlofuse.account import Totals
+from hlofuse.format.escape import printable
 from hlofuse.format.terminal import print_more, print_rows
+from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.compare_builds.text import print_flipped
-from hlofuse.reports.upgrade.model import Upgrade
-from hlofuse.reports.upgrade.phrases import (
-    HEADINGS,
-    cause_phrases,
-    compiled_line,
-    headline,
-    row,
-    summary,
-    unexplained,
-)
+from hlofuse.reports.upgrade.model import Cause, Upgrade
+
+HEADINGS = ("module", "kernels", "moved", "time", "change", "because of")
+
+
+def figures(before: Totals, after: Totals) -> tuple[str, str, str]:
+    """Kernels, bytes and time, before → after; one value where both are the same."""
+    time = ""
+    if before.us is not None and after.us is not None:
+        time = _both(us_text(before.us), us_text(after.us))
+    moved = _both(bytes_text(before.cost.bytes_accessed), bytes_text(after.cost.bytes_accessed))
+    kernels = _both(f"{before.kernels:,}", f"{after.kernels:,}")
+    return kernels, moved, time
+
+
+def _counted(kernels: str) -> str:
+    return f"{kernels} kernel" if kernels == "1" else f"{kernels} kernels"
+
+
+def _launched(kernels: str, moved: str, time: str) -> str:
+    return ", ".join(filter(None, (_counted(kernels), f"{moved} moved", time)))
+
+
+def _both(before: str, after: str) -> str:
+    return before if before == after else f"{before} → {after}"
+
+
+def change(found: Upgrade) -> str:
+    """`+1.2 µs (+3.4%)`; empty without a device or a difference."""
+    if found.change_us is None or not found.before.us or abs(found.change_us) < 0.005:
+        return ""
+    sign = "+" if found.change_us > 0 else "-"
+    return f"{sign}{us_text(abs(found.change_us))} ({found.change_us / found.before.us:+.1%})"
+
+
+def headline(found: Upgrade, old: str, new: str) -> str:
+    """What the upgrade does to a program, the figure first."""
+    launched = _launched(*figures(found.before, found.final))
+    end = f", {changed}" if (changed := change(found)) else ""
+    if found.same and found.compiled is None:
+        return f"XLA {old} and {new} fuse it the same: {launched}."
+    return f"From XLA {old} to {new}: {launched}{end}."
+
+
+def compiled_line(found: Upgrade) -> str:
+    """What the passes before fusion have to do with it; empty where the new release did not compile it."""
+    if found.compiled is None:
+        return ""
+    fusion, earlier = (figures(*s)[0] for s in ((found.before, found.after), (found.after, found.compiled)))
+    return f"The fusion passes alone: {_counted(fusion)}; then the passes before fusion: {earlier}."
+
+
+def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
+    """What changed, and what it does alone."""
+    d = cause.difference
+    what = f"{d.name}: {d.title}" if d.kind == "rule" else d.title
+    what += f" (XLA {d.releases})" if d.releases else ""
+    sides = (cause.totals, found.after) if cause.is_undone else (found.before, cause.totals)
+    return what, f"{'without and with it' if cause.is_undone else 'alone'}: {_launched(*figures(*sides))}"
+
+
+def unexplained(found: Upgrade) -> str:
+    """For a difference that no single change makes; empty otherwise."""
+    if found.same or found.causes:
+        return ""
+    changes = plural(len(found.considered), "change")
+    return f"No single one of the {changes} makes it: several do together."
+
+
+def because(found: Upgrade) -> str:
+    """The codes and names of the causes, briefly."""
+    if found.same:
+        return "earlier passes" if found.final.kernels != found.after.kernels else ""
+    return ", ".join(c.difference.name for c in found.causes) or "several changes together"
+
+
+def row(found: Upgrade) -> tuple[str, ...]:
+    """One line of the table of modules."""
+    return (printable(found.name), *figures(found.before, found.final), change(found), because(found))
+
+
+def summary(all_found: Sequence[Upgrade], old: str, new: str) -> str:
+    """Over many modules."""
+    changed = [f for f in all_found if not f.same]
+    slower = sum((f.change_us or 0) > 0.005 for f in all_found)
+    faster = sum((f.change_us or 0) < -0.005 for f in all_found)
+    times = f"; {slower} slower, {faster} faster by XLA {new}'s cost model" if slower or faster else ""
+    many = plural(len(all_found), "module")
+    return f"{len(changed):,} of {many} fused otherwise by XLA {new} than by {old}{times}."
 
 
 def print_upgrade(found: Sequence[Upgrade], old: str, new: str, console: Console, *, limit: int = 10) -> None:

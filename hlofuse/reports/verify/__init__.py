@@ -2,8 +2,7 @@
 
 from hlofuse.reports.verify.cases import Case, Until, find_cases
 from hlofuse.reports.verify.compare import verify_module
-from hlofuse.reports.verify.final import verify_final
-from hlofuse.reports.verify.final_kernels import compare_final
+from hlofuse.reports.verify.final_kernels import compare_final, verify_final
 from hlofuse.reports.verify.model import FinalVerdict, FirstDifference, PassVerdict, Report, Verdict
 from hlofuse.reports.verify.verify import verify
 

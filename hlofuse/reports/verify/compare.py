@@ -20,9 +20,9 @@ from hlofuse.reports.verify.model import (
     PassVerdict,
     RecordVerdict,
     Verdict,
+    side_of,
 )
 from hlofuse.reports.verify.records import compare_record, follow_record
-from hlofuse.reports.verify.sides import side_of
 from hlofuse.reports.verify.structure import ModuleStructure, Structures, first_unmatched
 from hlofuse.trace.priority_record import PriorityRecord
 

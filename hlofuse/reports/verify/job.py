@@ -19,7 +19,7 @@ from hlofuse.replay.config import replay_config
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verify.cases import Case, Until
 from hlofuse.reports.verify.compare import verify_module
-from hlofuse.reports.verify.final import verify_final
+from hlofuse.reports.verify.final_kernels import verify_final
 from hlofuse.reports.verify.model import Verdict
 from hlofuse.trace.priority_record import read_priority_record
 

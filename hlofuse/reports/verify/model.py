@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
-from hlofuse.ir.graph import OrderSource
+from hlofuse.ir.graph import Instruction, OrderSource
 from hlofuse.reports.common.head import Head
 
 
@@ -184,3 +185,23 @@ class Report:
     def agrees(self) -> bool:
         """Every module was compared, and every one is exact."""
         return all(v.agrees for v in self.verdicts)
+
+
+_QUIET = ("parameter", "constant", "tuple")
+
+
+@overload
+def side_of(i: Instruction) -> KernelSide: ...
+@overload
+def side_of(i: Instruction | None) -> KernelSide | None: ...
+def side_of(i: Instruction | None) -> KernelSide | None:
+    """Its name, shape and operands, and the operations inside a fusion; None for no kernel."""
+    if i is None:
+        return None
+    contents: tuple[str, ...] = ()
+    if i.opcode == "fusion":
+        contents = tuple(x.opcode for x in i.fused_computation.post_order() if x.opcode not in _QUIET)
+    side = i.computation.name if i.computation is not None else ""
+    return KernelSide(
+        i.name, i.opcode, i.fusion_kind, str(i.shape), side, tuple(o.name for o in i.operands), contents
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -9,8 +11,149 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import indented
 from hlofuse.format.units import plural
-from hlofuse.reports.verify import phrases
-from hlofuse.reports.verify.model import Report, Verdict
+from hlofuse.reports.verify.model import FinalVerdict, KernelSide, Report, Verdict
+
+_NAMES = 5
+
+
+def summary_rows(report: Report) -> list[tuple[str, str]]:
+    """What was compared, and how many agree."""
+    compared = report.compared
+    if finals := [v.final for v in compared if v.final is not None]:
+        return _final_rows(report, finals)
+    rows = [
+        ("modules", f"{report.exact} of {len(compared)} exact"),
+        ("up to the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
+    ]
+    passes: dict[str, list[bool]] = {}
+    for v in compared:
+        for p in v.passes:
+            passes.setdefault(p.name, []).append(p.exact)
+    rows += [(f"after {printable(name)}", f"{sum(ok)} of {len(ok)}") for name, ok in passes.items()]
+    rows += _record_rows(report)
+    named, total = sum(v.fusion_names for v in compared), sum(v.fusions for v in compared)
+    rows.append(("names of new fusions", f"{named:,} of {total:,}"))
+    return rows
+
+
+def _final_rows(report: Report, finals: list[FinalVerdict]) -> list[tuple[str, str]]:
+    """The same for final modules."""
+    named, total = sum(f.named for f in finals), sum(f.kernels for f in finals)
+    count = len(finals)
+    return [
+        ("modules", f"{report.exact} of {len(report.compared)} exact"),
+        ("the same kernel names", f"{sum(f.same_names for f in finals)} of {count}"),
+        ("the same kernels", f"{sum(f.same_kernels for f in finals)} of {count}"),
+        ("the same copies", f"{sum(f.same_copies for f in finals)} of {count}"),
+        ("names of kernels", f"{named:,} of {total:,}"),
+    ]
+
+
+def release_line(report: Report) -> str:
+    """Which of the releases that the dumps leave open agrees best; empty where one was enough."""
+    if not report.tried:
+        return ""
+    best, *others = report.tried
+    line = (
+        f"{'agrees' if best.exact == best.compared else 'agrees best'} as XLA {_span(best.releases)}"
+        f" ({best.exact} of {best.compared})"
+    )
+    more = [f"as {_span(t.releases)}: {t.exact} of {t.compared}" for t in others if t.complete]
+    return "; ".join([line, *more])
+
+
+def _span(releases: tuple[str, ...]) -> str:
+    return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
+
+
+def final_lines(v: Verdict) -> list[str]:
+    """What differs between final modules, in a line each."""
+    f = v.final
+    if f is None:
+        return []
+    lines = []
+    if f.renamed:
+        names = ", ".join(printable(n) for n in f.renamed[:_NAMES])
+        more = " …" if len(f.renamed) > _NAMES else ""
+        lines.append(f"{f.named:,} of {f.kernels:,} kernel names are XLA's; missing: {names}{more}")
+    if not f.same_copies:
+        lines.append(f"{plural(f.copies, 'copy', 'copies')} in XLA's module, {f.copies_actual:,} replayed")
+    return lines
+
+
+def undumped_line(report: Report) -> str:
+    """Which passes' results no dump shows; empty for none."""
+    counts = Counter(name for v in report.compared for name in v.not_dumped)
+    if not counts:
+        return ""
+    listed = ", ".join(f"{printable(name)} ({plural(n, 'module')})" for name, n in counts.items())
+    return f"Not compared, no dump: the result of {listed}. --xla_dump_hlo_pass_re=.* writes every dump."
+
+
+def _record_rows(report: Report) -> list[tuple[str, str]]:
+    found = [v.record for v in report.compared if v.record is not None]
+    if not found:
+        return []
+    steps = "fusions in XLA's order" + (", ties as XLA" if found[0].followed else "")
+    rows = [(steps, f"{sum(r.in_order for r in found)} of {len(found)}")]
+    if not found[0].followed:
+        rows.append(("the same fusions in any order", f"{sum(r.any_order for r in found)} of {len(found)}"))
+    rows.append(_share("priorities to 1e-3", [(r.priorities, r.priorities_total) for r in found]))
+    rows.append(_share("refusals word for word", [(r.refusals, r.refusals_total) for r in found]))
+    return rows
+
+
+def _share(what: str, counts: list[tuple[int, int]]) -> tuple[str, str]:
+    good, total = (sum(c) for c in zip(*counts, strict=True))
+    return what, f"{good:,} of {total:,}"
+
+
+def step_lines(v: Verdict) -> list[str]:
+    """The first entry of XLA's record that is not ours, both sides with their figures."""
+    d = v.record.difference if v.record is not None else None
+    if d is None:
+        return []
+    return [
+        f"first step that differs: {d.kind} of {printable(d.producer)}, after {d.fusions:,} fusions",
+        f"  XLA   {printable(d.xla or 'nothing')}",
+        f"  ours  {printable(d.ours or 'nothing')}",
+    ]
+
+
+def verdict_word(v: Verdict) -> str:
+    """One word or two for a module."""
+    if v.error is not None:
+        return "not compared"
+    if v.exact and all(p.exact for p in v.passes):
+        return "exact"
+    where = v.difference.pass_name if v.difference is not None else None
+    return f"differs after {printable(where)}" if where else "differs"
+
+
+def sides(actual: KernelSide | None, xla: KernelSide | None) -> tuple[str, str]:
+    """Both sides, ours first; with their operands where they read the same without."""
+    a, b = side_text(actual), side_text(xla)
+    if a != b or actual is None or xla is None:
+        return a, b
+    return f"{a}, from {_operands(actual)}", f"{b}, from {_operands(xla)}"
+
+
+def _operands(side: KernelSide) -> str:
+    shown = ", ".join(printable(o) for o in side.operands[:6])
+    return shown + (" …" if len(side.operands) > 6 else "")
+
+
+def side_text(side: KernelSide | None) -> str:
+    """A kernel of one side on one line."""
+    if side is None:
+        return "no such kernel"
+    kind = f" {side.kind}" if side.kind else ""
+    text = f"{printable(side.name)} = {printable(side.shape)} {printable(side.opcode)}{kind}"
+    if side.contents:
+        counts = Counter(side.contents)
+        opcodes = ", ".join(f"{printable(op)} ×{n}" if n > 1 else printable(op) for op, n in counts.items())
+        text += f" of {opcodes}"
+    return text
 
 
 def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:
@@ -21,27 +164,25 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
     console.print(
         Text(f"{agree} of {plural(compared, 'module')} exact on target {report.target}", style=style)
     )
-    if line := phrases.release_line(report):
+    if line := release_line(report):
         console.print(Text(line))
     if compared:
         table = Table.grid(padding=(0, 2, 0, 0))
-        for what, count in phrases.summary_rows(report)[1:]:
+        for what, count in summary_rows(report)[1:]:
             table.add_row(Text(what), Text(count))
         indented(console, table)
-    if undumped := phrases.undumped_line(report):
+    if undumped := undumped_line(report):
         console.print(Text(undumped, style="yellow"))
     for v in report.verdicts if every else ():
-        console.print(
-            Text(f"  {printable(v.name):<40} {phrases.verdict_word(v):<14} {plural(v.kernels, 'kernel')}")
-        )
-    bad = [v for v in report.verdicts if phrases.verdict_word(v) != "exact"]
+        console.print(Text(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}"))
+    bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
     for v in bad[: limit or None]:
         console.print()
         _print_bad(v, console)
-    other = [v for v in report.compared if v not in bad and phrases.step_lines(v)]
+    other = [v for v in report.compared if v not in bad and step_lines(v)]
     for v in other[: limit or None]:
         console.print(Text(f"\n{printable(v.name)}  the same kernels by other steps", style="bold"))
-        for line in phrases.step_lines(v):
+        for line in step_lines(v):
             indented(console, line)
     if limit and len(other) > limit:
         console.print(Text(f"\nand {len(other) - limit} more by other steps (--limit)"))
@@ -55,7 +196,7 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
 
 
 def _print_bad(v: Verdict, console: Console) -> None:
-    console.print(Text(f"{printable(v.name)}  {phrases.verdict_word(v)}", style="bold"))
+    console.print(Text(f"{printable(v.name)}  {verdict_word(v)}", style="bold"))
     if v.error is not None:
         for line in v.error.split("\n"):
             indented(console, printable(line))
@@ -64,7 +205,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
         indented(console, printable(v.note))
     if v.partition:
         console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
-    for line in (*phrases.final_lines(v), *phrases.step_lines(v)):
+    for line in (*final_lines(v), *step_lines(v)):
         indented(console, line)
     d = v.difference
     if d is None:
@@ -75,7 +216,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    actual, xla = phrases.sides(d.ours, d.xla)
+    actual, xla = sides(d.ours, d.xla)
     table.add_row(Text("XLA", style="bold"), Text(xla))
     table.add_row(Text("ours", style="bold"), Text(actual))
     indented(console, table, 4)

@@ -8,11 +8,13 @@ from dataclasses import replace
 
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.ir.copy import same_module
+from hlofuse.passes.fusion.priority_fusion.decisive import DecisiveRules
 from hlofuse.passes.registry import single_passes
-from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput
+from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput, ReplayObserver
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.model import compare_results, result_of
-from hlofuse.reports.explain.explain import explain
+from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.explain.model import BlockingRule, Explanation
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule
 from hlofuse.rules.catalogue import catalogue
@@ -20,8 +22,13 @@ from hlofuse.rules.pages import family_of
 from hlofuse.trace import Event
 
 _JOINS = "multi_output_fusion"
-_OF_JOINS = "GM"
+_OF_JOINS, _OF_PRIORITIES = "GM", "PF"
 _NO_RULES_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
+
+
+class _Deciding(DecisiveRules, ReplayObserver):
+    """Rules without which priority fusion would do something else, found in a replay."""
+
 
 Progress = Callable[[int, int], None]
 """Called with how many replays are done, of how many."""
@@ -46,10 +53,12 @@ def rank(
     # A replay with rules from outside has them from its beginning on.
     begun = Checkpoint(base.passes[0]) if base.settings.plugins is None and base.passes else None
     start = _start_of_joins(base, begun)
-    observed = observed_replay(input, base, cache=structures, start=start, begun=begun)
+    decisive = _Deciding()
+    observed = observed_replay(input, base, cache=structures, start=start, begun=begun, observers=[decisive])
     xla_run = result_of(observed)
-    explanation = narrowed(observed) if narrowed else explain(observed.replay, facts=xla_run.facts)
-    blocking_rules = {o.rule.code: o for o in explanation.blocking_rules}
+    explanation = narrowed(observed) if narrowed else None
+    found = explanation.blocking_rules if explanation else blocking_rules_of(xla_run.facts)
+    blocking_rules = {o.rule.code: o for o in found}
     counts = Counter[str]() if narrowed else _refusals(observed.replay.events)
     for code, blocking in blocking_rules.items():
         counts.setdefault(code, blocking.edges)  # the cost model's verdict is no event of its own
@@ -62,14 +71,18 @@ def rank(
             progress(done, len(relaxable))
         settings = replace(config.settings, disabled=config.settings.disabled | {code})
         without = replace(base, settings=settings)
-        same = start if family_of(code) == _OF_JOINS else None
+        family = family_of(code)
+        late = family == _OF_JOINS or (family == _OF_PRIORITIES and code not in decisive.codes)
+        same = start if late and input.record is None else None
         changed = observed_replay(input, without, cache=structures, start=same, begun=begun, totals_only=True)
-        difference = compare_results(xla_run, result_of(changed), (*config.changes, f"without {code}"))
+        equal = same_module(observed.replay.after, changed.replay.after)
+        result = xla_run if equal else result_of(changed)
+        difference = compare_results(xla_run, result, (*config.changes, f"without {code}"))
         relaxed.append(
             RelaxedRule(xla_run.facts.rule(code), difference, _blocked(blocking_rules, code), counts[code])
         )
     for code in codes:
-        if rules[code].fixed and not rules[code].outcome:
+        if rules[code].fixed and not (rules[code].outcome or rules[code].estimated):
             blocks = _blocked(blocking_rules, code)
             fixed.append(FixedRule(xla_run.facts.rule(code), rules[code].fixed, blocks, counts[code]))
     relaxed.sort(key=lambda r: (*(-x for x in r.gain), -len(r.blocks), r.rule.code))
@@ -85,7 +98,7 @@ def rank(
         xla_run.totals,
         tuple(relaxed),
         tuple(fixed),
-        explanation.selected.name if explanation.selected is not None else None,
+        explanation.selected.name if explanation and explanation.selected else None,
     )
 
 

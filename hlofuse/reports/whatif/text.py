@@ -1,9 +1,8 @@
-"""`what-if` for the terminal."""
+"""Sweeps and knobs of `what-if` for the terminal."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import fields
 
 from rich.cells import cell_len
@@ -11,113 +10,14 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import GAP, indented, plain_table, print_command, print_more, print_rows
-from hlofuse.format.units import bytes_text
-from hlofuse.reports.difference.phrases import warning_line
+from hlofuse.format.escape import printable
+from hlofuse.format.terminal import GAP, indented, plain_table, print_rows
 from hlofuse.reports.whatif import phrases
-from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule, Sweep
+from hlofuse.reports.whatif.model import Sweep
 from hlofuse.rules.catalogue import catalogue
 
-
-def print_ranking(
-    r: Ranking, console: Console, *, input_arguments: Sequence[str] = (), limit: int = 10
-) -> None:
-    """The answer first, then every rule that was relaxed, then those that cannot be."""
-    console.print(Text(phrases.title(r), style="bold"))
-    if r.changes:
-        console.print(Text(warning_line(r.changes), style="bold yellow"))
-    console.print(Text(phrases.totals_line(r.after)))
-    note = phrases.untimed_note(r.after)
-    if note:
-        console.print(Text(note, style="dim"))
-    console.print()
-    saves = bool(r.relaxed) and r.relaxed[0].saves
-    for line in phrases.lead(r):
-        console.print(Text(line, style="bold green" if saves else "bold"))
-    if saves:
-        _print_advice(r.relaxed[0], console, input_arguments, limit)
-    other = phrases.to_act_on(r) if saves else None
-    if other is not None:
-        console.print()
-        console.print(Text(phrases.lead_to_act_on(other), style="bold"))
-        _print_advice(other, console, input_arguments, limit)
-    if r.relaxed:
-        console.print()
-        _print_table(r, console, limit)
-    for x in r.relaxed[1 if saves else 0 : limit or None]:
-        if x.saves and x is not other:
-            _print_blocks(x, console, limit)
-    if r.fixed:
-        console.print()
-        _print_fixed(r.fixed, console, limit)
-
-
-def _print_advice(r: RelaxedRule, console: Console, input_arguments: Sequence[str], limit: int) -> None:
-    _print_edges(r, console, limit)
-    for line in phrases.advice(r):
-        indented(console, line)
-    print_command(console, 2, "explain", *input_arguments, "--disable", r.rule.code)
-
-
-def _print_edges(r: RelaxedRule, console: Console, limit: int) -> None:
-    rows = plain_table(("", "left"), ("", "right"), ("", "left"))
-    for b in r.blocks[: limit or None]:
-        source = shorten(b.producer.source or "", max(48, console.width // 4))
-        rows.add_row(Text(phrases.edge_text(b)), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
-    if r.blocks:
-        indented(console, rows)
-    print_more(console, len(r.blocks) - (limit or len(r.blocks)), "edge")
-
-
-_NARROW = {"edges it blocks": "edges it\nblocks", "edges turned": "edges\nturned"}
-"""Headings with which a rule and its figures stay on one line of 80 columns."""
-
-
-def _print_table(r: Ranking, console: Console, limit: int) -> None:
-    rows = [x for x in r.relaxed if x.changes_anything]
-    shown = [k for k in phrases.ranking_columns(r) if phrases.RANKING_COLUMNS[k] != "rule"]
-    names = [phrases.RANKING_COLUMNS[k] for k in shown]
-    table = plain_table(*((_NARROW.get(c, c), "left" if c == "without" else "right") for c in names))
-    for x in rows[: limit or None]:
-        cells = phrases.ranking_row(x)
-        table.add_row(*(Text(cells[k], style="" if x.saves else "dim") for k in shown))
-    if rows:
-        indented(console, table)
-    print_more(console, len(rows) - (limit or len(rows)), "rule")
-    for x in rows[: limit or None]:
-        legend = Text(f"{x.rule.code}  ", style="dim")
-        legend.append(printable(x.rule.title), style="not dim")
-        indented(console, legend)
-    marks = phrases.marks_line(x.difference for x in rows[: limit or None])
-    for note in (phrases.CHANGED_DECISIONS if rows else "", marks, phrases.idle_line(r)):
-        if note:
-            indented(console, note, 2, "dim")
-
-
-def _print_blocks(r: RelaxedRule, console: Console, limit: int) -> None:
-    if not r.blocks:
-        return
-    console.print()
-    console.print(Text(f"{r.rule.code} blocks", style="bold"))
-    _print_edges(r, console, limit)
-
-
-def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> None:
-    console.print(Text("cannot be relaxed", style="bold cyan"))
-    table = plain_table(("rule", "left"), ("edges it blocks", "right"), ("bytes", "right"), ("", "left"))
-    blocking = [f for f in rules if f.blocks]
-    for f in blocking[: limit or None]:
-        size = bytes_text(sum(b.bytes_between for b in f.blocks))
-        table.add_row(f.rule.code, f"{len(f.blocks):,}", size, Text(printable(f.rule.title)))
-    if blocking:
-        indented(console, table)
-    quiet = [f.rule.code for f in rules if not f.blocks]
-    if quiet:
-        text = f"and {', '.join(quiet)}, which keep no two kernels apart in the end"
-        indented(console, text, 2, "dim")
-    reason = rules[0].reason
-    indented(console, f"{reason[:1].upper()}{reason[1:]}.", 2, "dim")
+_NARROW = {"edges turned": "edges\nturned"}
+"""Headings with which a row stays on one line of 80 columns."""
 
 
 def print_sweep(s: Sweep, console: Console) -> None:

@@ -16,6 +16,7 @@ from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story, phrases
+from hlofuse.reports.why.confirm import flip_setting
 
 _PRODUCERS = 8  # operands named where one rule refused many
 
@@ -247,10 +248,10 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
         _print_reads(d.consumer_reads, d.fused_reads, console)
     for note in d.notes:
         indented(console, printable(note), 4)
-    indented(console, costs.turning_text(d, forbidden=forbidden), 4)
-    attempt = costs.try_text(d, forbidden=forbidden)
-    if attempt:
-        indented(console, attempt, 4, "dim")
+    if d.flips:
+        indented(console, costs.turning_text(d, forbidden=forbidden), 4)
+        if not forbidden:
+            indented(console, f"replay it: --set {flip_setting(d.flips[0])}", 4, "dim")
 
 
 def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console: Console) -> None:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.cpu_dot import dot_strategy, product_as_reduce
+from hlofuse.analysis.cpu_predicates import dot_strategy, product_as_reduce
 from hlofuse.analysis.cpu_tiled_emitter import why_not_tiled
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.in_place import can_update_in_place
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import runner
 
 _EMIT = "xla/backends/cpu/codegen/fusion_emitter.cc: EmitFusionKernel"
 
 
-@condition(
-    Rule(
-        code="EC020",
-        title="A product with what is added to it",
-        condition="Is it an output fusion: a product with a vector and an addition?",
-        why="The loop of the product writes the sum instead of the product (CPU001 and CPU002 allow no "
-        "other).",
-        mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitFusionKernelThunk",
-        allows=True,
-        essential=True,
-        runs="matrix-vector loop",
-    )
+@runner(
+    code="EC020",
+    title="A product with what is added to it",
+    condition="Is it an output fusion: a product with a vector and an addition?",
+    why="The loop of the product writes the sum instead of the product (CPU001 and CPU002 allow no other).",
+    mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitFusionKernelThunk",
+    runs="matrix-vector loop",
 )
 def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
     if kernel.opcode != "fusion" or kernel.fusion_kind != "kOutput":
@@ -36,21 +30,17 @@ def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
     return {} if dot is None else {"product": dot.name, "because": dot_strategy(dot)[1]}
 
 
-@condition(
-    Rule(
-        code="EC021",
-        title="The tiled emitter",
-        condition="Is it a loop fusion with one output whose operations are element-wise, transposes, "
-        "reshapes, bitcasts, iotas and scalars only (no broadcast, reduce, slice or bit shifts), of types of "
-        "8 bits and more, and is there a tiling?",
-        why="It is tried first: it works on small tiles as vectors, which does transposes and copies to "
-        "another layout well. XLA goes on to the next where no tiling of the whole is found; that search is "
-        "not repeated here.",
-        mirrors="xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTiledFusion; " + _EMIT,
-        allows=True,
-        essential=True,
-        runs="tiled emitter",
-    )
+@runner(
+    code="EC021",
+    title="The tiled emitter",
+    condition="Is it a loop fusion with one output whose operations are element-wise, transposes, "
+    "reshapes, bitcasts, iotas and scalars only (no broadcast, reduce, slice or bit shifts), of types of "
+    "8 bits and more, and is there a tiling?",
+    why="It is tried first: it works on small tiles as vectors, which does transposes and copies to "
+    "another layout well. XLA goes on to the next where no tiling of the whole is found; that search is "
+    "not repeated here.",
+    mirrors="xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTiledFusion; " + _EMIT,
+    runs="tiled emitter",
 )
 def tiled(kernel: Instruction) -> dict[str, Any] | None:
     if not _is_loop(kernel) or why_not_tiled(kernel) is not None:
@@ -58,36 +48,28 @@ def tiled(kernel: Instruction) -> dict[str, Any] | None:
     return {"result": _result(kernel)}
 
 
-@condition(
-    Rule(
-        code="EC022",
-        title="The scatter emitter",
-        condition="Is the fusion's result a scatter?",
-        why="The updates are gone through in order, one after the other, so that no atomics are needed.",
-        advice="A scatter on CPU is serial: a sorted segment sum or a one-hot product may be faster.",
-        mirrors=_EMIT,
-        allows=True,
-        essential=True,
-        runs="scatter emitter",
-    )
+@runner(
+    code="EC022",
+    title="The scatter emitter",
+    condition="Is the fusion's result a scatter?",
+    why="The updates are gone through in order, one after the other, so that no atomics are needed.",
+    advice="A scatter on CPU is serial: a sorted segment sum or a one-hot product may be faster.",
+    mirrors=_EMIT,
+    runs="scatter emitter",
 )
 def scatter(kernel: Instruction) -> dict[str, Any] | None:
     is_scatter = kernel.opcode == "fusion" and kernel.fused_root.opcode == "scatter"
     return {"hero": kernel.fused_root.name} if is_scatter else None
 
 
-@condition(
-    Rule(
-        code="EC023",
-        title="The concatenate emitter",
-        condition="Is the loop fusion's hero the only concatenate, with nothing but element-wise operations "
-        "after it?",
-        why="A loop over each part, instead of one loop that asks for every element which part it is in.",
-        mirrors=_EMIT,
-        allows=True,
-        essential=True,
-        runs="concatenate emitter",
-    )
+@runner(
+    code="EC023",
+    title="The concatenate emitter",
+    condition="Is the loop fusion's hero the only concatenate, with nothing but element-wise operations "
+    "after it?",
+    why="A loop over each part, instead of one loop that asks for every element which part it is in.",
+    mirrors=_EMIT,
+    runs="concatenate emitter",
 )
 def concatenate(kernel: Instruction) -> dict[str, Any] | None:
     hero = _concatenate_hero(kernel) if _is_loop(kernel) else None
@@ -96,20 +78,16 @@ def concatenate(kernel: Instruction) -> dict[str, Any] | None:
     return {"hero": hero.name, "joins": f"{len(hero.operands)} along dimension {hero.dimensions[0]}"}
 
 
-@condition(
-    Rule(
-        code="EC024",
-        title="The update in place",
-        condition="Is every output of the loop fusion a dynamic-update-slice into an input that nothing else "
-        "in it reads elsewhere?",
-        why="The result takes the input's memory, so only the update is computed and written, if the buffers "
-        "are assigned so.",
-        advice="Do not use the old array after the update, and donate it if it is an argument.",
-        mirrors="xla/codegen/ir_emission_utils.cc: CanEmitFusedDynamicUpdateSliceInPlace; " + _EMIT,
-        allows=True,
-        essential=True,
-        runs="in-place update",
-    )
+@runner(
+    code="EC024",
+    title="The update in place",
+    condition="Is every output of the loop fusion a dynamic-update-slice into an input that nothing else "
+    "in it reads elsewhere?",
+    why="The result takes the input's memory, so only the update is computed and written, if the buffers "
+    "are assigned so.",
+    advice="Do not use the old array after the update, and donate it if it is an argument.",
+    mirrors="xla/codegen/ir_emission_utils.cc: CanEmitFusedDynamicUpdateSliceInPlace; " + _EMIT,
+    runs="in-place update",
 )
 def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
     if not _is_loop(kernel):
@@ -124,20 +102,16 @@ def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
     return {"update": sizes, "of": update.shape.text_without_layout}
 
 
-@condition(
-    Rule(
-        code="EC025",
-        title="The loop emitter",
-        condition="Is it any other loop fusion?",
-        why="One loop nest over the result computes every element with all that leads to it, split among "
-        "threads along the outer dimensions where it is large.",
-        advice="Right for element-wise work. A reduction or an expensive operation inside is computed for "
-        "each element that needs it.",
-        mirrors=_EMIT,
-        allows=True,
-        essential=True,
-        runs="loop emitter",
-    )
+@runner(
+    code="EC025",
+    title="The loop emitter",
+    condition="Is it any other loop fusion?",
+    why="One loop nest over the result computes every element with all that leads to it, split among "
+    "threads along the outer dimensions where it is large.",
+    advice="Right for element-wise work. A reduction or an expensive operation inside is computed for "
+    "each element that needs it.",
+    mirrors=_EMIT,
+    runs="loop emitter",
 )
 def loop(kernel: Instruction) -> dict[str, Any] | None:
     if kernel.opcode != "fusion":
@@ -147,21 +121,16 @@ def loop(kernel: Instruction) -> dict[str, Any] | None:
     return found | {"not tiled because": because} if because else found
 
 
-@condition(
-    Rule(
-        code="EC060",
-        title="A product with a vector is a multiply and a reduce",
-        condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
-        "reduce, and no dot, now?",
-        why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library is "
-        "considered: as multiply and reduce they fuse with what is around them.",
-        advice="Usually right as it is. To have a library call, batch the vectors into a matrix.",
-        mirrors="xla/hlo/transforms/simplifiers/algebraic_simplifier.cc: "
-        "AlgebraicSimplifierVisitor::HandleDot",
-        allows=True,
-        essential=True,
-        runs="multiply and reduce",
-    )
+@runner(
+    code="EC060",
+    title="A product with a vector is a multiply and a reduce",
+    condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
+    "reduce, and no dot, now?",
+    why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library is "
+    "considered: as multiply and reduce they fuse with what is around them.",
+    advice="Usually right as it is. To have a library call, batch the vectors into a matrix.",
+    mirrors="xla/hlo/transforms/simplifiers/algebraic_simplifier.cc: AlgebraicSimplifierVisitor::HandleDot",
+    runs="multiply and reduce",
 )
 def strength_reduced(kernel: Instruction) -> dict[str, Any] | None:
     return product_as_reduce(kernel)

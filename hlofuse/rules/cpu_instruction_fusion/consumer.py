@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.analysis.cpu_predicates import is_loop_fusible
-from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.catalogue import Knob
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.verdict import condition
 
@@ -17,18 +17,16 @@ MAX_VECTOR_BYTES = Knob(
 
 
 @condition(
-    Rule(
-        code="CPU013",
-        title="The matrix of a small matrix-vector product is computed on the fly",
-        condition="Is the consumer a dot of rank 0 or 1, the producer its matrix operand, and the other "
-        "operand a vector of less than 16 KiB?",
-        why="The vector stays in the first-level cache, so a plain loop over the matrix is good enough, "
-        "and the matrix need not be written at all.",
-        advice="A vector of 16 KiB or more (4096 f32) turns this off.",
-        mirrors=_SHOULD_FUSE,
-        allows=True,
-        knobs=(MAX_VECTOR_BYTES,),
-    )
+    code="CPU013",
+    title="The matrix of a small matrix-vector product is computed on the fly",
+    condition="Is the consumer a dot of rank 0 or 1, the producer its matrix operand, and the other "
+    "operand a vector of less than 16 KiB?",
+    why="The vector stays in the first-level cache, so a plain loop over the matrix is good enough, "
+    "and the matrix need not be written at all.",
+    advice="A vector of 16 KiB or more (4096 f32) turns this off.",
+    mirrors=_SHOULD_FUSE,
+    allows=True,
+    knobs=(MAX_VECTOR_BYTES,),
 )
 def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
     consumer = pair.consumer
@@ -43,47 +41,40 @@ def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="CPU014",
-        title="The consumer is a loop fusion",
-        condition="Is the consumer a kLoop fusion, no earlier rule having refused?",
-        why="A loop fusion can inline any producer that has a loop form.",
-        mirrors=_SHOULD_FUSE,
-        allows=True,
-    )
+    code="CPU014",
+    title="The consumer is a loop fusion",
+    condition="Is the consumer a kLoop fusion, no earlier rule having refused?",
+    why="A loop fusion can inline any producer that has a loop form.",
+    mirrors=_SHOULD_FUSE,
+    allows=True,
 )
 def consumer_is_loop_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kLoop" else None
 
 
 @condition(
-    Rule(
-        code="CPU016",
-        title="The consumer is elementwise or has a loop form",
-        condition="Can the consumer inline the code for its operand's elements, no earlier rule having "
-        "refused?",
-        why="Producer and consumer become one loop, and the value between them is never written to memory.",
-        mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
-        allows=True,
-    )
+    code="CPU016",
+    title="The consumer is elementwise or has a loop form",
+    condition="Can the consumer inline the code for its operand's elements, no earlier rule having refused?",
+    why="Producer and consumer become one loop, and the value between them is never written to memory.",
+    mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
+    allows=True,
 )
 def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if is_loop_fusible(pair.consumer) else None
 
 
 @condition(
-    Rule(
-        code="CPU015",
-        title="The consumer takes nothing in",
-        condition="Is the consumer neither a loop fusion nor an operation with a loop form?",
-        why="Matrix products, convolutions, sorts, scatters, reduce-windows, custom calls and the tuple "
-        "that collects results read finished arrays from memory.",
-        advice="The tuple at the end of a function is not a kernel: the "
-        "producer is written because it is returned.",
-        essential=True,
-        mirrors=_SHOULD_FUSE,
-        message="Not fusing: not found a fusible case",
-    )
+    code="CPU015",
+    title="The consumer takes nothing in",
+    condition="Is the consumer neither a loop fusion nor an operation with a loop form?",
+    why="Matrix products, convolutions, sorts, scatters, reduce-windows, custom calls and the tuple "
+    "that collects results read finished arrays from memory.",
+    advice="The tuple at the end of a function is not a kernel: the "
+    "producer is written because it is returned.",
+    essential=True,
+    mirrors=_SHOULD_FUSE,
+    message="Not fusing: not found a fusible case",
 )
 def not_found_a_fusible_case(pair: CandidatePair) -> dict[str, Any] | None:
     return {"opcode": pair.consumer.opcode}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import (
     has_tiled_transpose,
     is_input_fusible,
@@ -24,17 +23,15 @@ _PRIORITY = "Asked by the passes until 0.4.35; PriorityFusion asks "
 
 
 @condition(
-    Rule(
-        code="GI010",
-        title="The producer has no code for a single element",
-        condition="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled "
-        "transpose?",
-        why="Library calls, sorts, collectives and reductions with several results run by code of their own.",
-        essential=True,
-        mirrors=_MIRRORS + ", IsLoopFusibleAsProducer",
-        message="the producer is not loop-fusible",
-        history=_PRIORITY + "its own list of operations first.",
-    )
+    code="GI010",
+    title="The producer has no code for a single element",
+    condition="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled "
+    "transpose?",
+    why="Library calls, sorts, collectives and reductions with several results run by code of their own.",
+    essential=True,
+    mirrors=_MIRRORS + ", IsLoopFusibleAsProducer",
+    message="the producer is not loop-fusible",
+    history=_PRIORITY + "its own list of operations first.",
 )
 def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
     model = pair.state.model
@@ -44,17 +41,15 @@ def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="GI011",
-        title="The reduction takes several blocks for one result",
-        condition="Is the producer a parallel reduction, a row of more than 16384 elements or a column of "
-        "more than 4096, whose parts are added up by atomic operations?",
-        why="Nothing can follow inside the kernel, because no thread knows when the sum is complete.",
-        advice="Reduce in two steps: reshape long rows into several shorter ones first.",
-        essential=True,
-        mirrors=_MIRRORS + "; xla/service/gpu/reduction_utils.cc: ReductionIsRaceFree",
-        message="Reduction output fusion only works for race free reductions",
-    )
+    code="GI011",
+    title="The reduction takes several blocks for one result",
+    condition="Is the producer a parallel reduction, a row of more than 16384 elements or a column of "
+    "more than 4096, whose parts are added up by atomic operations?",
+    why="Nothing can follow inside the kernel, because no thread knows when the sum is complete.",
+    advice="Reduce in two steps: reshape long rows into several shorter ones first.",
+    essential=True,
+    mirrors=_MIRRORS + "; xla/service/gpu/reduction_utils.cc: ReductionIsRaceFree",
+    message="Reduction output fusion only works for race free reductions",
 )
 def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
     hero = _reduction_hero(pair)
@@ -64,15 +59,13 @@ def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="GI012",
-        title="What follows the reduction is more than a chain of element-wise operations",
-        condition="Is the producer a parallel reduction, and does the consumer hold anything but "
-        "single-operand element-wise operations and bitcasts?",
-        why="The reduction emitter applies such a chain to each result before writing it, nothing else.",
-        mirrors=_MIRRORS,
-        message="Reductions from/to continuous dims epilogue not fusible",
-    )
+    code="GI012",
+    title="What follows the reduction is more than a chain of element-wise operations",
+    condition="Is the producer a parallel reduction, and does the consumer hold anything but "
+    "single-operand element-wise operations and bitcasts?",
+    why="The reduction emitter applies such a chain to each result before writing it, nothing else.",
+    mirrors=_MIRRORS,
+    message="Reductions from/to continuous dims epilogue not fusible",
 )
 def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
     if _reduction_hero(pair) is None:
@@ -86,15 +79,13 @@ def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="GI013",
-        title="The reduction has several users",
-        condition="Is the producer a parallel reduction with more than one user?",
-        why="Fused into each of them the reduction would be computed once for each.",
-        advice="Give the reduction a single user, or leave it: its result is small.",
-        mirrors=_MIRRORS,
-        message="reduction output fusion only works for single user",
-    )
+    code="GI013",
+    title="The reduction has several users",
+    condition="Is the producer a parallel reduction with more than one user?",
+    why="Fused into each of them the reduction would be computed once for each.",
+    advice="Give the reduction a single user, or leave it: its result is small.",
+    mirrors=_MIRRORS,
+    message="reduction output fusion only works for single user",
 )
 def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
     if _reduction_hero(pair) is None or len(pair.producer.users) <= 1:
@@ -103,46 +94,40 @@ def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="GI014",
-        title="Nothing follows a scatter in its kernel",
-        condition="Is the producer a scatter, or a kernel that ends in one?",
-        why="A scatter's threads go by the updates; an element is complete only when all of them have run.",
-        essential=True,
-        mirrors=_SCATTER,
-        message="do not fuse into the output of scatter",
-    )
+    code="GI014",
+    title="Nothing follows a scatter in its kernel",
+    condition="Is the producer a scatter, or a kernel that ends in one?",
+    why="A scatter's threads go by the updates; an element is complete only when all of them have run.",
+    essential=True,
+    mirrors=_SCATTER,
+    message="do not fuse into the output of scatter",
 )
 def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
     return {} if is_scatter_fusion(pair.producer) else None
 
 
 @condition(
-    Rule(
-        code="GI015",
-        title="The producer makes the array that a scatter updates",
-        condition="Is the producer the first operand of a scatter?",
-        why="A scatter writes over that array, so the array has to be there.",
-        essential=True,
-        mirrors=_SCATTER,
-        message="do not fuse into the in-place operand of scatter",
-    )
+    code="GI015",
+    title="The producer makes the array that a scatter updates",
+    condition="Is the producer the first operand of a scatter?",
+    why="A scatter writes over that array, so the array has to be there.",
+    essential=True,
+    mirrors=_SCATTER,
+    message="do not fuse into the in-place operand of scatter",
 )
 def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     return {} if _scattered_into(pair.consumer) is pair.producer else None
 
 
 @condition(
-    Rule(
-        code="GI016",
-        title="The producer reads the array that a scatter updates",
-        condition="Does the producer of a scatter's updates or indices read the array that the scatter "
-        "writes over?",
-        why="It might read elements that have been updated already.",
-        essential=True,
-        mirrors=_SCATTER,
-        message="Producer uses the in-place operand of a scatter",
-    )
+    code="GI016",
+    title="The producer reads the array that a scatter updates",
+    condition="Does the producer of a scatter's updates or indices read the array that the scatter "
+    "writes over?",
+    why="It might read elements that have been updated already.",
+    essential=True,
+    mirrors=_SCATTER,
+    message="Producer uses the in-place operand of a scatter",
 )
 def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     array = _scattered_into(pair.consumer)
@@ -150,18 +135,16 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="GI017",
-        title="The consumer takes nothing in",
-        condition="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
-        "transpose, scatter)?",
-        why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
-        advice="The tuple at the end of a function is not a kernel: the producer "
-        "is written because it is returned.",
-        essential=True,
-        mirrors=_MIRRORS + ", IsLoopFusibleAsConsumer, IsInputFusible",
-        message="the consumer is not input-fusible and not loop-fusible",
-    )
+    code="GI017",
+    title="The consumer takes nothing in",
+    condition="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
+    "transpose, scatter)?",
+    why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
+    advice="The tuple at the end of a function is not a kernel: the producer "
+    "is written because it is returned.",
+    essential=True,
+    mirrors=_MIRRORS + ", IsLoopFusibleAsConsumer, IsInputFusible",
+    message="the consumer is not input-fusible and not loop-fusible",
 )
 def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
     model = pair.state.model
@@ -171,30 +154,26 @@ def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="GI018",
-        title="The producer has several results",
-        condition="Is the producer a multi-output fusion?",
-        why="Its other results would be lost, or computed a second time.",
-        essential=True,
-        mirrors=_MIRRORS,
-        message="the producer is not fusible as it is a multi-output fusion",
-    )
+    code="GI018",
+    title="The producer has several results",
+    condition="Is the producer a multi-output fusion?",
+    why="Its other results would be lost, or computed a second time.",
+    essential=True,
+    mirrors=_MIRRORS,
+    message="the producer is not fusible as it is a multi-output fusion",
 )
 def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.producer.is_multi_output_fusion else None
 
 
 @condition(
-    Rule(
-        code="GI019",
-        title="A constant is not a kernel's beginning",
-        condition="Is the producer a constant of more than one element, or the consumer no fusion yet?",
-        why="A large constant is an array in memory like any other; a small one goes into a fusion once "
-        "there is one, but a fusion is not made for its sake.",
-        mirrors=_MIRRORS,
-        message="not fusing constant",
-    )
+    code="GI019",
+    title="A constant is not a kernel's beginning",
+    condition="Is the producer a constant of more than one element, or the consumer no fusion yet?",
+    why="A large constant is an array in memory like any other; a small one goes into a fusion once "
+    "there is one, but a fusion is not made for its sake.",
+    mirrors=_MIRRORS,
+    message="not fusing constant",
 )
 def constant_stays(pair: GpuPair) -> dict[str, Any] | None:
     producer = pair.producer

@@ -7,7 +7,7 @@ from typing import Any
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.catalogue import Knob
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion.candidate import GpuPair
 from hlofuse.rules.instruction_fusion.duplication import recomputation
@@ -33,63 +33,54 @@ MAX_REPEATED = Knob(
 
 
 @condition(
-    Rule(
-        code="GI001",
-        title="The producer is a fusion already",
-        condition="Is the producer a fusion?",
-        why="This pass takes in single operations; FusionMerger, which comes next, merges fusions.",
-        advice="See what FusionMerger says about the pair.",
-        mirrors=_SHOULD_FUSE,
-        message="the producer is a fusion",
-    )
+    code="GI001",
+    title="The producer is a fusion already",
+    condition="Is the producer a fusion?",
+    why="This pass takes in single operations; FusionMerger, which comes next, merges fusions.",
+    advice="See what FusionMerger says about the pair.",
+    mirrors=_SHOULD_FUSE,
+    message="the producer is a fusion",
 )
 def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "fusion" else None
 
 
 @condition(
-    Rule(
-        code="GI002",
-        title="The consumer is a custom fusion",
-        condition="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
-        why="What such a fusion holds was chosen for its own emitter.",
-        essential=True,
-        mirrors=_SHOULD_FUSE,
-        message="the consumer is a custom fusion",
-    )
+    code="GI002",
+    title="The consumer is a custom fusion",
+    condition="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
+    why="What such a fusion holds was chosen for its own emitter.",
+    essential=True,
+    mirrors=_SHOULD_FUSE,
+    message="the consumer is a custom fusion",
 )
 def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kCustom" else None
 
 
 @condition(
-    Rule(
-        code="GI003",
-        title="The consumer would compute an expensive producer several times",
-        condition="Is the producer an expensive operation and does the consumer read its elements more than "
-        "once (as a broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
-        why="Each read inside the kernel computes the element again.",
-        advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast.",
-        mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
-        message="the producer is expensive, and the consumer reuses inputs",
-    )
+    code="GI003",
+    title="The consumer would compute an expensive producer several times",
+    condition="Is the producer an expensive operation and does the consumer read its elements more than "
+    "once (as a broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
+    why="Each read inside the kernel computes the element again.",
+    advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast.",
+    mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
+    message="the producer is expensive, and the consumer reuses inputs",
 )
 def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
     return recomputation(pair)
 
 
 @condition(
-    Rule(
-        code="GI004",
-        title="A reduction would read its input across the grain of memory",
-        condition="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves "
-        "elements?",
-        why="The reduction's threads read neighbouring elements together; through a transpose these lie "
-        "apart.",
-        advice="Reduce over the other dimension of the array before it is transposed.",
-        mirrors=_SHOULD_FUSE,
-        message="fusing the producer would break read coalescing",
-    )
+    code="GI004",
+    title="A reduction would read its input across the grain of memory",
+    condition="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves "
+    "elements?",
+    why="The reduction's threads read neighbouring elements together; through a transpose these lie apart.",
+    advice="Reduce over the other dimension of the array before it is transposed.",
+    mirrors=_SHOULD_FUSE,
+    message="fusing the producer would break read coalescing",
 )
 def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
     if not pair.state.model.summary(pair.consumer).is_reduction:
@@ -98,17 +89,15 @@ def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="GI005",
-        title="A long computation would be repeated for each element",
-        condition="Does the producer (or something inside) reduce or window more than 10 elements into one "
-        "in a plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
-        "window)?",
-        why="Each repeated read runs through all those elements again.",
-        mirrors=_HEAVY,
-        message="the fusion would create a heavy computation",
-        knobs=(MAX_REPEATED,),
-    )
+    code="GI005",
+    title="A long computation would be repeated for each element",
+    condition="Does the producer (or something inside) reduce or window more than 10 elements into one "
+    "in a plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
+    "window)?",
+    why="Each repeated read runs through all those elements again.",
+    mirrors=_HEAVY,
+    message="the fusion would create a heavy computation",
+    knobs=(MAX_REPEATED,),
 )
 def creates_heavy_computation(pair: GpuPair) -> dict[str, Any] | None:
     producer, consumer = pair.producer, pair.consumer
@@ -137,20 +126,18 @@ def over_kernel_budget(pair: GpuPair) -> Verdict | None:
 
 
 @condition(
-    Rule(
-        code="GI006",
-        title="The producer would be computed too often inside the fusion",
-        condition="Would each element of the producer be computed more than 15 times; or more than once, "
-        "where the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
-        why="The emitter computes an element anew for each different index it is asked for.",
-        advice="Break the diamond with jax.lax.optimization_barrier around the shared value, or replace "
-        "shifted copies of the same array by a convolution or reduce_window.",
-        mirrors=f"{_FILE}: GpuInstructionFusion::ShouldFuse; "
-        "xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
-        message="the fusion would result in an overly large code duplication",
-        knobs=(ALLOWED_CODE_DUPLICATION,),
-        history="PriorityFusion uses the same words for PF013.",
-    )
+    code="GI006",
+    title="The producer would be computed too often inside the fusion",
+    condition="Would each element of the producer be computed more than 15 times; or more than once, "
+    "where the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
+    why="The emitter computes an element anew for each different index it is asked for.",
+    advice="Break the diamond with jax.lax.optimization_barrier around the shared value, or replace "
+    "shifted copies of the same array by a convolution or reduce_window.",
+    mirrors=f"{_FILE}: GpuInstructionFusion::ShouldFuse; "
+    "xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
+    message="the fusion would result in an overly large code duplication",
+    knobs=(ALLOWED_CODE_DUPLICATION,),
+    history="PriorityFusion uses the same words for PF013.",
 )
 def code_duplication(pair: GpuPair) -> dict[str, Any] | None:
     state = pair.state

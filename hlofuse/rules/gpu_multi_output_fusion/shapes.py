@@ -23,82 +23,68 @@ _WHY = (
 )
 
 REDUCTIONS_DIFFER = register(
-    Rule(
-        code="GM011",
-        title="The two reduce in different ways",
-        condition="Are both parallel reductions, but of arrays of different shape or over different "
-        "dimensions?",
-        why=_WHY,
-        advice="Reduce over the same dimensions; combine partial results afterwards.",
-        mirrors=_HEROES,
-        message="tiled reductions with different shapes",
-        essential=True,
-    )
+    code="GM011",
+    title="The two reduce in different ways",
+    condition="Are both parallel reductions, but of arrays of different shape or over different dimensions?",
+    why=_WHY,
+    advice="Reduce over the same dimensions; combine partial results afterwards.",
+    mirrors=_HEROES,
+    message="tiled reductions with different shapes",
+    essential=True,
 )
 TRANSPOSES_DIFFER = register(
-    Rule(
-        code="GM012",
-        title="The two transpose in different ways",
-        condition="Are both tiled transposes, but of different shape, permutation or element size?",
-        why=_WHY,
-        advice="Convert the type after transposing, in the consumers, so that both transpose the same.",
-        mirrors=_HEROES,
-        message="tiled transposes with different shapes",
-        essential=True,
-        history="Until 0.4.35 element sizes could differ.",
-    )
+    code="GM012",
+    title="The two transpose in different ways",
+    condition="Are both tiled transposes, but of different shape, permutation or element size?",
+    why=_WHY,
+    advice="Convert the type after transposing, in the consumers, so that both transpose the same.",
+    mirrors=_HEROES,
+    message="tiled transposes with different shapes",
+    essential=True,
+    history="Until 0.4.35 element sizes could differ.",
 )
 BECOMES_UNTILED = register(
-    Rule(
-        code="GM018",
-        title="A tiled transpose would lie too deep in the kernel",
-        condition="Is one a kernel about a tiled transpose whose result the other reads, and does it do more "
-        "with it than a chain of single-operand element-wise operations?",
-        why="The transpose emitter finds the transpose only at the end of such a chain.",
-        advice="Transpose last: let what follows the transpose work on the array before it.",
-        mirrors=_HEROES,
-        message="tiled transpose would become untiled",
-        history="Asked until 0.4.35; later releases look at the fused kernel's hero (GM013).",
-    )
+    code="GM018",
+    title="A tiled transpose would lie too deep in the kernel",
+    condition="Is one a kernel about a tiled transpose whose result the other reads, and does it do more "
+    "with it than a chain of single-operand element-wise operations?",
+    why="The transpose emitter finds the transpose only at the end of such a chain.",
+    advice="Transpose last: let what follows the transpose work on the array before it.",
+    mirrors=_HEROES,
+    message="tiled transpose would become untiled",
+    history="Asked until 0.4.35; later releases look at the fused kernel's hero (GM013).",
 )
 PLAIN_TRANSPOSE = register(
-    Rule(
-        code="GM013",
-        title="One transposes without tiles, the other works in tiles",
-        condition="Is one a transpose that is read element by element, and the other a tiled transpose or "
-        "reduction?",
-        why="They read in different patterns, so nothing read by one is still at hand for the other.",
-        mirrors=_HEROES,
-        message="multi-output fusion of a nested transpose with an unnested hero op",
-        history="Not asked until 0.4.35.",
-    )
+    code="GM013",
+    title="One transposes without tiles, the other works in tiles",
+    condition="Is one a transpose that is read element by element, and the other a tiled transpose or "
+    "reduction?",
+    why="They read in different patterns, so nothing read by one is still at hand for the other.",
+    mirrors=_HEROES,
+    message="multi-output fusion of a nested transpose with an unnested hero op",
+    history="Not asked until 0.4.35.",
 )
 TRANSPOSE_AND_REDUCTION = register(
-    Rule(
-        code="GM014",
-        title="One transposes, the other reduces",
-        condition="Is one a tiled transpose and the other a parallel reduction?",
-        why="A kernel has one emitter; there is none that does both.",
-        advice="Transpose the reduced array instead of reducing the transposed one, or the other way round.",
-        mirrors=_HEROES,
-        message="multi-output fusion of a transpose and a reduction",
-        essential=True,
-        history="Until 0.4.35: “MOF-fusion of a transpose and a reduction”.",
-    )
+    code="GM014",
+    title="One transposes, the other reduces",
+    condition="Is one a tiled transpose and the other a parallel reduction?",
+    why="A kernel has one emitter; there is none that does both.",
+    advice="Transpose the reduced array instead of reducing the transposed one, or the other way round.",
+    mirrors=_HEROES,
+    message="multi-output fusion of a transpose and a reduction",
+    essential=True,
+    history="Until 0.4.35: “MOF-fusion of a transpose and a reduction”.",
 )
 LOOPS_DIFFER = register(
-    Rule(
-        code="GM015",
-        title="The two loop over different shapes",
-        condition="Do the arrays the kernels loop over (what is reduced or transposed, else the result) "
-        "differ in more than type or a free reshape?",
-        why="One loop computes an element of each result in turn.",
-        advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one "
-        "shape.",
-        mirrors=f"{_FILE}: ShapesCompatibleForMultiOutputFusion",
-        message="different loop shapes",
-        essential=True,
-    )
+    code="GM015",
+    title="The two loop over different shapes",
+    condition="Do the arrays the kernels loop over (what is reduced or transposed, else the result) "
+    "differ in more than type or a free reshape?",
+    why="One loop computes an element of each result in turn.",
+    advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one shape.",
+    mirrors=f"{_FILE}: ShapesCompatibleForMultiOutputFusion",
+    message="different loop shapes",
+    essential=True,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.catalogue import register
 from hlofuse.rules.gpu_multi_output_fusion.candidate import SiblingPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
 from hlofuse.rules.priority_fusion.budget import over_budget
@@ -15,47 +15,39 @@ _FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
 _SMALL_BYTES = 1024
 
 SHARED_READ = register(
-    Rule(
-        code="GM001",
-        outcome=True,
-        title="Two kernels that read the same array become one",
-        condition="Do the two read the same array of more than one element, may both be results of one "
-        "kernel, and is everything legal? No cost is worked out.",
-        why="The array is read once instead of twice, and one kernel is launched instead of two.",
-        mirrors=f"{_FILE}: MultiOutputFusion::FuseSiblings",
-        allows=True,
-    )
+    code="GM001",
+    outcome=True,
+    title="Two kernels that read the same array become one",
+    condition="Do the two read the same array of more than one element, may both be results of one "
+    "kernel, and is everything legal? No cost is worked out.",
+    why="The array is read once instead of twice, and one kernel is launched instead of two.",
+    mirrors=f"{_FILE}: MultiOutputFusion::FuseSiblings",
+    allows=True,
 )
 IS_CONSTANT = register(
-    Rule(
-        code="GM003",
-        title="A constant is no reason to join kernels",
-        condition="Is what the kernels share a constant?",
-        why="Constants are part of the code of every kernel that reads them.",
-        mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
-        message="… is a constant.",
-    )
+    code="GM003",
+    title="A constant is no reason to join kernels",
+    condition="Is what the kernels share a constant?",
+    why="Constants are part of the code of every kernel that reads them.",
+    mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
+    message="… is a constant.",
 )
 IS_SCALAR = register(
-    Rule(
-        code="GM004",
-        title="One element is no reason to join kernels",
-        condition="Has the array that the kernels share a single element?",
-        why="Reading it once instead of twice saves nothing.",
-        mirrors=f"{_FILE}: IsProfitableOperand",
-        message="Operand … is not profitable",
-    )
+    code="GM004",
+    title="One element is no reason to join kernels",
+    condition="Has the array that the kernels share a single element?",
+    why="Reading it once instead of twice saves nothing.",
+    mirrors=f"{_FILE}: IsProfitableOperand",
+    message="Operand … is not profitable",
 )
 CONNECTED = register(
-    Rule(
-        code="GM010",
-        title="One depends on the other",
-        condition="Does a path lead from one of the two to the other?",
-        why="They would be one kernel that needs its own result before it can start.",
-        mirrors=f"{_FILE}: CanFuseSiblings",
-        message="… are connected",
-        essential=True,
-    )
+    code="GM010",
+    title="One depends on the other",
+    condition="Does a path lead from one of the two to the other?",
+    why="They would be one kernel that needs its own result before it can start.",
+    mirrors=f"{_FILE}: CanFuseSiblings",
+    message="… are connected",
+    essential=True,
 )
 
 
@@ -71,15 +63,13 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
 
 
 @condition(
-    Rule(
-        code="GM016",
-        title="The two read different parts of the array",
-        condition="Is the shared array of 1024 bytes or more read by each of the two through one slice, and "
-        "are the slices apart?",
-        why="Nothing is read twice, so one kernel would save no traffic.",
-        mirrors=f"{_FILE}: ParameterSlicesAreNonOverlapping",
-        message="slices are non-overlapping",
-    )
+    code="GM016",
+    title="The two read different parts of the array",
+    condition="Is the shared array of 1024 bytes or more read by each of the two through one slice, and "
+    "are the slices apart?",
+    why="Nothing is read twice, so one kernel would save no traffic.",
+    mirrors=f"{_FILE}: ParameterSlicesAreNonOverlapping",
+    message="slices are non-overlapping",
 )
 def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
     shape = pair.parent.shape
@@ -95,14 +85,12 @@ def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
 
 
 @condition(
-    Rule(
-        code="GM017",
-        title="One updates a slice in place",
-        condition="Is the result of one of the two a dynamic-update-slice?",
-        why="The emitter updates in place only where the update is the kernel's single result.",
-        mirrors=f"{_FILE}: LegalToFuse",
-        message="can't fuse multiple DUSs",
-    )
+    code="GM017",
+    title="One updates a slice in place",
+    condition="Is the result of one of the two a dynamic-update-slice?",
+    why="The emitter updates in place only where the update is the kernel's single result.",
+    mirrors=f"{_FILE}: LegalToFuse",
+    message="can't fuse multiple DUSs",
 )
 def updates_in_place(pair: SiblingPair) -> dict[str, Any] | None:
     for x in (pair.fusion, pair.other):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.catalogue import register
 from hlofuse.rules.verdict import Verdict
 
 _MIRRORS = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuseInPlaceOp"
@@ -22,79 +22,67 @@ _ADVICE = (
 )
 
 SLICE_SHAPE = register(
-    Rule(
-        code="IF014",
-        title="The slice has another shape than the update",
-        condition="Do the slice in the producer and the update of the dynamic-update-slice have the same "
-        "shape, layout included?",
-        why=_WHY,
-        advice=_ADVICE,
-        essential=True,
-        mirrors=_MIRRORS,
-        message="Slice op has a different shape than the update shape of the dus op, bailing.",
-    )
+    code="IF014",
+    title="The slice has another shape than the update",
+    condition="Do the slice in the producer and the update of the dynamic-update-slice have the same "
+    "shape, layout included?",
+    why=_WHY,
+    advice=_ADVICE,
+    essential=True,
+    mirrors=_MIRRORS,
+    message="Slice op has a different shape than the update shape of the dus op, bailing.",
 )
 SLICE_INDEX = register(
-    Rule(
-        code="IF015",
-        title="The slice starts elsewhere than the update",
-        condition="Is every index of the update a constant equal to the slice's start, with stride 1?",
-        why=_WHY,
-        advice=_ADVICE,
-        essential=True,
-        mirrors=_MIRRORS,
-        message="DUS and slice index mismatch",
-    )
+    code="IF015",
+    title="The slice starts elsewhere than the update",
+    condition="Is every index of the update a constant equal to the slice's start, with stride 1?",
+    why=_WHY,
+    advice=_ADVICE,
+    essential=True,
+    mirrors=_MIRRORS,
+    message="DUS and slice index mismatch",
 )
 SLICE_OTHER_USE = register(
-    Rule(
-        code="IF016",
-        title="Something else in the consumer also reads the slice in a non-elementwise way",
-        condition="Is the slice's value used, inside the consumer fusion, by a non-elementwise operation "
-        "besides the update?",
-        why=_WHY,
-        advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
-        essential=True,
-        mirrors=_SAFE,
-        message="Fusing slice into DUS will also fuse another non-elementwise op with shared operand as DUS.",
-    )
+    code="IF016",
+    title="Something else in the consumer also reads the slice in a non-elementwise way",
+    condition="Is the slice's value used, inside the consumer fusion, by a non-elementwise operation "
+    "besides the update?",
+    why=_WHY,
+    advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
+    essential=True,
+    mirrors=_SAFE,
+    message="Fusing slice into DUS will also fuse another non-elementwise op with shared operand as DUS.",
 )
 DYNAMIC_SLICE_SHAPE = register(
-    Rule(
-        code="IF017",
-        title="The dynamic-slice has another shape than the update",
-        condition="Do the dynamic-slice in the producer and the update have the same shape, layout included?",
-        why=_WHY,
-        advice=_ADVICE,
-        essential=True,
-        mirrors=_MIRRORS,
-        message="Dynamic slice op has a different shape than the update shape of the dus op, bailing.",
-    )
+    code="IF017",
+    title="The dynamic-slice has another shape than the update",
+    condition="Do the dynamic-slice in the producer and the update have the same shape, layout included?",
+    why=_WHY,
+    advice=_ADVICE,
+    essential=True,
+    mirrors=_MIRRORS,
+    message="Dynamic slice op has a different shape than the update shape of the dus op, bailing.",
 )
 DYNAMIC_SLICE_INDEX = register(
-    Rule(
-        code="IF018",
-        title="The dynamic-slice is taken at other indices than the update",
-        condition="Are the indices of both the same instructions, or constants of the same value?",
-        why=_WHY,
-        advice=_ADVICE,
-        essential=True,
-        mirrors=_MIRRORS,
-        message="DUS and DS index mismatch",
-    )
+    code="IF018",
+    title="The dynamic-slice is taken at other indices than the update",
+    condition="Are the indices of both the same instructions, or constants of the same value?",
+    why=_WHY,
+    advice=_ADVICE,
+    essential=True,
+    mirrors=_MIRRORS,
+    message="DUS and DS index mismatch",
 )
 DYNAMIC_SLICE_OTHER_USE = register(
-    Rule(
-        code="IF019",
-        title="Something else in the consumer also reads the dynamic-slice in a non-elementwise way",
-        condition="Is the dynamic-slice's value used, inside the consumer fusion, by a non-elementwise "
-        "operation besides the update?",
-        why=_WHY,
-        advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
-        essential=True,
-        mirrors=_SAFE,
-        message="Fusing DS into DUS will also fuse another non-elementwise op with shared operand as DUS.",
-    )
+    code="IF019",
+    title="Something else in the consumer also reads the dynamic-slice in a non-elementwise way",
+    condition="Is the dynamic-slice's value used, inside the consumer fusion, by a non-elementwise "
+    "operation besides the update?",
+    why=_WHY,
+    advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
+    essential=True,
+    mirrors=_SAFE,
+    message="Fusing DS into DUS will also fuse another non-elementwise op with shared operand as DUS.",
 )
 
 

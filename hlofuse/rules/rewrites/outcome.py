@@ -24,19 +24,17 @@ def rewrites(
     Without an `essential` pass, the program would be compiled to something else, or not at all.
     """
     return register(
-        Rule(
-            code=code,
-            title=title,
-            condition=condition,
-            why=why,
-            advice=advice,
-            mirrors=mirrors,
-            allows=allows,
-            essential=essential,
-            outcome=True,
-            pass_name=pass_name,
-            flag="" if essential else f"--xla_disable_hlo_passes={pass_name}",
-        )
+        code=code,
+        title=title,
+        condition=condition,
+        why=why,
+        advice=advice,
+        mirrors=mirrors,
+        allows=allows,
+        essential=essential,
+        outcome=True,
+        pass_name=pass_name,
+        flag="" if essential else f"--xla_disable_hlo_passes={pass_name}",
     )
 
 

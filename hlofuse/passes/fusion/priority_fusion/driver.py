@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
 from hlofuse.analysis.expensive import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
-from hlofuse.cost.tiling.block_level import backend_config_text
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
 from hlofuse.ir.fusing import append_producer, merge_extra_output
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
@@ -48,16 +46,13 @@ class Driver:
         self._model, self._release = model, model.release
         self._launch = model.device.launch_ticks
         self._legality = legality
-        self._least = -math.inf if legality.whatever_it_costs else 0.0
-        """What does not save so much is not fused."""
         self._recorder = recorder
         self._tie_breaker = tie_breaker
         self._observers = observers if tie_breaker is None else (*observers, tie_breaker)
-        self._tied: Sequence[Instruction] = ()
         self._extra_outputs = extra_outputs
         # Of producers refused by some user: the Triton fusion that can also write them out.
         self._preferred: dict[Instruction, Instruction] = {}
-        self._queue = PriorityQueue(self._choose if self._observers else None)
+        self._queue = PriorityQueue(tie_breaker.choose if tie_breaker is not None else None)
         # What the step under way has touched, in the order it did.
         self._marked: dict[Instruction, None] = {}
         self._new_consumers: dict[Instruction, list[Instruction]] = {}
@@ -83,16 +78,19 @@ class Driver:
                 if self._tie_breaker is not None:
                     consumers = self._tie_breaker.order_consumers(producer, consumers)
                 for observer in self._observers:
-                    observer.fusing(producer, consumers, self._tied)
+                    observer.fusing(producer, consumers, partial(self._queue.is_tied, priority))
             if producer.opcode == "bitcast" and is_fusible_bitcast(producer, self._release):
-                consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
+                consumers = [c for c in consumers if self._takes_bitcast(producer, c)]
             if consumers:
                 changed |= self._step(producer, consumers, priority)
         return fuse_constants(self._computation, self._model, self._legality, self._recorder) or changed
 
-    def _choose(self, tied: Sequence[Instruction]) -> Instruction:
-        self._tied = tied
-        return self._tie_breaker.choose(tied) if self._tie_breaker is not None else tied[0]
+    def _takes_bitcast(self, bitcast: Instruction, consumer: Instruction) -> bool:
+        verdict = self._legality.verdict(bitcast, consumer)
+        if verdict is not None:
+            for observer in self._observers:
+                observer.prevented(verdict)
+        return verdict is None
 
     # ------------------------------------------------------------ priorities
 
@@ -108,12 +106,12 @@ class Driver:
         """`ComputeAndSetPriorities`."""
         if self._tie_breaker is not None:
             self._tie_breaker.order_updates(producers)
-        work_out, queue, least = self._priority, self._queue, self._least
+        work_out, queue = self._priority, self._queue
         waiting = queue.waiting
         for producer in producers:
             # XLA enters them when all are worked out; each looks at no other's entry.
             priority = work_out(producer)
-            if priority is not None and priority >= least:
+            if priority is not None and priority >= 0:
                 queue.set(producer, priority)
             elif producer in waiting:
                 queue.discard(producer)
@@ -132,15 +130,17 @@ class Driver:
         refusal = legality.refusal(producer)
         if refusal is not None:
             preferred = legality.sole_extra_output(producer) if self._extra_outputs else None
+            verdict, user = refusal
             if preferred is not None:
+                for observer in self._observers:
+                    observer.prevented(verdict)
                 self._preferred[producer] = preferred
                 return self._saved_by(producer, preferred)
-            verdict, user = refusal
             self._recorder.ineligible(
                 producer, user, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
             )
             for observer in self._observers:
-                observer.refused(producer, verdict.reason, partial(legality.all_reasons, producer))
+                observer.refused(producer, verdict, legality)
             return None
         removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]

@@ -33,7 +33,7 @@ from hlofuse.rules.priority_fusion import (
     rules_of_one,
     structure_rules,
 )
-from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY, NO_USERS, ONLY_BITCASTS
+from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
 
@@ -61,25 +61,23 @@ class Legality:
     """Verdicts of one run of the pass; None where a pair is allowed."""
 
     def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
-        self._model, self._cache = model, model.cache
+        self.model, self._cache = model, model.cache
         self._find_pair = model.tables.pairs.of
-        self._settings = settings
-        self.whatever_it_costs = DOES_NOT_PAY.code in settings.disabled
-        """A what-if run: what is allowed is fused even where that costs time."""
-        self._state = PriorityState(
+        self.settings = settings
+        self.state = PriorityState(
             model,
             settings,
             TritonSupport(model.device, model.release),
             self._tile,
             FusionState(True, model.release, settings, lambda _: False),
         )
-        self._limits = Limits(model.device, settings)
-        self._admits_small = self._limits.admit_small
-        self._alone: dict[Instruction, _Alone] = {}
+        self.limits = Limits(model.device, settings)
+        self._admits_small = self.limits.admit_small
+        self.alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[SummaryPair, _Edge] = {}
         self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
-        self._tilings: dict[PairId, Tiling | Refusal] = {}
+        self.tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
         self._ids = (
             StructuralIds(module, lambda x: may_be_fused(x, model.release))
@@ -102,32 +100,32 @@ class Legality:
 
     def _legality(self, producer: Instruction, consumer: Instruction) -> _Edge:
         """`PriorityFusionQueue::CanFuse`."""
-        alone = self._alone
-        first = alone.get(producer) or self._look_at(producer)
+        alone = self.alone
+        first = alone.get(producer) or self.look_at(producer)
         if first.as_producer is not None:
             return first.as_producer
-        second = alone.get(consumer) or self._look_at(consumer)
+        second = alone.get(consumer) or self.look_at(consumer)
         if second.as_consumer is not None:
             return second.as_consumer
         a = first.summary
         if a is None:
-            a = first.summary = self._model.summary(producer)
+            a = first.summary = self.model.summary(producer)
         b = second.summary
         if b is None:
-            b = second.summary = self._model.summary(consumer)
+            b = second.summary = self.model.summary(consumer)
         pair = self._find_pair(producer, a, consumer, b)
         if not self._only_structure:
             triton = self._ids is not None and (
                 is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
             )
-            if self._settings.plugins is not None:  # what it says is about this pair, not its structure
+            if self.settings.plugins is not None:  # what it says is about this pair, not its structure
                 return self._plugin_verdict(TRITON_RULES if triton else RULES, producer, consumer) or pair
             if triton:
                 return self._first(TRITON_RULES, producer, consumer) or pair
         if not (self._admits_small and a.is_small and b.is_small) or consumer.opcode == "bitcast":
             found = self._by_structure.get(pair)
             if found is None:
-                rules = structure_rules(producer, consumer, pair, self._limits)
+                rules = structure_rules(producer, consumer, pair, self.limits)
                 found = pair if not rules else self._first(rules, producer, consumer, pair) or pair
                 self._by_structure[pair] = found
             if found is not pair:
@@ -135,15 +133,15 @@ class Legality:
         in_place = second.works_in_place
         if in_place is None:
             second.never_in_place = never_in_place(consumer)
-            in_place = not second.never_in_place and bool(in_place_pairs(consumer, self._model.release))
+            in_place = not second.never_in_place and bool(in_place_pairs(consumer, self.model.release))
             second.works_in_place = in_place
         return (self._first(IN_PLACE_RULES, producer, consumer, pair) or pair) if in_place else pair
 
-    def _look_at(self, instruction: Instruction) -> _Alone:
-        alone = self._alone[instruction] = _Alone()
+    def look_at(self, instruction: Instruction) -> _Alone:
+        alone = self.alone[instruction] = _Alone()
         alone.as_producer = alone.as_consumer = alone.summary = alone.works_in_place = None
         alone.never_in_place = False
-        as_producer, as_consumer = rules_of_one(instruction, self._model.release)
+        as_producer, as_consumer = rules_of_one(instruction, self.model.release)
         if as_producer:
             alone.as_producer = self._first(as_producer, instruction, instruction)
         if as_consumer:
@@ -157,13 +155,13 @@ class Legality:
         consumer: Instruction,
         pair: SummaryPair | None = None,
     ) -> Verdict | None:
-        return first_verdict(rules, PriorityPair(producer, consumer, self._state, pair), self._settings)
+        return first_verdict(rules, PriorityPair(producer, consumer, self.state, pair), self.settings)
 
     def _plugin_verdict(
         self, rules: Iterable[PairRule], producer: Instruction, consumer: Instruction
     ) -> Verdict | None:
-        candidate = PriorityPair(producer, consumer, self._state)
-        verdict = pair_verdict(rules, candidate, self._settings, producer, consumer)
+        candidate = PriorityPair(producer, consumer, self.state)
+        verdict = pair_verdict(rules, candidate, self.settings, producer, consumer)
         if verdict is None or not verdict.allows:
             return verdict
         self.allowed[producer, consumer] = verdict
@@ -172,7 +170,7 @@ class Legality:
     def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
         edge = self._cache[producer].answers.get(consumer)
-        return edge if isinstance(edge, SummaryPair) else self._model.pair(producer, consumer)
+        return edge if isinstance(edge, SummaryPair) else self.model.pair(producer, consumer)
 
     def refusal(self, producer: Instruction) -> tuple[Verdict, Instruction | None] | None:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
@@ -181,7 +179,7 @@ class Legality:
         answers = self._cache[producer].answers
         only_bitcasts = True
         for user in producer.users:
-            if user.opcode != "bitcast" or not is_fusible_bitcast(user, self._model.release):
+            if user.opcode != "bitcast" or not is_fusible_bitcast(user, self.model.release):
                 only_bitcasts = False
                 edge = answers.get(user)
                 if edge is None:
@@ -192,7 +190,7 @@ class Legality:
 
     def all_reasons(self, producer: Instruction) -> list[str]:
         """Of a refused producer: the reasons of all users that refuse."""
-        users = [u for u in producer.users if not is_fusible_bitcast(u, self._model.release)]
+        users = [u for u in producer.users if not is_fusible_bitcast(u, self.model.release)]
         if not users:
             return [(_ONLY_BITCASTS if producer.users else _NO_USERS).reason]
         verdicts = [self.verdict(producer, user) for user in users]
@@ -201,7 +199,7 @@ class Legality:
     def sole_extra_output(self, producer: Instruction) -> Instruction | None:
         """The one user that can compute the producer as a further output of its Triton kernel, if there is
         just one (`FindPossibleConsumersForTritonMultiOutputFusion`)."""
-        users = [u for u in producer.users if not is_fusible_bitcast(u, self._model.release)]
+        users = [u for u in producer.users if not is_fusible_bitcast(u, self.model.release)]
         possible = [u for u in users if self._extra_output(producer, u)]
         return possible[0] if len(possible) == 1 else None
 
@@ -211,8 +209,8 @@ class Legality:
         # Whether there is a tiling is asked last, and here with the further output.
         if self._first((*OF_PRODUCER, *OF_CONSUMER), producer, user) is not None:
             return False
-        pair = PriorityPair(producer, user, self._state)
-        if pair_refusal(TRITON_RULES[:-1], pair, self._settings, producer, user) is not None:
+        pair = PriorityPair(producer, user, self.state)
+        if pair_refusal(TRITON_RULES[:-1], pair, self.settings, producer, user) is not None:
             return False
         if isinstance(self._tile(producer, user, extra_outputs=True), Refusal):
             return False
@@ -223,13 +221,13 @@ class Legality:
         if is_scatter_fusion(user) and self._first(SCATTER_RULES, constant, user) is not None:
             return True
         if is_generic_triton_fusion(user):
-            return self._state.triton.instruction(constant) is not None
-        return not may_be_fused(user, self._model.release)
+            return self.state.triton.instruction(constant) is not None
+        return not may_be_fused(user, self.model.release)
 
     def grown(self, consumer: Instruction, *, stays: bool) -> None:
         """Something was fused into it. `stays`: it has become, or still is, a kernel of ours with one result,
         about which the rules say what they said."""
-        alone = self._alone
+        alone = self.alone
         if not stays:
             alone.pop(consumer, None)
         elif (answers := alone.get(consumer)) is not None:
@@ -239,18 +237,23 @@ class Legality:
 
     # ------------------------------------------------------------ tilings
 
+    def known_tiling(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal | None:
+        """What `_tile` has found out of such a pair before; None if nothing."""
+        pair = self.pair_id(producer, consumer, False)
+        return self.tilings.get(pair) if pair is not None else None
+
     def _tile(
         self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
     ) -> Tiling | Refusal:
         """`GetTiledRunTimeDataCached`; the cost becomes the pair's time."""
         pair = self.pair_id(producer, consumer, extra_outputs)
-        tiling = self._tilings.get(pair) if pair is not None else None
+        tiling = self.tilings.get(pair) if pair is not None else None
         if tiling is None:
-            tiling = self._model.tiling.best_tiling(producer, consumer, extra_outputs=extra_outputs)
+            tiling = self.model.tiling.best_tiling(producer, consumer, extra_outputs=extra_outputs)
             if pair is not None:
-                self._tilings[pair] = tiling
+                self.tilings[pair] = tiling
         if isinstance(tiling, Tiling):
-            self._model.set_pair_time(producer, consumer, estimate_of(tiling))
+            self.model.set_pair_time(producer, consumer, estimate_of(tiling))
         return tiling
 
     def tilings_of(
@@ -261,7 +264,7 @@ class Legality:
         if self._ids is not None:
             for consumer in consumers:
                 pair = self.pair_id(producer, consumer, extra_outputs)
-                tiling = self._tilings.get(pair) if pair is not None else None
+                tiling = self.tilings.get(pair) if pair is not None else None
                 if isinstance(tiling, Tiling):
                     found[consumer] = tiling
         return found

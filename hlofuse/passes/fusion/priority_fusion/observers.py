@@ -9,6 +9,8 @@ from hlofuse.ir.graph import Instruction
 
 if TYPE_CHECKING:
     from hlofuse.cost.combined import CombinedModel
+    from hlofuse.passes.fusion.priority_fusion.legality import Legality
+    from hlofuse.rules.verdict import Verdict
 
 
 class Observer:
@@ -18,9 +20,12 @@ class Observer:
         """The pass starts. Its estimates are in `model`, to be read only."""
 
     def fusing(
-        self, producer: Instruction, consumers: Sequence[Instruction], tied: Sequence[Instruction]
+        self,
+        producer: Instruction,
+        consumers: Sequence[Instruction],
+        is_tied: Callable[[Instruction], bool],
     ) -> None:
-        """The producer is about to be fused. `tied` are all producers of its priority, itself included."""
+        """The producer is about to be fused; `is_tied` finds others of its priority."""
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
         """`fusion` now holds the producer; the names are those from before."""
@@ -28,8 +33,11 @@ class Observer:
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """A priority was computed."""
 
-    def refused(self, producer: Instruction, reason: str, all_reasons: Callable[[], Sequence[str]]) -> None:
-        """The producer was refused; `all_reasons` computes the reasons of all its users."""
+    def refused(self, producer: Instruction, verdict: Verdict, legality: Legality) -> None:
+        """The producer was refused; `legality` knows what else speaks against its users."""
+
+    def prevented(self, verdict: Verdict) -> None:
+        """The verdict keeps a bitcast out of one of its users, or lets a producer become a further output."""
 
 
 class TieBreaker(Observer):

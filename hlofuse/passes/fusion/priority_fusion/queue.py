@@ -45,6 +45,10 @@ class PriorityQueue:
         if self._equal:
             self._equal.pop(producer, None)
 
+    def is_tied(self, priority: int, producer: Instruction) -> bool:
+        """It waits with that priority."""
+        return self.waiting.get(producer) == priority
+
     def pop(self) -> tuple[Instruction, int] | None:
         """Take out the producer whose turn it is, with its priority; None when none is left."""
         if self._choose is not None:

@@ -9,13 +9,17 @@ and not the echo of a tie that fell the other way.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.fusion.priority_fusion.observers import TieBreaker
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
+
+if TYPE_CHECKING:
+    from hlofuse.passes.fusion.priority_fusion.legality import Legality
+    from hlofuse.rules.verdict import Verdict
 
 _CLOSE = 1e-3
 _Placed: TypeAlias = "tuple[int, PriorityStep | IneligibleStep]"
@@ -114,10 +118,12 @@ class RecordedOrder(TieBreaker):
         else:
             self.agreed += 1
 
-    def refused(self, producer: Instruction, reason: str, all_reasons: Callable[[], Sequence[str]]) -> None:
-        step = self._next(producer)
+    def refused(self, producer: Instruction, verdict: Verdict, legality: Legality) -> None:
+        step, reason = self._next(producer), verdict.reason
         # Which of several refusing users is named depends on an order that no record shows.
-        if isinstance(step, IneligibleStep) and (step.reason == reason or step.reason in all_reasons()):
+        if isinstance(step, IneligibleStep) and (
+            step.reason == reason or step.reason in legality.all_reasons(producer)
+        ):
             self.agreed += 1
         else:
             self._note("refusal", producer.name, None if step is None else _text(step), reason)

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
@@ -28,11 +27,10 @@ from hlofuse.trace import Recorder
 _NARROWER = frozenset({"f16", "s8"})
 
 
-@dataclass(frozen=True)
 class CudnnFusedConvRewriter(Pass):
     """`cudnn-fused-convolution-rewriter`, of convolutions of floats, whose results are not narrowed."""
 
-    name: ClassVar[str] = "cudnn-fused-convolution-rewriter"
+    name = "cudnn-fused-convolution-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         steps: tuple[Callable[[Instruction], bool], ...] = (_scale, _sum, _sum, _scale_side_input, _relu)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.ir.attributes.window import (
@@ -27,11 +26,10 @@ from hlofuse.trace import Recorder
 # (`xla/backends/gpu/transforms/conv_padding_legalization.cc`).
 
 
-@dataclass(frozen=True)
 class ConvPaddingLegalization(Pass):
     """`conv-padding-legalization`, of convolutions that are calls by then."""
 
-    name: ClassVar[str] = "conv-padding-legalization"
+    name = "conv-padding-legalization"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -173,11 +171,8 @@ _MULTIPLE = 8
 _MOST_BYTES = 1.35
 
 
-@dataclass(frozen=True)
 class CudnnPadForConvolutions(Pass):
-    """`cudnn_pad_for_convolutions`."""
-
-    name: ClassVar[str] = "cudnn_pad_for_convolutions"
+    name = "cudnn_pad_for_convolutions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
@@ -27,11 +27,10 @@ from hlofuse.trace import Recorder
 _TYPES = frozenset({"f16", "bf16", "f32", "f64"})
 
 
-@dataclass(frozen=True)
 class ConvRewriter(Pass):
     """`conv-rewriter`, of convolutions of floats wider than a byte."""
 
-    name: ClassVar[str] = "conv-rewriter"
+    name = "conv-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         rewrite = attempt(_rewrite, recorder)

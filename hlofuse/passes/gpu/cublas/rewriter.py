@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
@@ -68,7 +67,7 @@ class CublasGemmRewriter(Pass):
     It leaves other products for cuBLAS alone.
     """
 
-    name: ClassVar[str] = "cublas-gemm-rewriter"
+    name = "cublas-gemm-rewriter"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -88,13 +87,12 @@ class CublasGemmRewriter(Pass):
         return visit(computation, handle, frozenset({"custom-call"}))
 
 
-@dataclass(frozen=True)
 class CublasGemmRewriterF8(Pass):
     """`cublas-gemm-rewriter` for floats of 8 bits, which comes first: in all others it makes two batch
     dimensions one.
     """
 
-    name: ClassVar[str] = "cublas-gemm-rewriter"
+    name = "cublas-gemm-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(module, ["dot"], self._normalize, recorder)
@@ -151,11 +149,10 @@ def _with_workspace(call: Instruction, size: int) -> bool:
 # (`xla/backends/gpu/transforms/gemm_broadcast_folding_rewriter.cc`).
 
 
-@dataclass(frozen=True)
 class GemmBroadcastFoldingRewriter(Pass):
     """`cublas-gemm-broadcast-folding-rewriter`: cuBLAS reads a matrix again for each of a batch."""
 
-    name: ClassVar[str] = "cublas-gemm-broadcast-folding-rewriter"
+    name = "cublas-gemm-broadcast-folding-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(module, ["custom-call"], lambda x: is_call(x) and _fold(x), recorder)
@@ -195,7 +192,7 @@ _MULTIPLES = (("s8", 7, 4), ("f16", 7, 8), ("bf16", 8, 8))
 class CublasPadForGemms(Pass):
     """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for."""
 
-    name: ClassVar[str] = "cublas-pad-for-gemms"
+    name = "cublas-pad-for-gemms"
     element_type: str
     multiple: int
 

@@ -200,19 +200,15 @@ def _inside(
         # The piece stands for the whole dimension, so that it is found again.
         return [[fragment] if k == d else fragments for k, fragments in enumerate(logical)]
     if opcode == "slice":
-        for d, (start, limit, _) in enumerate(_ranges(hlo)):
-            if limit - start != target.shape.dimensions[d]:
+        for d, taken in enumerate(hlo.attributes["slice"]):
+            if taken.limit - taken.start != target.shape.dimensions[d]:
                 if len(logical[d]) > 1:
                     return None
                 fragment = logical[d][0]
                 fragment.count = target.shape.dimensions[d]
-                fragment.start += start
+                fragment.start += taken.start
         return logical
     return logical if opcode == "copy" else None
-
-
-def _ranges(hlo: Instruction) -> list[tuple[int, int, int]]:
-    return [(r.start, r.limit, r.stride) for r in hlo.attributes["slice"]]
 
 
 def _laid_out(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -22,7 +21,7 @@ from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, co
 from hlofuse.passes.gpu.gemm.propagation import DotProperties, carried, carried_if_worth
 from hlofuse.passes.gpu.matrix_layout import is_tiny
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.rules.rewrites.products import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
+from hlofuse.rules.rewrites.entries import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.trace import Recorder
 
 _MOST_PARAMETERS = 4
@@ -32,9 +31,7 @@ _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
 @dataclass(frozen=True)
 class GemmFusion(Pass):
-    """`triton-gemm-rewriter`."""
-
-    name: ClassVar[str] = "triton-gemm-rewriter"
+    name = "triton-gemm-rewriter"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:

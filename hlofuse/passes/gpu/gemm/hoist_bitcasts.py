@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -24,11 +23,10 @@ from hlofuse.trace import Recorder
 _VIEWS = ("bitcast", "reshape")
 
 
-@dataclass(frozen=True)
 class HoistFusedBitcasts(Pass):
     """`hoist-fused-bitcasts`: into those who call; a bitcast at the root is put there to be taken along."""
 
-    name: ClassVar[str] = "hoist-fused-bitcasts"
+    name = "hoist-fused-bitcasts"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return visit_module(module, ["fusion"], _hoist, recorder)

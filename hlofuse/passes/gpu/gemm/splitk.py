@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -15,7 +15,7 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
 from hlofuse.passes.common.rewriting import Explained, replaced, visit_module
 from hlofuse.passes.common.shapes import array, relaid
-from hlofuse.rules.rewrites.products import SPLIT_K
+from hlofuse.rules.rewrites.entries import SPLIT_K
 from hlofuse.trace import Recorder
 
 _TILE = 128
@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 class SplitkRewriter(Pass):
     """`splitk-rewriter`: a dimension `k` becomes a batch of parts, summed by a reduction behind."""
 
-    name: ClassVar[str] = "splitk-rewriter"
+    name = "splitk-rewriter"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:

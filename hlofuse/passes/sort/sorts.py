@@ -1,0 +1,146 @@
+"""Passes on sorts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common.calls import clone_computation, drop, set_called
+from hlofuse.passes.common.make import added
+from hlofuse.passes.common.rewriting import replaced
+from hlofuse.trace import Recorder
+
+
+class SortSimplifier(Pass):
+    name = "simplify-sorts"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        sorts = [i for c in module.non_fusion_computations() for i in c if i.opcode == "sort"]
+        for sort in sorts:
+            changed |= _without_unread(sort)
+        return changed
+
+
+def _without_unread(sort: Instruction) -> bool:
+    if not sort.shape.is_tuple or sort.is_root:
+        return False
+    if any(user.opcode != "get-tuple-element" for user in sort.users):
+        return False
+    compare = sort.called_computations[0]
+    read = {user.tuple_index for user in sort.users}
+    read |= {p.parameter_number // 2 for p in compare if p.opcode == "parameter" and p.users}
+    if len(read) == len(sort.operands) or not read:
+        return False
+    remaining = sorted(read)
+    operands = [sort.operands[k] for k in remaining]
+    new = clone_of(sort, operands)
+    new.shape = operands[0].shape if len(remaining) == 1 else Shape.tuple_of([o.shape for o in operands])
+    clone = clone_computation(compare)
+    for parameter in list(clone.parameters):
+        operand, side = divmod(parameter.parameter_number, 2)
+        if operand in read:
+            parameter.payload = str(2 * remaining.index(operand) + side)
+        else:
+            clone.remove_instruction(parameter)
+    clone.parameters[:] = [p for p in clone.parameters if p.computation is clone]
+    new.called = [("to_apply", clone)]
+    new.attributes = new.attributes.without("to_apply").updated(to_apply=f"%{clone.name}")
+    computation_of(sort).add_instruction(new)
+    results = {remaining[0]: new}
+    if len(remaining) > 1:
+        results = {
+            k: added(sort, "get-tuple-element", o.shape, [new], index=str(place))
+            for place, (k, o) in enumerate(zip(remaining, operands, strict=True))
+        }
+    for user in list(sort.users):
+        user.replace_all_uses_with(results[user.tuple_index])
+        drop(user)
+    return True
+
+
+# Stable sorts compare places where values are equal (`xla/hlo/transforms/expanders/stable_sort_expander.cc`).
+
+
+class StableSortExpander(Pass):
+    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be."""
+
+    name = "stable-sort-expander"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            sorts = [i for i in computation.post_order() if i.opcode == "sort" and _is_stable(i)]
+            for sort in sorts:
+                _expand(sort)
+                changed = True
+        return changed
+
+
+def _is_stable(sort: Instruction) -> bool:
+    return sort.attributes.raw("is_stable") == "true"
+
+
+def _expand(sort: Instruction) -> None:
+    dimension = sort.dimensions[0]
+    place = next((k for k, o in enumerate(sort.operands) if _counts(o, dimension)), None)
+    compare = sort.called_computations[0]
+    if place is not None:
+        if len(compare.callers) > 1:
+            compare = clone_computation(compare)
+            set_called(sort, [("to_apply", compare)])
+        sort.attributes = sort.attributes.without("is_stable")
+        _break_ties(compare, place)
+        return
+    place = len(sort.operands)
+    compare = _with_parameters(compare, place)
+    shape = replace(sort.operands[0].shape, element_type="s32")
+    counter = added(sort, "iota", shape, [], iota_dimension=str(dimension))
+    shapes = sort.shape.tuple_shapes if sort.shape.is_tuple else (sort.shape,)
+    new = clone_of(sort, [*sort.operands, counter])
+    new.shape = Shape.tuple_of([*shapes, shape])
+    new.called = [("to_apply", compare)]
+    new.attributes = new.attributes.without("is_stable", "sharding", "to_apply").updated(
+        to_apply=f"%{compare.name}"
+    )
+    computation_of(sort).add_instruction(new)
+    elements = [
+        added(sort, "get-tuple-element", o.shape, [new], index=str(k)) for k, o in enumerate(sort.operands)
+    ]
+    result = elements[0] if len(elements) == 1 else added(sort, "tuple", sort.shape, elements)
+    replaced(sort, result)
+    _break_ties(compare, place)
+
+
+def _counts(operand: Instruction, dimension: int) -> bool:
+    if operand.opcode != "iota" or operand.shape.element_type != "s32":
+        return False
+    return int(operand.attributes["iota_dimension"]) == dimension
+
+
+def _with_parameters(compare: Computation, place: int) -> Computation:
+    """A clone that takes two places more."""
+    clone = clone_computation(compare)
+    for k, side in enumerate(("lhs", "rhs")):
+        parameter = Instruction(f"p.{place}.{side}", Shape("s32"), "parameter", payload=str(2 * place + k))
+        clone.add_instruction(parameter)
+    return clone
+
+
+def _break_ties(compare: Computation, place: int) -> None:
+    """Where the comparison says the same both ways round, the smaller place is first."""
+    root = compare.root
+    other: dict[Instruction, Instruction] = {}
+    for k, parameter in enumerate(compare.parameters):
+        other[parameter] = compare.parameters[k ^ 1]
+    for i in compare.post_order():
+        if i.operands:
+            clone = clone_of(i, [other.get(o, o) for o in i.operands])
+            other[i] = compare.add_instruction(clone)
+    same = added(root, "compare", root.shape, [root, other[root]], direction="EQ")
+    sides = [compare.parameters[2 * place], compare.parameters[2 * place + 1]]
+    tie = added(root, "compare", root.shape, sides, direction="LT")
+    compare.root = added(root, "select", root.shape, [same, tie, root])

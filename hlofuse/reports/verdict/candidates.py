@@ -1,0 +1,187 @@
+"""What could be changed, tried on the module: recipes, flags, and rules that no program can avoid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from hlofuse.account import Account, Observed, Totals, observed_replay
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
+from hlofuse.pipelines.flags import YNN_KINDS, merged
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
+from hlofuse.replay import ReplayInput, replay_config
+from hlofuse.reports.advice.catalogue import RECIPES
+from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.trials import tried
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
+from hlofuse.reports.whatif.model import Ranking, RelaxedRule
+
+UNTRIED = "estimated by XLA's model, not replayed"
+
+
+def trial_of(before: Totals, after: Totals, how: str) -> Trial:
+    """What replaying a change gives."""
+    us = before.us - after.us if before.us is not None and after.us is not None else None
+    return Trial(
+        after,
+        how,
+        us,
+        before.kernels - after.kernels,
+        before.launches - after.launches,
+        before.cost.bytes_accessed - after.cost.bytes_accessed,
+    )
+
+
+def _account(observed: Observed) -> Account:
+    return Facts(observed.replay, observed.costs).account_after
+
+
+# ------------------------------------------------------------ the program
+
+
+def of_recipes(
+    situation: Situation, observed: Observed, ranking: Ranking | None, cache: SharedTables
+) -> Iterator[Suggestion]:
+    """One for each recipe that applies; with a `ranking` it is tried, else estimated."""
+    relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
+    for recipe in RECIPES:
+        findings = list(recipe.find(situation))
+        if not findings:
+            continue
+        trial = None
+        if ranking is not None:
+            made = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
+            if made is not None:
+                changed, findings = made[0], list(made[1])
+                trial = trial_of(situation.facts.totals_after, _account(changed).totals, "replayed")
+            elif recipe.rewrite is None and findings[0].rule in relaxed:
+                trial = _without(relaxed[findings[0].rule])
+        else:
+            trial = _estimate(situation, findings)
+        if trial is not None:
+            yield _of_recipe(recipe, findings, trial, situation)
+
+
+def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation) -> Suggestion:
+    places = (situation.facts.place(f.at) for f in findings)
+    lines = dict.fromkeys(p.called_from or p.source for p in places)
+    sources = tuple(line for line in lines if line)
+    rule = next((f.rule for f in findings if f.rule), "")
+    kind: SuggestionKind = "flag" if recipe.flag else "code"
+    text = recipe.text or f"Set {recipe.flag}"
+    return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, recipe.flag)
+
+
+def _without(relaxed: RelaxedRule) -> Trial:
+    difference = relaxed.difference
+    return trial_of(difference.xla, difference.replayed, f"replayed without {relaxed.rule.code}")
+
+
+def _estimate(situation: Situation, findings: Iterable[Finding]) -> Trial | None:
+    """What allowing the refusals at these places would save, each producer counted once; None for nothing."""
+    facts = situation.facts
+    kernels = {(f.rule, k) for f in findings for k in facts.lineage.kernels_of(f.at)}
+    stakes = {
+        r.producer.name: r.us_at_stake
+        for code in {rule for rule, _ in kernels}
+        for r in situation.refusals(code)
+        if r.us_at_stake is not None and not kernels.isdisjoint(((code, r.kernel), (code, r.consumer)))
+    }
+    us = sum(v for v in stakes.values() if v > 0)
+    return Trial(None, UNTRIED, us, 0, 0, 0) if us > 0 else None
+
+
+def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:
+    """The rules whose absence would save time, where no change of the program is known that avoids them.
+
+    None without times: then fewer kernels may be slower.
+    """
+    if ranking.after.us is None:
+        return
+    known = {s.rule for s in others}
+    for r in ranking.relaxed:
+        if r.saves and r.rule.code not in known:
+            lines = dict.fromkeys(b.producer.source for b in r.blocks)
+            text = f"Report to XLA: {r.rule.title[:1].lower()}{r.rule.title[1:]}"
+            sources = tuple(line for line in lines if line)
+            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), _without(r))
+
+
+# ------------------------------------------------------------ flags
+
+
+def of_flags(
+    observed: Observed, facts: Facts, unoptimized: Callable[[], Module | None]
+) -> Iterator[Suggestion]:
+    """The flags about passes that had something to do here, each compiled and replayed with it.
+
+    None where the module before optimizations is not at hand or repeating the passes on it does not give
+    what XLA has: then nothing could be compared.
+    """
+    config, target = observed.replay.config, observed.replay.target
+    candidates = dict(_flags(observed))
+    if not candidates or config.changes:
+        return
+    module = observed.replay.input.unoptimized or unoptimized()
+    if module is None or not before_fusion(target, config.device):
+        return
+    own = config.build.flags
+    base = compiled(module, observed, own)
+    if base is None or base.totals.kernels != facts.totals_after.kernels:
+        return
+    for flag, (text, rule) in candidates.items():
+        after = compiled(module, observed, merged(own, (flag,)))
+        if after is None:
+            continue
+        trial = trial_of(base.totals, after.totals, "replayed with the flag")
+        if _libraries(base) != _libraries(after):  # of their times only bounds are known
+            trial = replace(trial, us_saved=None)
+        yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
+
+
+def _libraries(account: Account) -> Counter[tuple[str, ...]]:
+    """What XLA's model has no time for: who runs it, with which shapes."""
+    floors = (r.instruction for r in account.rows if r.is_floor)
+    shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in floors)
+    return Counter((x.fusion_kind or x.opcode, custom_call_target(x) or "", *own) for x, own in shapes)
+
+
+def _flags(observed: Observed) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Flags, each with what it does and the rule that it avoids."""
+    replay = observed.replay
+    rules = Facts(replay, observed.costs).rule
+    own = replay.config.build.flags
+    for code in dict.fromkeys(e.rule for e in replay.input.events if e.rule):
+        rule = rules(code)
+        if rule.flag and rule.flag not in own:
+            yield rule.flag, (f"Switch a pass off: {rule.title[:1].lower()}{rule.title[1:]}", code)
+    if any(i.fusion_kind == "kCustom" for i in replay.before.instructions()) and replay.target == "cpu":
+        yield f"--{YNN_KINDS}=-reduce", ("Leave reductions to XLA instead of YNNPACK", "CPU001")
+    target = TARGETS[replay.target]
+    for option in target.options:
+        flag = OPTION_FLAGS.get(option)
+        if flag is not None and flag not in own:
+            yield flag, (f"Let XLA make kernels with several results ({option})", "")
+
+
+def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
+    """What runs with these flags, from before optimizations, or of None from the input of fusion.
+
+    None where it cannot be compiled.
+    """
+    config, input = observed.replay.config, observed.replay.input
+    try:
+        if module is not None:
+            lowered = lower_to_fusion_input(module, config.target, config.device, flags=flags)
+            input = ReplayInput(lowered.module)
+        changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
+    except HlofuseError:
+        return None
+    return _account(observed_replay(input, changed, totals_only=True))

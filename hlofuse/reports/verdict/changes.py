@@ -1,0 +1,176 @@
+"""`what-if`: every change that was tried, in one table, greatest gain first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from hlofuse.account import Observed, Totals
+from hlofuse.format.escape import printable, shorten
+from hlofuse.format.terminal import indented, plain_table, print_command, print_more
+from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
+from hlofuse.pipelines.flags import merged, not_honoured, parse_flags
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.model import Refusal
+from hlofuse.reports.difference.phrases import warning_line
+from hlofuse.reports.verdict import phrases
+from hlofuse.reports.verdict.candidates import compiled, trial_of
+from hlofuse.reports.verdict.model import Trial, Verdict
+from hlofuse.reports.whatif.model import FixedRule, Ranking
+from hlofuse.reports.whatif.phrases import CHANGED_DECISIONS, edges_text
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row of the table."""
+
+    label: str
+    """`scale-the-summands`, a flag, `without PF009`, or `with other.hlo`."""
+    title: str
+    trial: Trial
+    sources: tuple[str, ...] = ()
+    edges: str = ""
+    """Decisions that change, for a rule."""
+    blocks: tuple[Refusal, ...] = ()
+    """Pairs of kernels that a rule keeps apart."""
+
+
+def changes(v: Verdict, ranking: Ranking, also: Sequence[Change] = ()) -> list[Change]:
+    """What was tried and changes something: suggestions, rules one at a time, what was asked for besides."""
+    rows = list(also)
+    for s in v.suggestions:
+        if s.kind != "report":
+            rows.append(Change(s.recipe or s.flag, s.text, s.trial, s.sources))
+    for r in ranking.relaxed:
+        if r.changes_anything:
+            trial = trial_of(r.difference.xla, r.difference.replayed, f"replayed without {r.rule.code}")
+            edges = edges_text(r.difference)
+            rows.append(Change(f"without {r.rule.code}", r.rule.title, trial, (), edges, r.blocks))
+    return sorted(rows, key=lambda c: tuple(-x for x in c.trial.gain))
+
+
+def with_module(totals: Totals, other: Observed, path: str) -> Change:
+    """The row of another variant of the program."""
+    module = other.replay.before.name
+    after = Facts(other.replay, other.costs).totals_after
+    return Change(f"with {path}", f"the program {module}", trial_of(totals, after, "replayed"))
+
+
+def with_flags(observed: Observed, totals: Totals, flags: str, unoptimized: Module | None) -> Change:
+    """The row of XLA flags, compiled from before optimizations where that is at hand.
+
+    HlofuseError for flags that no replay follows.
+    """
+    words = parse_flags(flags)
+    if not words or (unknown := not_honoured(words)):
+        raise HlofuseError(f"no replay follows {' '.join(unknown) if words else flags}")
+    module = observed.replay.input.unoptimized or unoptimized
+    after = compiled(module, observed, merged(observed.replay.config.build.flags, words))
+    if after is None:
+        raise HlofuseError(f"the module cannot be compiled with {flags}")
+    how = "replayed with the flags" + ("" if module is not None else ", from the input of fusion")
+    return Change(flags, how, trial_of(totals, after.totals, how))
+
+
+def print_changes(
+    v: Verdict,
+    ranking: Ranking,
+    also: Sequence[Change],
+    console: Console,
+    *,
+    input_arguments: Sequence[str] = (),
+    limit: int = 10,
+) -> None:
+    """The bounds, the best change, the table, and what the rules of it keep apart."""
+    if ranking.changes:
+        console.print(Text(warning_line(ranking.changes), style="bold yellow"))
+    console.print(Text(phrases.totals_line(v.totals), style="bold"))
+    if ranking.selected is None:
+        for line in phrases.bound_lines(v):
+            console.print(Text(line))
+    else:
+        console.print(Text(f"Rules that keep other kernels apart from {printable(ranking.selected)}"))
+    rows = changes(v, ranking, also)
+    shown = rows[: limit or None]
+    best = rows[0] if rows and rows[0].trial.helps(v.totals) else None
+    console.print()
+    if best is not None:
+        gain = phrases.gain_text(best.trial, v.totals)
+        console.print(Text(f"Best: {printable(best.label)}, {gain}", style="bold green"))
+    else:
+        tried = plural(v.replays, "replay")
+        console.print(Text(f"Nothing helps: {tried}, none better by a thousandth", style="bold"))
+    if shown:
+        _print_table(shown, v, console)
+        print_more(console, len(rows) - len(shown), "change")
+    if best is not None and best.label.startswith("without "):
+        _print_blocks(best, console, limit)
+        print_command(
+            console, 2, "explain", *input_arguments, "--disable", best.label.removeprefix("without ")
+        )
+    for line in _rest(ranking):
+        indented(console, line, 2, "dim")
+    _print_fixed(ranking.fixed, console, limit)
+
+
+def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
+    figures = [("kernels", "right"), ("launches", "right"), ("moved", "right")]
+    if v.totals.us is not None:
+        figures.append(("est. time", "right"))
+    decides = any(c.edges for c in rows)
+    table = plain_table(("", "right"), *figures, *([("edges", "right")] if decides else []))
+    for number, c in enumerate(rows, 1):
+        cells = [str(number), *_figures(c.trial, v), *([c.edges or "–"] if decides else [])]
+        style = "" if c.trial.helps(v.totals) else "dim"
+        table.add_row(*(Text(cell, style=style) for cell in cells))
+    indented(console, table)
+    for number, c in enumerate(rows, 1):
+        where = f" ({', '.join(line.partition(' ')[0] for line in c.sources[:3])})" if c.sources else ""
+        line = Text(f"{number:>2} {printable(c.label)}: ", style="bold")
+        line.append(printable(c.title) + printable(where), style="not bold")
+        indented(console, line)
+    if decides:
+        indented(console, CHANGED_DECISIONS, 2, "dim")
+
+
+def _figures(t: Trial, v: Verdict) -> Iterator[str]:
+    yield phrases.signed(-t.kernels_saved)
+    yield phrases.signed(-t.launches_saved)
+    yield phrases.delta(v.totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
+    if v.totals.us is not None:
+        yield phrases.delta(v.totals.us, -t.us_saved, us_text) if t.us_saved is not None else "–"
+
+
+def _print_blocks(c: Change, console: Console, limit: int) -> None:
+    rows = plain_table(("", "left"), ("", "right"), ("", "left"))
+    for b in c.blocks[: limit or None]:
+        pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
+        source = shorten(b.producer.source or "", max(48, console.width // 4))
+        rows.add_row(Text(pair), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
+    if c.blocks:
+        indented(console, rows)
+    print_more(console, len(c.blocks) - (limit or len(c.blocks)), "edge")
+
+
+def _rest(ranking: Ranking) -> Iterator[str]:
+    idle = [r.rule.code for r in ranking.relaxed if not r.changes_anything]
+    if idle:
+        yield f"Nothing changes without {', '.join(idle)}."
+
+
+def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> None:
+    blocking = [f for f in rules if f.blocks]
+    if not blocking:
+        return
+    console.print()
+    console.print(Text("Rules without which there is no code", style="bold cyan"))
+    table = plain_table(("rule", "left"), ("edges", "right"), ("bytes", "right"), ("", "left"))
+    for f in blocking[: limit or None]:
+        size = bytes_text(sum(b.bytes_between for b in f.blocks))
+        table.add_row(f.rule.code, f"{len(f.blocks):,}", size, Text(printable(f.rule.title)))
+    indented(console, table)

@@ -1,0 +1,69 @@
+"""A verdict as JSON values; the fields are in docs/json.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hlofuse.reports.common.json import us_json
+from hlofuse.reports.verdict.changes import Change
+from hlofuse.reports.verdict.model import Suggestion, Trial, Verdict
+
+
+def verdict_json(v: Verdict) -> dict[str, Any]:
+    """`verdict` and `suggestions`, which reports hold at their top level."""
+    best = None
+    if v.best is not None:
+        best = {"what": v.best_of, **_trial(v.best)}
+    return {
+        "verdict": {
+            "shares": [
+                {
+                    "kind": s.kind,
+                    "launches": s.count,
+                    "time_us": us_json(s.us),
+                    "bytes": s.bytes_accessed,
+                    "is_floor": s.is_floor,
+                }
+                for s in v.shares
+            ],
+            "floor": {"time_us": us_json(v.floor.us), "bytes": v.floor.bytes_accessed},
+            "best": best,
+            "replays": v.replays,
+            "is_ranked": v.is_ranked,
+        },
+        "suggestions": [_suggestion(s) for s in v.suggestions],
+    }
+
+
+def _suggestion(s: Suggestion) -> dict[str, Any]:
+    return {
+        "kind": s.kind,
+        "text": s.text,
+        "rule": s.rule or None,
+        "source": s.sources[0] if s.sources else None,
+        "sources": list(s.sources),
+        "places": s.places,
+        "recipe": s.recipe or None,
+        "flag": s.flag or None,
+        "tried": _trial(s.trial),
+    }
+
+
+def _trial(t: Trial) -> dict[str, Any]:
+    return {
+        "how": t.how,
+        "kernels": t.totals.kernels if t.totals is not None else None,
+        "launches": t.totals.launches if t.totals is not None else None,
+        "bytes": t.totals.cost.bytes_accessed if t.totals is not None else None,
+        "time_us": us_json(t.totals.us) if t.totals is not None else None,
+        "us_saved": us_json(t.us_saved),
+        "kernels_saved": t.kernels_saved,
+        "launches_saved": t.launches_saved,
+        "bytes_saved": t.bytes_saved,
+    }
+
+
+def changes_json(rows: Sequence[Change]) -> list[dict[str, Any]]:
+    """Rows that were asked for."""
+    return [{"label": c.label, "title": c.title, "tried": _trial(c.trial)} for c in rows]

@@ -1,0 +1,100 @@
+"""What a verdict consists of: plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hlofuse.account import Totals
+from hlofuse.account.bound import FusionFloor
+from hlofuse.reports.explain.model import HotKernel
+
+SuggestionKind = Literal["code", "flag", "report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a suggestion comes to on this module."""
+
+    totals: Totals | None
+    """Of the module with the change; None where nothing was replayed."""
+    how: str
+    """How it was tried, in words."""
+    us_saved: float | None
+    """None where no time is estimated."""
+    kernels_saved: int
+    launches_saved: int
+    bytes_saved: int
+
+    @property
+    def gain(self) -> tuple[float, int, int]:
+        """What suggestions are ranked by: time where it is estimated, else launches, then bytes."""
+        return round(self.us_saved or 0.0, 4), self.launches_saved, self.bytes_saved
+
+    def helps(self, totals: Totals) -> bool:
+        """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes.
+
+        Where times are not comparable, by a launch.
+        """
+        if self.us_saved is not None and totals.us is not None:
+            return self.us_saved > 0.001 * totals.us
+        fewer = totals.us is None and self.bytes_saved > 0.001 * totals.cost.bytes_accessed
+        return self.launches_saved >= 0 and (fewer or (self.launches_saved > 0 and self.bytes_saved >= 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Something to change, with what it gains."""
+
+    kind: SuggestionKind
+    text: str
+    rule: str
+    """The code of the rule that it avoids; empty for none."""
+    sources: tuple[str, ...]
+    """The lines to edit, `file:line function`, each once; none where the dump has no lines, and for flags."""
+    places: int
+    """In how many places of the module; 0 where it is about the module as a whole."""
+    trial: Trial
+    recipe: str = ""
+    """The page in docs/recipes."""
+    flag: str = ""
+    """For a flag: as it is given in XLA_FLAGS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One kind of what runs."""
+
+    kind: str
+    """`fused kernels`, `matmul and libraries`, `copies`, `collectives`, `host` or `launches`."""
+    count: int
+    """Launches."""
+    us: float | None
+    """Without launch overhead, which is a kind of its own; None without times."""
+    bytes_accessed: int
+    is_floor: bool = False
+    """`us` holds lower bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer: what runs, where the time goes, what is left to gain, and what to change."""
+
+    totals: Totals
+    shares: tuple[Share, ...]
+    """Greatest first."""
+    floor: FusionFloor
+    suggestions: tuple[Suggestion, ...]
+    """Greatest gain first; each gains something."""
+    best: Trial | None
+    """The best of all replays, those of rules that are no program's to change among them; None for none."""
+    best_of: str
+    """What was different in it: `without PF009`, or the suggestion's text."""
+    replays: int
+    """How many were tried."""
+    is_ranked: bool
+    """False for a module so large that rules were not replayed one by one."""
+    hot_kernels: tuple[HotKernel, ...]
+    """Slowest first; without times by bytes."""
+    is_replayed: bool = True
+    """False for a module that is fused already: nothing was tried."""

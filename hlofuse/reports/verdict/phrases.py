@@ -1,0 +1,191 @@
+"""Sentences of a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from hlofuse.account import Totals
+from hlofuse.format.escape import printable
+from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.reports.common.head import Head, identity_line
+from hlofuse.reports.common.phrases import times_text
+from hlofuse.reports.explain.model import HotKernel
+from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
+
+_NOTHING_LEFT = 0.02
+"""The part of the time that is not worth looking for."""
+_LINES = 3  # of the program named of one suggestion
+
+
+def cut(line: str, width: int) -> str:
+    """The line, its end left out where it has no room."""
+    line = printable(line)
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def identity_lines(head: Head, width: int) -> tuple[str, str]:
+    """What the module was taken for; what has no room, and what is least certain."""
+    line = identity_line(head.identity, head.order, head.follows_log)
+    line, _, least = line.rpartition(". Least certain: ")
+    first, *others = line.split(" · ")
+    while others and len(first) + 3 + len(others[0]) <= width:
+        first += f" · {others.pop(0)}"
+    return first, ". ".join(filter(None, (" · ".join(others), f"Least certain: {least}")))
+
+
+def totals_line(t: Totals) -> str:
+    """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
+    launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
+    time = f", {'≥ ' if t.floors else ''}{us_text(t.us)} est." if t.us is not None else ""
+    peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
+    return f"{plural(t.kernels, 'kernel')}{launches}{time}, {bytes_text(t.cost.bytes_accessed)} moved{peak}"
+
+
+def shares_lines(v: Verdict, width: int) -> list[str]:
+    """`Time: fused kernels 5.06 µs (72%) · launches 2.00 µs (28%)`; bytes where no time is estimated."""
+    if not v.shares:
+        return ["Nothing runs."]
+    if v.totals.us is None:
+        moved = v.totals.cost.bytes_accessed
+        parts = [f"{s.kind} {bytes_text(s.bytes_accessed)}{_part(s.bytes_accessed, moved)}" for s in v.shares]
+    else:
+        parts = [_share(s, v.totals.us) for s in v.shares]
+    lines = ["Bytes: " if v.totals.us is None else "Time: "]
+    for part in parts:
+        if len(lines[-1]) + len(part) > width:
+            lines.append("  ")
+        lines[-1] += part + " · "
+    return [line.removesuffix(" · ") for line in lines]
+
+
+def _share(s: Share, total: float) -> str:
+    us = s.us or 0.0
+    return f"{s.kind} {'≥ ' if s.is_floor else ''}{us_text(us)}{_part(us, total)}"
+
+
+def _part(value: float, whole: float) -> str:
+    return f" ({100 * value / whole:.0f}%)" if whole else ""
+
+
+def bound_lines(v: Verdict) -> Iterator[str]:
+    """What fusion could still save, from both sides, and what the floor is."""
+    total, floor = v.totals.us, v.floor.us
+    if total is None or floor is None:
+        moved, least = v.totals.cost.bytes_accessed, v.floor.bytes_accessed
+        most_bytes = max(moved - least, 0)
+        if most_bytes <= _NOTHING_LEFT * moved:
+            yield f"Nothing left to gain from fusion: the floor is {bytes_text(least)} moved"
+            return
+        low_bytes = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
+        low_text = f"{bytes_text(low_bytes)} to " if 0 < low_bytes < most_bytes else "at most "
+        high = f"{bytes_text(most_bytes)}{_part(most_bytes, moved)}"
+        yield f"Fusion could still save {low_text}{high}{_best(v)}"
+        yield f"Floor: {bytes_text(least)}, what enters and leaves the program and library calls"
+        return
+    most = max(total - floor, 0.0)
+    if most <= _NOTHING_LEFT * total:
+        yield f"Nothing left to gain from fusion: at most {us_text(most)}{_part(most, total)}"
+    else:
+        low = v.best.us_saved if v.best is not None and v.best.us_saved is not None else 0.0
+        low_text = f"{us_text(low)} to " if 0.001 * total < low < most else "at most "
+        more = "; changes below save more" if low > most else _best(v)
+        yield f"Fusion could still save {low_text}{us_text(most)}{_part(most, total)}{more}"
+    yield f"Floor: {us_text(floor)}, to move what enters and leaves the program and library calls"
+
+
+def _best(v: Verdict) -> str:
+    if not v.is_replayed:
+        return ""
+    if not v.is_ranked:
+        return "; rules were not replayed one by one (what-if does)"
+    if v.best is None or not v.best.helps(v.totals):
+        return f"; none of {plural(v.replays, 'replay')} did" if v.replays else ""
+    return f"; best of {plural(v.replays, 'replay')}"
+
+
+def answer_lines(v: Verdict, most: int = 3) -> Iterator[str]:
+    """The bounds and the suggestions, for a report that has the totals already."""
+    yield from bound_lines(v)
+    for s in v.suggestions[:most]:
+        yield f"{suggestion_text(s)}: {trial_line(s, v)}"
+
+
+def suggestion_text(s: Suggestion) -> str:
+    """What to do; for a flag, the words to set."""
+    return f"XLA_FLAGS={s.flag}" if s.flag else s.text
+
+
+def suggestions_title(v: Verdict, shown: int) -> str:
+    """The heading above the suggestions, or that there is none."""
+    if not v.is_replayed:
+        return "No change was tried: this module is fused; one from before fusion tells more"
+    if not v.suggestions:
+        return "No suggestion: no known change makes this module better"
+    more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
+    tried = "replayed on this module" if v.is_ranked else "estimated by XLA's model, not replayed"
+    return f"Suggestions, {tried}{more}"
+
+
+def trial_line(s: Suggestion, v: Verdict) -> str:
+    """`−1.01 µs (14%), 2 → 1 kernels · epi.py:12 · replayed`."""
+    where = ", ".join(line.partition(" ")[0] for line in s.sources[:_LINES])
+    if where and s.places > min(len(s.sources), _LINES):
+        where += f" ({plural(s.places, 'place')})"
+    parts = [gain_text(s.trial, v.totals), printable(where)]
+    parts.append(f"recipe {s.recipe}" if s.recipe else f"hlofuse rule {s.rule}" if s.rule else "")
+    return " · ".join(filter(None, parts))
+
+
+def gain_text(t: Trial, totals: Totals) -> str:
+    """`−1.01 µs (14%), 2 → 1 kernels`."""
+    parts = []
+    if t.us_saved is not None:
+        share = _part(abs(t.us_saved), totals.us) if totals.us else ""
+        parts.append(f"{'−' if t.us_saved >= 0 else '+'}{us_text(abs(t.us_saved))}{share}")
+    if t.totals is None:
+        return ", ".join(parts)
+    if t.kernels_saved:
+        parts.append(f"{totals.kernels:,} → {totals.kernels - t.kernels_saved:,} kernels")
+    if t.launches_saved not in (0, t.kernels_saved):
+        parts.append(f"{totals.launches:,} → {totals.launches - t.launches_saved:,} launches")
+    if t.us_saved is None and t.bytes_saved:
+        parts.append(f"{'−' if t.bytes_saved > 0 else '+'}{bytes_text(abs(t.bytes_saved))} moved")
+    return ", ".join(parts)
+
+
+def kernels_title(v: Verdict, shown: int) -> str:
+    """The heading above the kernels."""
+    of = f" ({shown} of {v.totals.kernels:,})" if shown < v.totals.kernels else ""
+    if v.totals.us is None:
+        return f"Kernels that move most{of}"
+    return f"Slowest kernels, launch overhead included{of}"
+
+
+def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
+    """Time or bytes, its part of all, the name, the line, and what bounds it."""
+    if v.totals.us is None:
+        figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
+    else:
+        figure, part = ("≥ " if k.is_floor else "") + us_text(k.us), k.us / (v.totals.us or 1.0)
+    name = (
+        (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.iterations)
+    )
+    source = (k.place.called_from or k.place.source or "").split(" ")[0]
+    return figure, f"{100 * part:.0f}%", printable(name), printable(source), k.bound_by
+
+
+def signed(n: int) -> str:
+    """`−3`, `+1`, `±0`."""
+    return f"{'−' if n < 0 else '+'}{abs(n):,}" if n else "±0"
+
+
+def delta(old: float, change: float, text: Callable[[float], str]) -> str:
+    """`−1.01 µs (−14%)`."""
+    if round(change, 4) == 0:
+        return "±0"
+    sign = "−" if change < 0 else "+"
+    return (
+        f"{sign}{text(abs(change))} ({sign}{100 * abs(change) / old:.0f}%)"
+        if old
+        else sign + text(abs(change))
+    )

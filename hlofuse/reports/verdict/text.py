@@ -1,0 +1,89 @@
+"""A verdict for the terminal: one screen of 24 lines, whatever the module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from hlofuse.format.escape import shorten
+from hlofuse.format.units import plural
+from hlofuse.reports.common.head import Head
+from hlofuse.reports.verdict import phrases
+from hlofuse.reports.verdict.model import Suggestion, Verdict
+
+_LINES = 24  # of a terminal as it opens
+_SUGGESTIONS = 3
+_KERNELS = 5
+_NOTES = 2
+_MORE = "More: --details shows every pass; explain INPUT NAME one kernel or model.py:35"
+
+
+def print_screen(
+    v: Verdict,
+    console: Console,
+    head: Head | None,
+    notes: Sequence[str] = (),
+    *,
+    details: bool = True,
+) -> None:
+    """The verdict in 24 lines: what it rests on, the totals, the bounds, suggestions, slowest kernels.
+
+    `notes` say how the module came to be, and what it does not agree with; `details` says how to go on.
+    """
+    lines = [*_head(head, notes, console.width), *verdict_lines(v, console.width)]
+    room = _LINES - len(lines) - bool(details)
+    lines += _kernels(v, min(_KERNELS, room - 2), console.width) if room > 2 else []
+    if details:
+        lines.append((_MORE, "green"))
+    for line, style in lines[:_LINES]:
+        console.print(Text(phrases.cut(line, console.width), style=style), no_wrap=True, overflow="crop")
+
+
+def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
+    """The totals, the bounds and the suggestions: each line with its style."""
+    yield phrases.totals_line(v.totals), "bold"
+    yield from ((line, "") for line in phrases.shares_lines(v, width))
+    yield from ((line, "") for line in phrases.bound_lines(v))
+    yield "", ""
+    shown = v.suggestions[:_SUGGESTIONS]
+    yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
+    for number, s in enumerate(shown, 1):
+        yield from _suggestion(number, s, v)
+
+
+def _head(head: Head | None, given: Sequence[str], width: int) -> Iterator[tuple[str, str]]:
+    notes = [note.partition(". ")[0] for note in given]
+    if head is not None:
+        line, least = phrases.identity_lines(head, width)
+        yield line, "dim"
+        yield least, "dim"
+        if head.result is not None:
+            yield head.result.line, "dim"
+        notes += head.identity.notes
+    for number, text in enumerate(notes[:_NOTES], 1):
+        more = len(notes) - _NOTES
+        rest = f" (and {plural(more, 'note')} more)" if number == _NOTES and more > 0 else ""
+        yield f"Note: {text}{rest}", "yellow"
+
+
+def _suggestion(number: int, s: Suggestion, v: Verdict) -> Iterator[tuple[str, str]]:
+    yield f"{number}. {phrases.suggestion_text(s)}", "bold"
+    yield f"   {phrases.trial_line(s, v)}", ""
+
+
+def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
+    shown = v.hot_kernels[:most]
+    if not shown:
+        return
+    yield "", ""
+    yield phrases.kernels_title(v, len(shown)), "bold cyan"
+    cells = [phrases.kernel_cells(k, v) for k in shown]
+    widest = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rest = width - 2 - widest[0] - widest[1] - widest[4] - 2 * 4
+    name = min(widest[2], max(rest - min(widest[3], 24), 24))
+    line = max(rest - name, 0)
+    for figure, share, kernel, source, bound in cells:
+        row = f"{figure:>{widest[0]}}  {share:>{widest[1]}}  {shorten(kernel, name):<{name}}"
+        yield f"  {row}  {shorten(source, line):<{min(line, widest[3])}}  {bound}".rstrip(), ""

@@ -1,0 +1,155 @@
+"""From a replay to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from hlofuse.account import Account, KernelTimes, Launched, Observed
+from hlofuse.account.bound import fusion_floor
+from hlofuse.analysis.kernels import kernel_source
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.format.paths import source_in_function
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.releases import Release
+from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.model import Place
+from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
+from hlofuse.reports.verdict.candidates import of_flags, of_recipes, of_rules, trial_of
+from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
+from hlofuse.reports.whatif.model import Ranking
+from hlofuse.reports.whatif.ranking import Progress, rank
+from hlofuse.rules.gpu_fusible import may_be_fused
+
+TRIED_UP_TO = 3_000
+"""Instructions of a module on which `explain` tries every change; `what-if` does so on any."""
+
+_KINDS = {
+    "kernel": "matmul and libraries",
+    "library": "matmul and libraries",
+    "copy": "copies",
+    "memset": "copies",
+    "collective": "collectives",
+    "host": "host",
+}
+
+
+def verdict(
+    observed: Observed,
+    facts: Facts,
+    *,
+    ranking: Ranking | None = None,
+    unoptimized: Callable[[], Module | None] = lambda: None,
+    tries: bool | None = None,
+    about_all: bool = True,
+    progress: Progress | None = None,
+) -> Verdict:
+    """What a replay comes to, and what would make it better.
+
+    Changes are tried up to `TRIED_UP_TO` instructions, or as `tries` says; `ranking` is that of the same
+    replay, where it is at hand. Without `about_all` it is about some kernels alone, and nothing is suggested.
+    `unoptimized` yields the module before optimizations, where flags begin.
+    """
+    config, account = observed.replay.config, facts.account_after
+    fused = _may_change(config.build.backend, config.release)
+    flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
+    if tries is None:
+        tries = len(facts.before) <= TRIED_UP_TO
+    if ranking is None and tries:
+        ranking = rank(observed.replay.input, config, progress=progress)
+    refused = blocking_rules_of(facts)
+    situation = Situation(facts, [r for b in refused for r in b.refusals])
+    suggestions: list[Suggestion] = []
+    if about_all:
+        suggestions += of_recipes(situation, observed, ranking, SharedTables())
+    if ranking is not None and about_all:
+        suggestions += of_flags(observed, facts, unoptimized)
+        suggestions += of_rules(ranking, suggestions)
+    helpful = _ranked(suggestions, account)
+    best, best_of = _best(helpful, ranking)
+    return Verdict(
+        account.totals,
+        tuple(_shares(account, fused)),
+        fusion_floor(account, fused, flops, config.device),
+        helpful,
+        best,
+        best_of,
+        (len(ranking.relaxed) if ranking is not None else 0) + sum(s.kind != "report" for s in suggestions),
+        ranking is not None,
+        hot_kernels(facts),
+    )
+
+
+def verdict_as_it_is(account: Account, release: Release, device: DeviceDescription | None) -> Verdict:
+    """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
+    backend = "gpu" if device is not None else account.backend
+    fused = _may_change(backend, release)
+    flops = sum(r.cost.flops * r.runs for r in account.rows if fused(r.instruction))
+    rows = [(r, _place(r.instruction, account.module)) for r in account.rows if r.runs]
+    times = KernelTimes(device, release).kernel if device is not None else None
+    return Verdict(
+        account.totals,
+        tuple(_shares(account, fused)),
+        fusion_floor(account, fused, flops, device),
+        (),
+        None,
+        "",
+        0,
+        False,
+        grouped_kernels(rows, times),
+        is_replayed=False,
+    )
+
+
+def _place(x: Instruction, module: Module) -> Place:
+    source = kernel_source(x, module)
+    line = source_in_function(source) if source is not None else None
+    return Place(x.name, x.opcode, str(x.shape), line, x.op_name, final=x.name)
+
+
+def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]:
+    """Says of a kernel whether fusion can change it: not of matrix products and the like."""
+    if backend != "gpu":
+        return lambda x: x.fusion_kind != "kCustom" and x.opcode not in ("dot", "convolution", "sort")
+    return lambda x: may_be_fused(x, release)
+
+
+def _ranked(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
+    """Those that help, greatest gain first; of several for one rule at the same lines only the first."""
+    best: dict[object, Suggestion] = {}
+    for s in sorted(suggestions, key=lambda s: tuple(-x for x in s.trial.gain)):
+        if s.trial.helps(account.totals):
+            best.setdefault(s.flag or ((s.rule, s.sources) if s.rule else s.text), s)
+    return tuple(best.values())
+
+
+def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[Trial | None, str]:
+    """The greatest gain that anything had that was replayed, and what it was."""
+    found = [(s.trial, s.text) for s in suggestions if s.trial.totals is not None]
+    if ranking is not None:
+        for r in ranking.relaxed:
+            how = f"without {r.rule.code}"
+            found.append((trial_of(r.difference.xla, r.difference.replayed, how), how))
+    return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
+
+
+def _shares(account: Account, fused: Callable[[Instruction], bool]) -> Iterable[Share]:
+    """What runs by kind, slowest first; launch overhead is a kind of its own where there are times."""
+    rows: dict[str, list[Launched]] = {}
+    for row in account.rows:
+        is_fusion = row.kind == "kernel" and fused(row.instruction)
+        rows.setdefault("fused kernels" if is_fusion else _KINDS[row.kind], []).append(row)
+    overhead = account.launch_overhead_us
+    found = [_share(kind, own, overhead) for kind, own in rows.items()]
+    if overhead is not None and account.totals.launches:
+        launches = account.totals.launches
+        found.append(Share("launches", launches, launches * overhead, 0))
+    return sorted(found, key=lambda s: (-(s.us or 0.0), -s.bytes_accessed))
+
+
+def _share(kind: str, rows: Sequence[Launched], overhead: float | None) -> Share:
+    runs = sum(r.runs for r in rows)
+    us = None if overhead is None else sum(r.total_us or 0.0 for r in rows) - runs * overhead
+    moved = sum(r.cost.bytes_accessed * r.runs for r in rows)
+    return Share(kind, runs, us, moved, any(r.is_floor for r in rows))
