@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import Instruction
@@ -88,27 +89,32 @@ def parsed(text: str) -> Pattern:
     return read(next(tokens))[0]
 
 
-def places(
-    text: str,
-    condition: Callable[[Instruction], bool] = lambda x: True,
-    *,
-    backends: str = "gpu, cpu",
-    rule: str = "",
-) -> Callable[[Situation], Iterable[Finding]]:
-    """Finds what has a pattern and fulfils a condition."""
-    pattern = parsed(text)
+Condition: TypeAlias = Callable[[Instruction], bool]
+Find: TypeAlias = Callable[[Situation], Iterable[Finding]]
 
+
+def where(text: str, *, only: str = "", rule: str = "") -> Callable[[Condition], Find]:
+    """Makes of a condition a search for what has a pattern and fulfils it, `only` on one backend."""
+    pattern = parsed(text)
     opcodes = ("fusion", "dot", "custom-call") if text == PRODUCT else pattern.opcodes
 
-    def find(s: Situation) -> Iterator[Finding]:
-        for x in s.of(*opcodes) if s.backend in backends else ():
-            fusion = fusion_of(x)
-            if text == PRODUCT and (fusion is not None or not is_product(x)):
-                continue
-            if pattern.matches(x) and condition(x):
-                yield Finding((fusion or x).name, rule)
+    def finds(condition: Condition) -> Find:
+        def find(s: Situation) -> Iterator[Finding]:
+            for x in s.of(*opcodes) if only in ("", s.backend) else ():
+                fusion = fusion_of(x)
+                if text == PRODUCT and (fusion is not None or not is_product(x)):
+                    continue
+                if pattern.matches(x) and condition(x):
+                    yield Finding((fusion or x).name, rule)
 
-    return find
+        return find
+
+    return finds
+
+
+def places(text: str, *, only: str = "") -> Find:
+    """Finds what has a pattern."""
+    return where(text, only=only)(lambda x: True)
 
 
 def is_column_reduction(x: Instruction) -> bool:
