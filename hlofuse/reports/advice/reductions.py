@@ -19,12 +19,20 @@ def _sums_then(opcode: str) -> Find:
 
     def find(s: Situation) -> Iterable[Finding]:
         for r in s.refusals("PF009"):
+            if not all(map(_has_one_source, s.inside(r.consumer))):
+                continue
             for total, user in s.edges(r):
                 is_scaled = user.opcode == opcode and _constant_operand(user) is not None
                 if is_scaled and _is_sum(total) and len(total.users) == 1:
                     yield Finding(total.name, "PF009")
 
     return find
+
+
+def _has_one_source(x: Instruction) -> bool:
+    """True for an operation on one array and constants: in a kernel of such ones nothing else has to stay."""
+    sources = [o.operands[0] if o.opcode == "broadcast" else o for o in x.operands]
+    return sum(o.opcode != "constant" for o in sources) <= 1
 
 
 def _sums_and_biases(s: Situation) -> Iterable[Finding]:
