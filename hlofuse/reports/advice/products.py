@@ -29,7 +29,7 @@ def _has_several_readers(x: Instruction) -> bool:
     return is_triton_product(x) and len(readers) == len(x.users) > 1
 
 
-def _is_returned_beside_its_reader(x: Instruction) -> bool:
+def _is_returned_with_its_reader(x: Instruction) -> bool:
     results = [u for u in x.users if u.opcode == "tuple" and not u.users]
     return is_triton_product(x) and bool(results) and len(x.users) == 2
 
@@ -127,7 +127,7 @@ PRODUCTS = (
     Recipe(
         "return-only-what-is-used",
         "Do not return the product's own result with its activation",
-        places("product", _is_returned_beside_its_reader, backends="gpu", rule="PF002"),
+        places("product", _is_returned_with_its_reader, backends="gpu", rule="PF002"),
     ),
     Recipe(
         "activation-with-one-reader",
