@@ -315,7 +315,7 @@ def test_exponentials_are_told_of_where_their_number_shows(samples: Path) -> Non
 
     def reported(before: int, after: int) -> list[str]:
         totals = [
-            replace(t, cost=replace(t.cost, transcendentals=n))
+            replace(t, cost=t.cost._replace(transcendentals=n))
             for t, n in ((e.before, before), (e.after, after))
         ]
         return [n for n in notes(replace(e, before=totals[0], after=totals[1])) if "exp, tanh" in n]
