@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
@@ -23,6 +24,14 @@ class Situation:
         self._refused: dict[str, list[Refusal]] = {}
         for r in refused:
             self._refused.setdefault(r.rule or "", []).append(r)
+
+    @cached_property
+    def by_opcode(self) -> dict[str, list[Instruction]]:
+        """The instructions, those inside of fusions left out."""
+        found: dict[str, list[Instruction]] = {}
+        for x in (x for c in self.module.computations if c.fusion is None for x in c):
+            found.setdefault(x.opcode, []).append(x)
+        return found
 
     def refusals(self, *rules: str) -> Iterator[Refusal]:
         """The pairs of kernels that one of these rules keeps apart, greatest value first."""
