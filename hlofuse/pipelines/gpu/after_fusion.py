@@ -27,14 +27,11 @@ from hlofuse.passes.gpu.names import RenameFusions, SanitizeConstantNames
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, DCE, TUPLES
 from hlofuse.releases import AROUND_FUSION
 
-_COLLECTIVES = (
-    "all-gather",
-    "all-reduce",
-    "all-to-all",
-    "collective-broadcast",
-    "collective-permute",
-    "ragged-all-to-all",
-    "reduce-scatter",
+_COLLECTIVES = tuple(
+    (
+        "all-gather all-reduce all-to-all collective-broadcast collective-permute ragged-all-to-all"
+        " reduce-scatter"
+    ).split()
 )
 
 
