@@ -7,6 +7,8 @@ fusion and after it, for each device of the page and both sides.
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
@@ -152,6 +154,8 @@ def test_both_sides_compute_the_same(name: str) -> None:
     import jax
     import numpy as np
 
+    if jax.device_count() < PAGES[name].mesh:
+        return  # test_both_sides_compute_the_same_on_a_mesh
     names = PAGES[name].namespace()
     if names.get("equal") is False:
         assert "`equal`" in PAGES[name].path.read_text(encoding="utf-8"), "the page says what differs"
@@ -177,3 +181,13 @@ def test_both_sides_compute_the_same(name: str) -> None:
         wide = [np.asarray(x, dtype=np.complex128) for x in (a, b)]
         scale = max(float(np.abs(wide[0]).max()), 1e-6)
         assert float(np.abs(wide[0] - wide[1]).max()) <= scale * (1e-4 if precise else 3e-2)
+
+
+@needs_jax
+def test_both_sides_compute_the_same_on_a_mesh() -> None:
+    meshes = [page for page in PAGES.values() if page.mesh > 1]
+    same = f"{__file__}::{test_both_sides_compute_the_same.__name__}"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={meshes[0].mesh}"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += [f"{same}[{page.name}]" for page in meshes]
+    subprocess.run(command, env={**os.environ, "XLA_FLAGS": flags}, check=True)

@@ -20,6 +20,7 @@ class Situation:
         """`cpu` or `gpu`."""
         self.module: Module = facts.replay.before
         """At the input of fusion."""
+        self.instructions = list(self.module.instructions())
         self._refused: dict[str, list[Refusal]] = {}
         for r in refused:
             self._refused.setdefault(r.rule or "", []).append(r)

@@ -20,7 +20,7 @@ from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.advice.trials import tried
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict.model import Suggestion, Trial
+from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule
 
 UNTRIED = "estimated by XLA's model, not replayed"
@@ -74,7 +74,9 @@ def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation:
     lines = dict.fromkeys(p.called_from or p.source for p in places)
     sources = tuple(line for line in lines if line)
     rule = next((f.rule for f in findings if f.rule), "")
-    return Suggestion("code", recipe.text, rule, sources, len(findings), trial, recipe.name)
+    kind: SuggestionKind = "flag" if recipe.flag else "code"
+    text = recipe.text or f"Set {recipe.flag}"
+    return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, recipe.flag)
 
 
 def _without(relaxed: RelaxedRule) -> Trial:

@@ -1,0 +1,82 @@
+"""Recipes for the CPU, and about sums."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.unfusing import unfuse
+from hlofuse.passes.reduction import TreeReductionRewriter
+from hlofuse.reports.advice.patterns import SMALL, combines_by, each, only_reader, sum_of
+from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.trace import OnlySkipped
+
+
+def _is_library_sum(x: Instruction) -> bool:
+    """True for a library call that sums what another kernel computes."""
+    return combines_by(x, "reduce") and any(o.opcode in ("slice", *ELEMENTWISE_OPCODES) for o in x.operands)
+
+
+def _without_library(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    if x is None:
+        return False
+    inside = {i.name for i in x.called_computations[0]}
+    unfuse(x)
+    TreeReductionRewriter(lambda r: r.name not in inside).run(module, OnlySkipped())
+    return True
+
+
+def _is_split_sum(x: Instruction) -> bool:
+    """True for the first step of a sum over few elements that is done in two."""
+    user = only_reader(x)
+    return user is not None and user.opcode == "reduce" and 32 < x.operands[0].shape.element_count <= 4096
+
+
+def _without_tree(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    total = only_reader(x) if x is not None else None
+    if x is None or total is None or total.operands[0] is not x:
+        return False
+    total.replace_operand(0, x.operands[0])
+    return True
+
+
+def _is_narrow(x: Instruction) -> bool:
+    """True for a convolution of one channel by a few taps."""
+    taps, result = x.operands[1].shape.element_count, x.shape.element_count
+    return taps <= 9 and result == x.operands[0].shape.element_count
+
+
+def _joins_computed(x: Instruction) -> bool:
+    """True if computed arrays of one shape are concatenated along another dimension than the first."""
+    computed = all(o.opcode in ELEMENTWISE_OPCODES and o.shape == x.operands[0].shape for o in x.operands)
+    return computed and x.dimensions[0] > 0 and x.shape.byte_size < 4 * SMALL
+
+
+def _adds_sums(x: Instruction) -> bool:
+    found = {_summed(o) for o in x.operands}
+    return x.operands[0] is not x.operands[1] and len(found) == 1 and None not in found
+
+
+def _summed(x: Instruction) -> str | None:
+    """The shape of what `x` is the sum of, where nothing else reads it."""
+    while len(x.users) == 1 and sum_of(x) is not None:
+        x = x.operands[0]
+        if x.opcode != "reduce":
+            return str(x.shape)
+    return None
+
+
+_on = partial(each, backend="cpu")
+_LIBRARY = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
+_TREE = "--xla_disable_hlo_passes=tree_reduction_rewriter"
+
+CPU = (
+    Recipe("no-library-sums", "", _on(_is_library_sum, "fusion"), _without_library, _LIBRARY),
+    Recipe("no-tree-reduction", "", _on(_is_split_sum, "reduce-window"), _without_tree, _TREE),
+    Recipe("slices-not-convolution", "Write a filter as shifted slices", _on(_is_narrow, "convolution")),
+    Recipe("stack-not-concatenate", "Stack and transpose", _on(_joins_computed, "concatenate")),
+    Recipe("add-before-the-sum", "Add the arrays first, and sum once", each(_adds_sums, "add")),
+)

@@ -1,0 +1,132 @@
+"""Recipes about gathers, scatters, sorts, cumulative sums and random numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.ir.graph import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.reports.advice.patterns import (
+    LARGE,
+    combines_by,
+    each,
+    has,
+    is_constant,
+    is_draw,
+    is_product,
+    only_reader,
+    origins,
+    readers,
+    source,
+)
+from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.reports.advice.situation import Situation
+
+
+def _factors(x: Instruction) -> list[Instruction]:
+    """What a product multiplies, also inside of a fusion."""
+    inside = [i for i in x.called_computations[0] if i.opcode == "dot"] if x.opcode == "fusion" else []
+    return [source(o) for i in (x, *inside) for o in i.operands] if is_product(x) else []
+
+
+def _compares_iota(x: Instruction) -> bool:
+    is_equal = x.opcode == "compare" and x.attributes.raw("direction") == "EQ"
+    return is_equal and has(map(source, x.operands), "iota", "parameter")
+
+
+def _has_onehot(x: Instruction) -> bool:
+    found = (f for f in _factors(x) if f.shape.rank and f.shape.dimensions[-1] > 64)
+    return any(_compares_iota(f) and has(f.operands, "broadcast") for f in found)
+
+
+def _has_diagonal(x: Instruction) -> bool:
+    found = (f for f in _factors(x) if f.opcode == "select" and is_constant(f.operands[2], 0))
+    return any(_compares_iota(f.operands[0]) and f.operands[1].opcode == "broadcast" for f in found)
+
+
+def _is_late(x: Instruction) -> bool:
+    """True if at most a quarter of what was worked out is read."""
+    whole = source(x.operands[0])
+    work = is_product(whole) or (whole.opcode == "fusion" and not combines_by(whole, "scatter"))
+    return work and only_reader(whole) is not None and x.shape.element_count * 4 <= whole.shape.element_count
+
+
+def _is_fixed(indices: Instruction) -> bool:
+    """True for indices that follow from constants and counting alone."""
+    found = origins(indices)
+    leaves = [i for i in found if not i.operands or i.called or not set(i.operands) <= set(found)]
+    return all(i.opcode in ("iota", "constant") for i in leaves)
+
+
+def _sums_equal(x: Instruction) -> bool:
+    """True for sums over segments that are constant."""
+    grows = x.operands[2].shape.element_count > x.shape.element_count
+    return grows and combines_by(x, "add") and is_constant(x.operands[0], 0) and _is_fixed(x.operands[1])
+
+
+def _picks(x: Instruction) -> bool:
+    """True if one constant a row is written into zeros."""
+    zeros, indices, update = x.operands[:3]
+    pairs = indices.shape.element_count == 2 * update.shape.element_count
+    return pairs and is_constant(zeros, 0) and is_constant(update) and has(origins(indices), "iota")
+
+
+def _compacts(x: Instruction) -> bool:
+    """True where indices of what a condition selects are counted."""
+    counts = combines_by(x, "add") and x.shape.element_type == "s32" and is_constant(x.operands[2])
+    return counts and has(origins(x.operands[1]), "reduce-window")
+
+
+def _is_cumulative(x: Instruction) -> bool:
+    """True for a cumulative sum over a short dimension, which XLA divides into blocks."""
+    lengths = [a * b for a, b in zip(x.shape.dimensions, x.shape.dimensions[1:], strict=False)]
+    is_large = x.shape.element_type in FLOATING_TYPES and x.shape.element_count >= LARGE
+    sums = is_large and combines_by(x, "add") and has(readers(x), "add")
+    return sums and min(lengths, default=LARGE) <= 512
+
+
+def _reads_one(x: Instruction) -> bool:
+    """True if one element of each sorted row is read."""
+    parts = [r for u in x.users for r in (readers(u) if u.opcode == "get-tuple-element" else [u])]
+    along = x.dimensions[0]
+    return bool(parts) and all(r.opcode == "slice" and r.shape.dimensions[along] == 1 for r in parts)
+
+
+def _reads_maximum(x: Instruction) -> bool:
+    """True if the index is that of the largest element of the same array."""
+    found = [i.operands[0] for i in origins(x.operands[1]) if i.opcode == "get-tuple-element"]
+    return any(i.opcode == "reduce" and x.operands[0] in i.operands for i in found)
+
+
+def _same_segments(s: Situation) -> Iterator[Finding]:
+    """Several sums over the same segments."""
+    sums = [x for x in s.module.entry if x.opcode == "scatter" and x.shape.is_array and x.shape.rank == 1]
+    found = Counter(without_bitcasts(x.operands[1]) for x in sums if combines_by(x, "add"))
+    return (Finding(indices.name) for indices, times in found.items() if times > 1)
+
+
+def _several_draws(s: Situation) -> Iterator[Finding]:
+    """Draws of the same shape."""
+    found: dict[Shape, list[str]] = {}
+    for x in filter(is_draw, s.module.entry):
+        found.setdefault(x.shape, []).append(x.name)
+    return (Finding(names[0]) for names in found.values() if len(names) > 1)
+
+
+_PRODUCTS = ("dot", "fusion", "custom-call")
+
+INDEXING = (
+    Recipe("take-not-onehot", "Index the table: a one-hot product reads all", each(_has_onehot, *_PRODUCTS)),
+    Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)", each(_has_diagonal, *_PRODUCTS)),
+    Recipe("take-first", "Take the rows first, then work on them", each(_is_late, "gather", "slice")),
+    Recipe("reshape-not-segments", "Reshape equal segments", each(_sums_equal, "scatter", backend="gpu")),
+    Recipe("compare-not-scatter", "Pick labels by comparing with an iota", each(_picks, "scatter")),
+    Recipe("one-segment-sum", "Stack what is summed over the same segments", _same_segments),
+    Recipe("triangular-cumsum", "Sum by a triangular matrix", each(_is_cumulative, "reduce-window")),
+    Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort", each(_reads_one, "sort")),
+    Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_reads_maximum, "gather")),
+    Recipe("mask-not-nonzero", "Mask with where, do not gather by nonzero", each(_compacts, "scatter")),
+    Recipe("one-draw", "Draw random numbers of one shape at once", _several_draws),
+)

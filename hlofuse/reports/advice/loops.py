@@ -1,0 +1,180 @@
+"""Recipes about loops."""
+
+from __future__ import annotations
+
+from collections import Counter as Count
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.graph import Instruction
+from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.passes.loop.parts import body_of, carried_unchanged, is_element
+from hlofuse.passes.loop.trip_count import counter_of
+from hlofuse.reports.advice.patterns import (
+    LARGE,
+    SMALL,
+    Find,
+    each,
+    has,
+    is_draw,
+    is_product,
+    only_reader,
+    origins,
+    readers,
+    source,
+    sum_of,
+)
+from hlofuse.reports.advice.recipe import Recipe
+from hlofuse.reports.advice.unrolling import unrolled
+
+_SHORT = 8
+
+
+class _Loop:
+    """A loop that runs a known number of times; its body yields a tuple."""
+
+    def __init__(self, loop: Instruction, trips: int, number: int) -> None:
+        self.loop, self.trips = loop, trips
+        self.body = body_of(loop)
+        self.given = self.body.parameters[0]
+        self.numbers = [x for x in self.given.users if x.tuple_index == number]
+        changed = [(k, x) for k, x in enumerate(self.body.root.operands) if not is_element(x, self.given, k)]
+        self.carried = [(k, x) for k, x in changed if k != number and not self.writes(k)]
+        """What an iteration passes on to the next."""
+
+    def writes(self, k: int) -> bool:
+        """True for an array of which each iteration writes its own part."""
+        x = self.body.root.operands[k]
+        whole = x.operands[0] if x.opcode == "dynamic-update-slice" else x
+        return whole is not x and is_element(whole, self.given, k) and len(whole.users) == 1
+
+    def slices(self) -> Iterator[Instruction]:
+        """What each iteration reads of its own."""
+        return (x for n in self.numbers for x in n.users if x.opcode == "dynamic-slice")
+
+    def steady(self) -> set[Instruction]:
+        """What does not depend on the iteration before."""
+        found = {*carried_unchanged(self.body), *self.numbers}
+        for x in self.body.post_order():
+            if x.opcode in ("constant", "iota") or (x.operands and found.issuperset(x.operands)):
+                found.add(x)
+        return found
+
+
+def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = False) -> Find:
+    def matches(loop: Instruction) -> object:
+        counter, body = counter_of(loop), body_of(loop)
+        if counter is None or body.root.opcode != "tuple" or (has(body, "while") and not nested):
+            return False
+        return where(_Loop(loop, counter.trips, counter.index))
+
+    return each(matches, "while", backend=backend)
+
+
+def _is_launch_bound(x: _Loop) -> bool:
+    sizes = [i.shape.byte_size for i in x.body if i.opcode in ELEMENTWISE_OPCODES]
+    is_unrolled = any(has(readers(i), "slice") for i in x.slices())
+    divides = x.trips > _SHORT and any(x.trips % n == 0 for n in (4, 5, 3))
+    return bool(x.carried) and divides and not is_unrolled and max(sizes, default=SMALL) < SMALL
+
+
+def _is_independent(x: _Loop) -> bool:
+    return x.trips > 1 and not x.carried
+
+
+def _draws(x: _Loop) -> bool:
+    return x.trips > _SHORT and any(map(is_draw, x.body))
+
+
+def _is_short(x: _Loop) -> bool:
+    is_large = x.trips * len(x.body.post_order()) > 500
+    return (
+        1 < x.trips <= _SHORT
+        and not is_large
+        and any(i.shape.element_type in FLOATING_TYPES for _, i in x.carried)
+    )
+
+
+def _swaps(x: _Loop) -> bool:
+    moved = (i for _, i in x.carried if i.operands and i.operands[0] is x.given)
+    return x.trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
+
+
+def _hoistable(x: _Loop) -> bool:
+    steady = x.steady()
+    return bool(x.carried) and any(is_product(i) and i in steady for i in x.body) and any(x.slices())
+
+
+def _shifts(x: _Loop) -> bool:
+    return any(
+        i.opcode == "concatenate"
+        and i.shape.byte_size >= LARGE
+        and any(o.opcode == "slice" and is_element(o.operands[0], x.given, k) for o in i.operands)
+        for k, i in x.carried
+    )
+
+
+def _carries_equal_arrays(x: _Loop) -> bool:
+    found = Count(
+        (i.shape, *(o.opcode for o in origins(i, 12)))
+        for _, i in x.carried
+        if i.opcode in ELEMENTWISE_OPCODES and i.shape.dimensions and i.shape.byte_size < SMALL
+    )
+    return max(found.values(), default=0) > 2
+
+
+def _is_summed_later(x: _Loop) -> bool:
+    """True if results of all iterations are gathered only to be summed over the iterations."""
+    for element in x.loop.users:
+        total = sum_of(only_reader(element)) if element.opcode == "get-tuple-element" else None
+        if total is not None and total.dimensions == (0,) and x.writes(element.tuple_index):
+            return True
+    return False
+
+
+def _is_linear(x: _Loop) -> bool:
+    """True for h = a·h + b, with a and b at hand before the loop."""
+    steady = x.steady()
+    for k, total in x.carried:
+        scaled = [source(o) for o in total.operands if o not in steady] if total.opcode == "add" else []
+        if len(scaled) == 1 and scaled[0].opcode == "multiply" and total.shape.byte_size < SMALL:
+            rest = [o for o in scaled[0].operands if o not in steady]
+            return x.trips >= 32 and len(rest) == 1 and is_element(rest[0], x.given, k)
+    return False
+
+
+def _is_search(x: _Loop) -> bool:
+    """True for a binary search: two bounds close in on an element of a table."""
+    choices = {i.operands[0] for _, i in x.carried if i.opcode == "select"}
+    halves = any(i.opcode == "gather" and has(origins(i.operands[1]), "shift-right-logical") for i in x.body)
+    return halves and len(choices) == 1 and len(x.carried) == 2
+
+
+def _is_small_choice(x: Instruction) -> bool:
+    inside = [i for branch in x.called_computations for i in branch if i.opcode not in ("parameter", "tuple")]
+    cheap = {*ELEMENTWISE_OPCODES, "get-tuple-element", "constant", "broadcast", "bitcast"}
+    return cheap.issuperset(i.opcode for i in inside) and len(inside) < 40 and x.shape.byte_size < SMALL
+
+
+_by = partial(partial, unrolled)
+
+LOOPS = (
+    Recipe("unroll-the-scan", "Pass unroll=4 to the scan", _loops(_is_launch_bound, "gpu"), _by(times=4)),
+    Recipe("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
+    Recipe("unroll-the-short-loop", "Pass unroll=True to a short loop", _loops(_is_short), _by(times=None)),
+    Recipe(
+        "unroll-the-search",
+        'Pass method="scan_unrolled" to searchsorted',
+        _loops(_is_search, "gpu"),
+        _by(times=None),
+    ),
+    Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other", _loops(_is_independent)),
+    Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop", _loops(_hoistable)),
+    Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window", _loops(_shifts)),
+    Recipe("stack-the-state", "Stack the carried arrays into one", _loops(_carries_equal_arrays)),
+    Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results", _loops(_is_summed_later)),
+    Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear", _loops(_is_linear, "gpu")),
+    Recipe("draw-before-the-loop", "Draw random numbers before the loop", _loops(_draws, nested=True)),
+    Recipe("select-not-branch", "Use where for small branches", each(_is_small_choice, "conditional")),
+)

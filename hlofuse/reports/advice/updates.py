@@ -1,0 +1,211 @@
+"""Recipes about arrays that are updated in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
+from hlofuse.analysis.shape_tree import Index
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import integer_of
+from hlofuse.reports.advice.patterns import LARGE, combines_by, each, only_reader, origins, source
+from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.reports.advice.situation import Situation
+
+
+def _results(module: Module) -> list[tuple[Index, Instruction]]:
+    """Results without memory of an argument, bitcasts passed over."""
+    root, config = module.entry.root, alias_config(module)
+    results = [((k,), o) for k, o in enumerate(root.operands)] if root.opcode == "tuple" else [((), root)]
+    return [
+        (k, without_bitcasts(o)) for k, o in results if k not in config.aliases and o.shape.byte_size >= LARGE
+    ]
+
+
+def _argument(module: Module, x: Instruction) -> int | None:
+    """The number of an argument that is not donated."""
+    if x.opcode != "parameter" or alias_config(module).is_aliased((x.parameter_number, ())):
+        return None
+    return x.parameter_number
+
+
+def _not_donated(s: Situation) -> Iterator[Finding]:
+    """Results that are an argument of which a part is updated."""
+    for _, x in _results(s.module) if s.backend == "gpu" else ():
+        if x.opcode in ("dynamic-update-slice", "scatter"):
+            update = x.operands[1 if x.opcode == "dynamic-update-slice" else 2]
+            is_part = update.shape.byte_size * 2 < x.shape.byte_size
+            if is_part and _argument(s.module, without_bitcasts(x.operands[0])) is not None:
+                yield Finding(x.name)
+
+
+def _donate(module: Module, finding: Finding) -> bool:
+    for index, x in _results(module):
+        number = _argument(module, without_bitcasts(x.operands[0])) if x.name == finding.at else None
+        if number is not None:
+            config = alias_config(module)
+            config.set_up(index, (number, ()))
+            write_alias_config(module, config)
+            return True
+    return False
+
+
+def _computes_whole(x: Instruction) -> bool:
+    """True if an array is computed of which only a small part is new."""
+    whole, part = x.operands[0].shape.byte_size, x.operands[1].shape.byte_size
+    return (
+        whole >= max(LARGE, 8 * part)
+        and _origin(x.operands[0]) is not None
+        and only_reader(x.operands[0]) is x
+    )
+
+
+def _origin(x: Instruction) -> Instruction | None:
+    """The array of which `x` is a function, element by element; None for `x` itself."""
+    while x.opcode in ELEMENTWISE_OPCODES:
+        arrays = [o for o in x.operands if source(o).shape.dimensions]
+        if len(arrays) != 1:
+            break
+        x = arrays[0]
+        if x.opcode in ("parameter", "get-tuple-element"):
+            return x
+    return None
+
+
+def _update_only(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    origin = _origin(x.operands[0]) if x is not None else None
+    if x is None or origin is None or origin.shape != x.shape:
+        return False
+    x.replace_operand(0, origin)
+    _donate(module, finding)
+    return True
+
+
+def _is_row_by_mask(x: Instruction) -> bool:
+    is_carried = without_bitcasts(x.operands[2]).opcode in ("parameter", "get-tuple-element")
+    return is_carried and x.shape.byte_size >= LARGE and _row(x) is not None
+
+
+def _row(x: Instruction) -> tuple[int, Instruction] | None:
+    """Of select(iota == position, new, old) the dimension of the iota, and the position."""
+    mask, new = x.operands[:2]
+    test = mask.operands[0] if mask.opcode == "broadcast" else mask
+    iotas = [o for o in test.operands if o.opcode == "iota"]
+    positions = [source(o) for o in test.operands if o.opcode == "broadcast"]
+    if test.opcode != "compare" or test.attributes.raw("direction") != "EQ" or new.opcode != "broadcast":
+        return None
+    if len(iotas) != 1 or len(positions) != 1 or positions[0].shape.dimensions:
+        return None
+    along = int(iotas[0].attributes.raw("iota_dimension") or 0)
+    along = mask.dimensions[along] if mask is not test else along
+    return None if along in new.dimensions else (along, positions[0])
+
+
+def _write_row(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    row = _row(x) if x is not None else None
+    if x is None or row is None:
+        return False
+    along, position = row
+    new, old = x.operands[1:]
+    sizes = [1 if k == along else n for k, n in enumerate(x.shape.dimensions)]
+    shape = make.slice_of(x, old, [0] * len(sizes), sizes).shape
+    zero = make.scalar(x, position.shape.element_type, 0)
+    update = make.broadcast(x, shape, new.operands[0], new.dimensions)
+    starts = [position if k == along else zero for k in range(len(sizes))]
+    x.replace_all_uses_with(make.dynamic_update_slice(x, old, update, starts))
+    return True
+
+
+def _is_second_scatter(x: Instruction) -> bool:
+    first = without_bitcasts(x.operands[0])
+    return (
+        first.opcode == "scatter"
+        and combines_by(x, "add")
+        and combines_by(first, "add")
+        and len(first.users) == 1
+    )
+
+
+def _is_contiguous(x: Instruction) -> bool:
+    """True for indices that count up from a position."""
+    found = origins(x.operands[1])
+    starts = [i for i in found if not i.operands and i.opcode not in ("iota", "constant")]
+    counts = sum(i.opcode == "iota" for i in found) == 1 and not any(i.opcode == "multiply" for i in found)
+    return counts and bool(starts) and not any(i.shape.dimensions for i in starts)
+
+
+def _shifts(x: Instruction) -> bool:
+    """True if a part of an array is written to another place of that array."""
+    update = without_bitcasts(x.operands[1])
+    same = update.opcode == "slice" and without_bitcasts(update.operands[0]) is without_bitcasts(
+        x.operands[0]
+    )
+    return same and _written_along(x) is not None and update.shape.byte_size >= LARGE
+
+
+def _written_along(x: Instruction) -> int | None:
+    """The one dimension of which an update at a constant place writes a part."""
+    whole, part = x.shape.dimensions, x.operands[1].shape.dimensions
+    smaller = [k for k in range(len(whole)) if whole[k] != part[k]]
+    starts = [integer_of(o) for o in x.operands[2:]]
+    fits = all(n is not None and 0 <= n <= w - p for n, w, p in zip(starts, whole, part, strict=True))
+    return smaller[0] if len(smaller) == 1 and fits else None
+
+
+def _concatenate(module: Module, finding: Finding) -> bool:
+    """Have an update, and a second one of what it leaves, be parts of one concatenation."""
+    x = module.find(finding.at)
+    along = _written_along(x) if x is not None else None
+    if x is None or along is None:
+        return False
+    updates, last = [x], only_reader(x)
+    if last is not None and last.opcode == "dynamic-update-slice" and _written_along(last) == along:
+        updates.append(last)
+    parts: list[Instruction] = []
+    end = 0
+    for update in sorted(updates, key=lambda u: integer_of(u.operands[2 + along]) or 0):
+        start = integer_of(update.operands[2 + along]) or 0
+        if start < end or (update is not x and update.operands[0] is not x):
+            return False
+        parts += [_part(x, along, end, start), update.operands[1]] if start > end else [update.operands[1]]
+        end = start + update.operands[1].shape.dimensions[along]
+    if end < x.shape.dimensions[along]:
+        parts.append(_part(x, along, end, x.shape.dimensions[along]))
+    updates[-1].replace_all_uses_with(make.concatenate(updates[-1], parts, along))
+    return True
+
+
+def _part(x: Instruction, along: int, start: int, end: int) -> Instruction:
+    starts, limits = [0] * x.shape.rank, list(x.shape.dimensions)
+    starts[along], limits[along] = start, end
+    return make.slice_of(x, x.operands[0], starts, limits)
+
+
+def _returned_again(s: Situation) -> Iterator[Finding]:
+    """One value is two results, or a result is an argument as it was."""
+    seen: set[Instruction] = set()
+    for _, x in _results(s.module):
+        if x in seen or _argument(s.module, x) is not None:
+            yield Finding(x.name)
+        seen.add(x)
+
+
+_whole = each(_computes_whole, "dynamic-update-slice")
+_moves = each(_shifts, "dynamic-update-slice")
+
+UPDATES = (
+    Recipe("donate-the-argument", "Donate what is updated: donate_argnums", _not_donated, _donate),
+    Recipe("scale-only-the-update", "Scale only what is written, and donate the array", _whole, _update_only),
+    Recipe(
+        "write-the-row", "Use dynamic_update_slice, not a mask", each(_is_row_by_mask, "select"), _write_row
+    ),
+    Recipe("one-scatter", "Concatenate the updates and scatter once", each(_is_second_scatter, "scatter")),
+    Recipe("window-not-scatter", "Use dynamic_update_slice for a window", each(_is_contiguous, "scatter")),
+    Recipe("shift-by-concatenate", "Shift by concatenate, not by writing slices", _moves, _concatenate),
+    Recipe("return-it-once", "Return a value once, and no argument as it was", _returned_again),
+)
