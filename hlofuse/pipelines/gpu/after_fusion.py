@@ -16,9 +16,9 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
 from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator, PropagateCallMetadata
+from hlofuse.passes.copy_insertion.buffer_alias import LoopScheduleLinearizer
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
-from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
 from hlofuse.passes.fusion.gpu_fusion_wrapper import GpuFusionWrapper
 from hlofuse.passes.gpu.copies import CopyFusion
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceCopyFusionAsyncWrapper
