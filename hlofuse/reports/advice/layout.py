@@ -103,6 +103,8 @@ LAYOUT = (
     Recipe("mask-by-position", "Compare positions instead of reading a mask", _large_masks),
     Recipe("phase-by-cos-and-sin", "Write lax.complex(cos(x), sin(x)), not exp(1j * x)", _PHASES),
     Recipe("squared-magnitude", "Square the real and the imaginary part, and add", _MAGNITUDES),
-    Recipe("reciprocal-of-a-complex-row", "Multiply by its reciprocal", _complex_divisions, _reciprocal),
+    Recipe(
+        "reciprocal-of-a-complex-row", "Multiply by the row's reciprocal", _complex_divisions, _reciprocal
+    ),
     Recipe("power-by-a-root", "Write x**1.5 as x * jnp.sqrt(x)", _half_integers, _root_for_power),
 )

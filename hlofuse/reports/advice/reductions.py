@@ -14,7 +14,7 @@ from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 
 
-def _sums_before(opcode: str) -> Find:
+def _sums_then(opcode: str) -> Find:
     """Sums that are multiplied by a constant, or to which one is added, in another kernel."""
 
     def find(s: Situation) -> Iterable[Finding]:
@@ -63,7 +63,7 @@ def _constant_operand(x: Instruction) -> Instruction | None:
     return None
 
 
-def _scale_summands(module: Module, finding: Finding) -> bool:
+def _fold_constant(module: Module, finding: Finding) -> bool:
     total = module.find(finding.at)
     if total is None:
         return False
@@ -95,7 +95,7 @@ def _scale_summands(module: Module, finding: Finding) -> bool:
     return total.name != finding.at
 
 
-def _bias_into_summands(module: Module, finding: Finding) -> bool:
+def _fold_bias(module: Module, finding: Finding) -> bool:
     total = module.find(finding.at)
     user = next(iter(total.users), None) if total is not None else None
     bias = _bias_of(user, total) if user is not None and total is not None else None
@@ -242,18 +242,21 @@ _LABELS = places("reduce(select(compare(broadcast, iota), _, broadcast))")
 _LOGSUMEXP = places("add(log, select(is-finite))")
 
 REDUCTIONS = (
-    Recipe(
-        "scale-the-summands", "Scale the summands, not the sum", _sums_before("multiply"), _scale_summands
-    ),
-    Recipe("start-from-the-constant", "Start from the constant", _sums_before("add"), _scale_summands),
-    Recipe("bias-in-the-summands", "Add the bias to the summands", _sums_and_biases, _bias_into_summands),
+    Recipe("scale-the-summands", "Scale what is summed, not the sum", _sums_then("multiply"), _fold_constant),
+    Recipe("start-from-the-constant", "Start the sum from the constant", _sums_then("add"), _fold_constant),
+    Recipe("bias-in-the-summands", "Add a part of the bias to each summand", _sums_and_biases, _fold_bias),
     Recipe("sum-once", "Scale and add the terms of the loss, then sum once", _scaled_sums),
     Recipe("pad-the-differences", "Pad the differences, add them and sum once", _sums_of_differences),
-    Recipe("column-variance-in-one-pass", "Sum x and x² side by side", _column_variances, _sum_squares),
-    Recipe("row-variance-around-the-mean", "Use jnp.var for rows", _row_variances, _square_deviations),
+    Recipe("column-variance-in-one-pass", "Sum x and x² in one pass", _column_variances, _sum_squares),
+    Recipe(
+        "row-variance-around-the-mean",
+        "Take row variances around the mean: jnp.var",
+        _row_variances,
+        _square_deviations,
+    ),
     Recipe("softmax-along-the-last-axis", "Take the softmax along the last axis", _column_softmax),
     Recipe("pick-the-label", "Pick the label's log probability by index", _LABELS),
     Recipe("bounded-logsumexp", "Leave out the maximum if the logits are bounded", _LOGSUMEXP),
     Recipe("split-a-column-sum", "Sum blocks of rows, then their sums", _tall_sums, _split_in_two),
-    Recipe("one-column-sum-of-many", "Compute column sums as one array", _many_column_sums),
+    Recipe("one-column-sum-of-many", "Sum all these columns as one stacked array", _many_column_sums),
 )

@@ -103,7 +103,9 @@ SHARING = (
         _drop_result,
     ),
     Recipe("drop-logged-summands", "Do not return what is summed", _results_that(_is_summed), _drop_result),
-    Recipe("update-as-one-vector", "Keep small arrays in one vector", _many_kernels(reductions=False)),
+    Recipe(
+        "update-as-one-vector", "Keep small arrays in one vector, update it", _many_kernels(reductions=False)
+    ),
     Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once", _many_kernels(reductions=True)),
     Recipe("pass-one-stacked-array", "Pass the arrays stacked, as one argument", _too_many_operands),
 )
