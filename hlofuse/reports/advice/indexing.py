@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlofuse.analysis.bitcasts import without_bitcasts
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.passes.common import make
 from hlofuse.reports.advice.patterns import (
     LARGE,
     combines_by,
@@ -69,8 +70,9 @@ def _sums_equal(x: Instruction) -> bool:
 def _picks(x: Instruction) -> bool:
     """True if one constant a row is written into zeros."""
     zeros, indices, update = x.operands[:3]
-    pairs = indices.shape.element_count == 2 * update.shape.element_count
-    return pairs and is_constant(zeros, 0) and is_constant(update) and has(origins(indices), "iota")
+    pairs = indices.shape.element_count == 2 * update.shape.element_count and has(origins(indices), "iota")
+    plain = combines_by(x, "add") or combines_by(x, "parameter")
+    return pairs and plain and is_constant(zeros, 0) and is_constant(update)
 
 
 def _compacts(x: Instruction) -> bool:
@@ -94,10 +96,24 @@ def _reads_one(x: Instruction) -> bool:
     return bool(parts) and all(r.opcode == "slice" and r.shape.dimensions[along] == 1 for r in parts)
 
 
-def _reads_maximum(x: Instruction) -> bool:
-    """True if the index is that of the largest element of the same array."""
-    found = [i.operands[0] for i in origins(x.operands[1]) if i.opcode == "get-tuple-element"]
-    return any(i.opcode == "reduce" and x.operands[0] in i.operands for i in found)
+def _maximum(x: Instruction) -> Instruction | None:
+    """The search for the largest element, by whose index `x` reads the same array."""
+    found = (i.operands[0] for i in origins(x.operands[1]) if i.opcode == "get-tuple-element")
+    return next((i for i in found if i.opcode == "reduce" and x.operands[0] in i.operands), None)
+
+
+def _read_maximum(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    found = _maximum(x) if x is not None else None
+    if x is None or found is None or found.operands[0] is not x.operands[0]:
+        return False
+    user = only_reader(x)
+    checked = user if user is not None and user.opcode == "select" and user.operands[1] is x else x
+    value = make.get_tuple_element(found, found, 0)
+    for reader in [u for u in checked.users if u.opcode == "bitcast" and u.shape == value.shape]:
+        reader.replace_all_uses_with(value)
+    checked.replace_all_uses_with(make.bitcast(value, checked.shape))
+    return True
 
 
 def _same_segments(s: Situation) -> Iterator[Finding]:
@@ -126,7 +142,7 @@ INDEXING = (
     Recipe("one-segment-sum", "Stack what is summed over the same segments", _same_segments),
     Recipe("triangular-cumsum", "Sum by a triangular matrix", each(_is_cumulative, "reduce-window")),
     Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort", each(_reads_one, "sort")),
-    Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_reads_maximum, "gather")),
+    Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),
     Recipe("mask-not-nonzero", "Mask with where, do not gather by nonzero", each(_compacts, "scatter")),
     Recipe("one-draw", "Draw random numbers of one shape at once", _several_draws),
 )
