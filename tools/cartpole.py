@@ -23,7 +23,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import iter_kernels, launched_computations
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.format.markdown import table
+from hlofuse.format.escape import table
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for

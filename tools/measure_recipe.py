@@ -20,7 +20,7 @@ def random_values(shape):
     return jax.numpy.asarray(values).astype(shape.dtype)
 
 
-def fastest(names, side, times=15):
+def fastest(names, side, times=7):
     """Seconds of one run; arguments are copied before each, because it may be given them for good."""
     function = jax.jit(names[side], donate_argnums=names.get(f"donate_{side}", ()))
     given = jax.tree.map(random_values, names.get(f"arguments_{side}", names.get("arguments")))

@@ -61,7 +61,10 @@ class Figures:
     """It holds library calls whose bytes and time are unknown."""
 
     def pays_against(self, before: Figures, speedup: float = 1.0) -> bool:
-        """True if there are fewer kernels, launches or bytes, or less time, and the time is not longer."""
+        """True if there are fewer kernels, launches or bytes, or less time, and the time is not longer.
+
+        `speedup` is measured, for a device without a model of time.
+        """
         if before.us is not None and self.us is not None and self.us > before.us * 1.02:
             return False
         fewer = self.kernels < before.kernels or self.launches < before.launches
@@ -288,7 +291,7 @@ def main() -> int:
                 before, after = (
                     xla_figures(sides[s] / "after_optimizations.hlo", device, a.xla) for s in SIDES
                 )
-                speedup = measured_speedup(page, a.python) if device == "cpu" and a.write else None
+                speedup = measured_speedup(page, a.python) if device == "cpu" else None
                 row = row_of(device, a.xla, before, after, speedup)
                 seen.pop(page.name)
                 rows[page.name][device], folders[page.name][device] = row, sides

@@ -4,11 +4,129 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import IntEnum
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.analysis.operand_use import Index, follow_tuples, follow_tuples_and_bitcasts
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
+
+# Operands whose elements an instruction reads more than once (`ReusesOperandElements`).
+
+
+class Use(IntEnum):
+    """How a value is read; the smaller is the stronger statement (`UseKind`)."""
+
+    REUSE = 0
+    USE = 1
+    NO_USE = 2
+
+
+_EACH_ONCE = frozenset({"bitcast", "concatenate", "reshape", "reverse", "slice", "transpose", "gather"})
+
+
+def operand_use(instruction: Instruction, number: int) -> Use:
+    """How the operand at `number` is read (`OperandElementUse`)."""
+    opcode = instruction.opcode
+    if opcode in _EACH_ONCE:
+        return Use.USE
+    if opcode == "pad":
+        return Use.REUSE if number > 0 else Use.USE
+    if opcode == "reduce":
+        return Use.REUSE if number >= len(instruction.operands) // 2 else Use.USE
+    if opcode == "fusion":
+        return _use_of_parameter(number, instruction.fused_root, {})
+    if opcode == "dot":
+        # A matrix-vector product reads the matrix once.
+        others = [o.shape.rank <= 1 for o in instruction.operands[:2]]
+        return Use.USE if instruction.shape.rank <= 1 and number < 2 and others[1 - number] else Use.REUSE
+    if opcode == "dynamic-update-slice":
+        return Use.USE if number < 2 else Use.REUSE
+    return Use.USE if is_elementwise(instruction) else Use.REUSE
+
+
+def reuses_operand_elements(instruction: Instruction, number: int) -> bool:
+    return operand_use(instruction, number) == Use.REUSE
+
+
+def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Use]) -> Use:
+    """The strongest use on any path from `root` to the parameter (`FusionReusesParamElements`)."""
+    if root.opcode == "parameter" and root.parameter_number == number:
+        return Use.USE
+    # Iterative: fusions can be deep. A frame is an instruction and its next operand.
+    uses[root] = Use.NO_USE
+    stack: list[tuple[Instruction, int]] = [(root, 0)]
+    while stack:
+        instruction, k = stack.pop()
+        while k < len(instruction.operands) and uses[instruction] != Use.REUSE:
+            operand = instruction.operands[k]
+            if operand.opcode == "parameter" and operand.parameter_number == number:
+                value = Use.USE
+            elif operand in uses:
+                value = uses[operand]
+            else:
+                uses[operand] = Use.NO_USE
+                stack += [(instruction, k), (operand, 0)]
+                break
+            if value != Use.NO_USE:
+                own = operand_use(instruction, k)
+                if own != Use.NO_USE:
+                    uses[instruction] = min(uses[instruction], own, value)
+            k += 1
+    return uses[root]
+
+
+class ReusedOperands:
+    """The reused operands of each consumer, worked out once and carried along by fusions.
+
+    XLA does not work them out anew after a fusion, and the difference shows in its decisions.
+    Mirrors `InstructionFusion::ReusedOperandsOf` and `UpdateReusedOperandsForFusion`.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[Instruction, set[Instruction]] = {}
+
+    def of(self, consumer: Instruction) -> set[Instruction]:
+        """The operands `consumer` reads more than once."""
+        reused = self._of.get(consumer)
+        if reused is None:
+            operands = enumerate(consumer.operands)
+            reused = self._of[consumer] = {o for k, o in operands if reuses_operand_elements(consumer, k)}
+        return reused
+
+    def fused(self, producer: Instruction, fusion: Instruction) -> None:
+        """`producer` is about to go into `fusion`."""
+        reused = self.of(fusion)
+        if producer in reused:
+            reused.discard(producer)
+            reused.update(producer.operands)
+        else:
+            reused |= self.of(producer)
+
+
+# ------------------------------------------------------------ tuples
+#
+# Elements of tuples, and what lies behind them (`FollowTupleIndirection`, `FollowNoOpIndirection`).
+
+Index = tuple[int, ...]
+"""A path into a nested tuple (`ShapeIndex`)."""
+
+
+def follow_tuples(instruction: Instruction, index: Index) -> tuple[Instruction, Index]:
+    """Where the element at `index` really comes from: tuples first, then get-tuple-elements."""
+    while instruction.opcode == "tuple" and index:
+        instruction, index = instruction.operands[index[0]], index[1:]
+    while instruction.opcode == "get-tuple-element":
+        instruction, index = instruction.operands[0], (instruction.tuple_index, *index)
+    return instruction, index
+
+
+def follow_tuples_and_bitcasts(instruction: Instruction, index: Index) -> tuple[Instruction, Index]:
+    """The same, then through any number of bitcasts of a whole array."""
+    instruction, index = follow_tuples(instruction, index)
+    while not index and instruction.opcode == "bitcast":
+        instruction = instruction.operands[0]
+    return instruction, index
+
 
 _NEVER = ELEMENTWISE_OPCODES | {"broadcast", "concatenate", "constant", "reduce", "slice", "transpose"}
 _ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}")

@@ -16,17 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.capture.arguments import check_axes
-from hlofuse.capture.compiling import compile_request, environment_for, flags_for, flags_of
+from hlofuse.capture.compiling import (
+    compile_request,
+    compile_until_fusion,
+    environment_for,
+    flags_for,
+    flags_of,
+    only_fusion,
+)
 from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import target_config_of
-from hlofuse.capture.until_fusion import compile_until_fusion, only_fusion
 from hlofuse.capture.versions import advice_about, doubt_about
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
-from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
 from hlofuse.inputs.text import called, decode, read_bytes
-from hlofuse.inputs.wire_format import module_proto
+from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 
 _ENDINGS = {None: "hlo", PROTO: "pb", MLIR: "mlir", BYTECODE: "mlirbc"}
 

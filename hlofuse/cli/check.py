@@ -178,7 +178,7 @@ def _written(
 
         return check_github(check, root)
     if form == "markdown":
-        from hlofuse.format.markdown import markdown
+        from hlofuse.format.escape import markdown
         from hlofuse.reports.check.markdown import check_markdown
 
         lines = "".join(f"{markdown(line)}\n\n" for line in head_lines(heads))

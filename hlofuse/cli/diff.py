@@ -145,7 +145,7 @@ def _report(
         picture = picture_if_possible(found)
         text = to_html(summarize(found, accounts), limit=limit, only=chosen, picture=picture)
     elif form == "markdown":
-        from hlofuse.format.markdown import markdown
+        from hlofuse.format.escape import markdown
         from hlofuse.format.page import as_markdown
         from hlofuse.reports.diff.text import draw
 

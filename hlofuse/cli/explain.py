@@ -73,6 +73,7 @@ def command(
     from hlofuse.reports.common.xla_result import compare_with_result
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.explain.explain import explain, record_check
+    from hlofuse.reports.explain.phrases import record_lines
     from hlofuse.reports.verdict.verdict import verdict
 
     options = ReplayOptions(input=input, **request)
@@ -98,6 +99,10 @@ def command(
     if not observed.changes and identity is not None:
         result = compare_with_result(identity.file, observed.replay.target, observed.replay.after)
     head = head_of(observed.replay, result=result, names=names)
+    record = record_check(observed)
+    notes = [observed.note] if observed.note else []
+    if record is not None and (record.agreed != record.records or record.disagreements):
+        notes += record_lines(record)[:1]
     answer = found = None
     if name is None:
         with spinner("trying changes"):
@@ -108,7 +113,7 @@ def command(
             only_pass=only_pass,
             computation=computation,
             what_if=observed.changes,
-            record=record_check(observed),
+            record=record,
             facts=facts,
         )
     if name is not None:
@@ -125,7 +130,7 @@ def command(
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
-            print_screen(answer, console, head, observed.note, details=not details)
+            print_screen(answer, console, head, notes, details=not details)
         if found is None:
             return
         if answer is not None:

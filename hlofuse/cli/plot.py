@@ -80,7 +80,7 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
     labels = LaunchedNames(replay, final_names_of(replay)).shown()
     if kind == "kernels":
         from hlofuse.plot.bars import plot_kernels
-        from hlofuse.render.pair import pair_of
+        from hlofuse.render.options import pair_of
 
         final = replay.final
         backend = replay.config.build.backend

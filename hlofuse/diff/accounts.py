@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hlofuse.account import Account
 from hlofuse.analysis.kernels import is_kernel
-from hlofuse.diff.model import FusionChange, ModuleDiff
+from hlofuse.diff.matching import TRIVIAL
+from hlofuse.diff.model import Added, FusionChange, FusionKind, ModuleDiff, Removed
 from hlofuse.ir import Instruction
 
 
@@ -40,3 +42,52 @@ def as_compared(diff: ModuleDiff) -> Accounts:
 def _us(account: Account, kernels: list[Instruction]) -> float:
     rows = (account.by_name.get(k.name) for k in kernels)
     return sum(r.total_us or 0.0 for r in rows if r is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalKernels:
+    """What became of the instructions of BEFORE, and a word on what is new in AFTER."""
+
+    kernels: Mapping[Instruction, tuple[Instruction, ...]]
+    """For instructions of BEFORE, fusions too: the kernels of AFTER that compute it."""
+    notes: Mapping[Instruction, str]
+    """For instructions of either side that changed: `split`, `new`, `removed`…"""
+
+
+def final_kernels(diff: ModuleDiff) -> FinalKernels:
+    """Follow every match of a diff to the kernel it is in."""
+    found: dict[Instruction, dict[Instruction, None]] = {}
+    telling: dict[Instruction, dict[Instruction, None]] = {}
+    for match in diff.matches:
+        to = {k: None for p in match.after if is_kernel(k := p.fusion or p.instruction)}
+        for place in match.before:
+            found.setdefault(place.instruction, {}).update(to)
+            if place.fusion is not None:
+                # A constant spread out in many kernels says nothing about where its fusion went.
+                kind = found if place.instruction.opcode in TRIVIAL else telling
+                kind.setdefault(place.fusion, {}).update(to)
+    found |= telling
+    return FinalKernels({i: tuple(ks) for i, ks in found.items()}, _notes(diff))
+
+
+def _notes(diff: ModuleDiff) -> dict[Instruction, str]:
+    notes: dict[Instruction, str] = {}
+    for edit in diff.edits:
+        if edit.because:
+            continue
+        if isinstance(edit, Removed):
+            notes |= {p.instruction: "removed" for p in edit.before}
+        elif isinstance(edit, Added):
+            notes |= {p.instruction: "added" for p in edit.after}
+        else:
+            word = type(edit).__name__.lower()
+            notes |= {p.instruction: word for p in (*edit.before, *edit.after)}
+    for change in diff.fusions:
+        one_sided = change.kind in (FusionKind.NEW, FusionKind.VANISHED)
+        for fusion in (*change.before, *change.after):
+            notes[fusion] = str(change.kind)
+        if one_sided:
+            continue
+        for i in change.joined:
+            notes.setdefault(i, "joined")
+    return notes

@@ -19,8 +19,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.escape import printable
-from hlofuse.format.markdown import markdown, markdown_code, table
+from hlofuse.format.escape import markdown, markdown_code, printable, table
 
 WIDTH = 10_000
 """A page has room for whatever a line holds."""

@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import far_largest
-from hlofuse.inputs.module_lines import LOGGED, ModuleLines, module_lines, sections
+from hlofuse.inputs.module_lines import (
+    LOGGED,
+    ModuleLines,
+    completed,
+    lacks_entry,
+    module_lines,
+    sections,
+    without_result,
+)
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.inputs.truncated import completed, lacks_entry, without_result
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.text.patterns import NAME
 

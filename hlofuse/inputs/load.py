@@ -9,9 +9,9 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import choose_target
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
 from hlofuse.inputs.excerpt import Excerpt, find_module
-from hlofuse.inputs.foreign import PROTO, foreign_form, hlo_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import called, decode, read_bytes
+from hlofuse.inputs.wire_format import PROTO, foreign_form, hlo_text
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape_check import first_misfit, misfit_error

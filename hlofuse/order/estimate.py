@@ -6,39 +6,152 @@ removed leaves no gap (`Cleanup`), so ids are in the order of who created an ins
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from hlofuse.analysis.call_order import with_changed_after
+from hlofuse.analysis.expensive import is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.order.computations import processing_order
 from hlofuse.order.front_end import named_by_front_end
-from hlofuse.order.names import is_of_program, number
-from hlofuse.order.phases import TABLE, Evidence, Phase, phase_of
+from hlofuse.order.names import calls_within, is_body_of_scan, is_of_program, number, stack_frame
+from hlofuse.order.phases import Evidence, Phase, phase_of
 from hlofuse.order.program_order import in_program_order
 from hlofuse.order.recreated import add_recreated, alone_in_layout, by_numbers, in_rounds
 
-MECHANISMS = (
-    "windows",
-    "program order",
-    "alone in layout",
-    "recreated",
-    "rounds",
-    "numbers",
-    "computations",
-    "repeated calls",
-    "bitcasts by number",
-    *(entry.name for entry in TABLE),
-)
+# The order in which passes go through the computations of a module.
+#
+# `HloModule::MakeComputationPostOrder` reads off an order that is kept while computations are added
+# (`TopologicalSort`, `xla/online_topsort.h`): callees first, and what is new comes last. A computation that
+# calls something new goes after that, and so does all that it is called by. Those of the framework bear
+# numbers in the order in which it created them. FlattenCallGraph is the first pass to add some, where a
+# function is called again; CallInliner takes them away, but their callers keep their place. The last passes
+# to add some are SplitkRewriter, those that create fusions of products, and DynamicSliceFusionRewriter.
 
 
-def estimate_order(module: Module, without: frozenset[str] = frozenset()) -> None:
+_NUMBERED = re.compile(r"[^.]*\.(\d+)(?:\.clone.*)?(?:\.sunk.*)?")
+_LATE_FUSION = "dynamic-slice-fusion"
+_SOFTMAX = "triton_softmax"
+_OF_PASSES = frozenset({"bitcast", "fusion", "get-tuple-element", "tuple"})
+
+
+def processing_order(module: Module) -> list[Computation]:
+    """All computations in that order, the entry last."""
+    later = [*_added_later(module.computations)]
+    fresh = {c for added, _ in later for c in added}
+    repeated = repeated_calls(module)
+    written = {c: k for k, c in enumerate(module.computations)}
+    since: dict[Computation, tuple[int, ...]] = {}
+    for c in module.computation_post_order():
+        times = [_first_place(c, written)]
+        times += [
+            (*since[x], 0) for i in c for x in i.called_computations if x not in fresh and since[x] > (0, 1)
+        ]
+        if c in repeated:
+            times.append((0, 2, repeated[c]))
+        since[c] = max(times)
+    order = sorted(since, key=lambda c: (c is module.entry, since[c], written[c]))
+    for added, is_backward in later:
+        changed = {c for c in order if any(x in added for i in c for x in i.called_computations)}
+        order = with_changed_after(order, changed, is_backward=is_backward)
+    return sorted(order, key=lambda c: c is module.entry)
+
+
+def _first_place(computation: Computation, written: dict[Computation, int]) -> tuple[int, ...]:
+    """By number, or when a pass added it: bodies of loops after conditions (`WhileUtil::MakeCountedLoop`)."""
+    match = _NUMBERED.fullmatch(computation.name)
+    if match is not None:
+        return (0, 0, int(match[1]))
+    caller = computation.first_caller
+    if caller is None:
+        return (0, 1, written[computation], 0)
+    called = caller.called_computations
+    is_body = caller.opcode == "while" and called[0] is computation
+    return (0, 1, min(written[c] for c in called), int(is_body))
+
+
+def _added_later(order: list[Computation]) -> Iterator[tuple[set[Computation], bool]]:
+    """What passes after FlattenCallGraph have others call, and whether they go backward, as softmax does."""
+    fusions = {c for c in order if c.fusion is not None}
+    softmax = {c for c in fusions if c.name.startswith(_SOFTMAX)}
+    late = {c for c in fusions if c.name.startswith(_LATE_FUSION)}
+    yield {c for c in order if _sums_split_product(c)}, False
+    yield fusions - softmax - late, False
+    yield softmax, True
+    yield late, False
+
+
+def _sums_split_product(x: Computation) -> bool:
+    caller = x.first_caller
+    if caller is None or caller.opcode != "reduce" or not x.name.endswith(".reduce_sub_computation"):
+        return False
+    return caller.operands[0].opcode == "fusion"
+
+
+# ---------------------------------------------------------------- functions called again
+
+
+def repeated_calls(module: Module) -> dict[Computation, int]:
+    """Loop bodies, conditions and branches that call a function that was called before.
+
+    FlattenCallGraph leaves a function to the first that calls it and clones it for everybody else. Only what
+    was inlined tells: of a function that was called twice each operation is there twice. The value is the
+    number of the first caller.
+    """
+    numbered = [
+        (int(match[1]), c)
+        for c in module.computations
+        if (caller := c.first_caller) is not None and caller.opcode in {"while", "conditional"}
+        if (match := _NUMBERED.match(c.name)) is not None
+    ]
+    ordered: dict[str, list[tuple[int, set[object]]]] = {}
+    found: dict[Computation, int] = {}
+    for first, computation in sorted(numbered, key=lambda pair: pair[0]):
+        for path, operations in _functions(computation).items():
+            function = path.rpartition("/")[2]
+            callers = ordered.setdefault(function, [])
+            before = next((n for n, others in callers if operations.keys() <= others), None)
+            if not is_body_of_scan(path):
+                callers.append((first, set(operations)))
+            if before is None and min(operations.values()) > 1:
+                before = first
+            if before is not None:
+                found[computation] = max(found.get(computation, 0), before)
+    return found
+
+
+def _functions(computation: Computation) -> dict[str, Counter[object]]:
+    """The operations that were inlined, by the paths of the functions."""
+    found: dict[str, Counter[object]] = {}
+    for x in computation:
+        if x.op_name and x.opcode not in _OF_PASSES | {"parameter"} and not _is_constant(x):
+            for path, inner in calls_within(x.op_name):
+                shapes = tuple(str(y.shape) for y in (x, *x.operands))
+                found.setdefault(path, Counter())[(inner, x.opcode, shapes, _place(x))] += 1
+    return found
+
+
+def _is_constant(x: Instruction) -> bool:
+    return is_constant(x) or is_broadcast_of_constant(x)
+
+
+def _place(x: Instruction) -> object:
+    """Its line in the source: the frame also says what it was called from."""
+    assert x.computation is not None
+    assert x.computation.module is not None
+    return x.computation.module.stack_frames.location(stack_frame(x)) or stack_frame(x)
+
+
+def estimate_order(module: Module) -> None:
     """Give the instructions outside of fusions ids in their likely order of creation.
 
     Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
     """
-    if "computations" not in without:
-        module.processing_order = processing_order(module, without)
+    module.processing_order = processing_order(module)
     named = named_by_front_end(module)
     for computation in module.computations:
         if computation.fusion is None and any(is_of_program(x) for x in computation):
-            computation.reorder(_with_elements_after(_by_id(computation, named, without)))
+            computation.reorder(_with_elements_after(_by_id(computation, named)))
 
 
 def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
@@ -50,27 +163,21 @@ def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
     return sorted(order, key=place.__getitem__)
 
 
-def _by_id(
-    computation: Computation, named: frozenset[Instruction], without: frozenset[str]
-) -> list[Instruction]:
+def _by_id(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
     evidence = Evidence(computation, named)
-    phases = {x: phase_of(evidence, x, without) for x in computation if x.opcode != "parameter"}
-    if "numbers" not in without:
-        phases.update(by_numbers(phases))
-    if "alone in layout" not in without:
-        phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
-    if "recreated" not in without:
-        add_recreated(phases)
+    phases = {x: phase_of(evidence, x) for x in computation if x.opcode != "parameter"}
+    phases.update(by_numbers(phases))
+    phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
+    add_recreated(phases)
     parameters = [x for x in computation if x not in phases]
     order = sorted(parameters, key=lambda x: x.parameter_number or 0)
     for phase in Phase:
         members = [x for x, p in phases.items() if p == phase]
         if phase == Phase.FRONT_END:
-            if "program order" not in without:
-                members = in_program_order(members)
-        elif phase == Phase.SIMPLIFIED_AGAIN and "rounds" not in without:
+            members = in_program_order(members)
+        elif phase == Phase.SIMPLIFIED_AGAIN:
             members = [x for one in in_rounds(members) for x in one]
-        elif phase == Phase.BITCASTS and "bitcasts by number" not in without:
+        elif phase == Phase.BITCASTS:
             members.sort(key=number)
         order += members
     return order

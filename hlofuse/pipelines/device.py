@@ -1,18 +1,17 @@
-"""The device a replay is about."""
+"""The device a replay is about, and which XLA it repeats."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines.targets import TARGETS
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-
 
 NEEDS_DEVICE = "asks for --device, the GPU to replay it for: --device h100_sxm (hlofuse devices lists all)"
 """What is said where a target needs one and none is known."""
@@ -53,3 +52,23 @@ def device_of(
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
     return description, tuple(o for o in overrides if o not in device_overrides)
+
+
+@dataclass(frozen=True, slots=True)
+class XlaBuild:
+    """What XLA does with a module depends on these four, and on nothing else."""
+
+    release: str
+    """As jaxlib counts releases, such as `0.11.1`."""
+    backend: str
+    """`cpu` or `gpu`."""
+    device: DeviceDescription | None = None
+    """None for a backend that fuses the same on every device."""
+    flags: tuple[str, ...] = ()
+    """XLA flags that change fusion, as `XLA_FLAGS` takes them; those at their defaults are left out."""
+
+    def to_json(self) -> dict[str, Any]:
+        """`release`, `backend`, `device` (its name or null) and `flags` (name to value)."""
+        flags = dict(f.removeprefix("--").partition("=")[::2] for f in self.flags)
+        device = self.device.name if self.device is not None else None
+        return {"release": self.release, "backend": self.backend, "device": device, "flags": flags}

@@ -12,7 +12,7 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of
-from hlofuse.render.pair import ModulePair
+from hlofuse.render.options import ModulePair
 from hlofuse.render.palette import ALERT, FAINT, PALE
 from hlofuse.render.scene import text_width
 from hlofuse.replay import Replay

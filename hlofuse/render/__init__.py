@@ -16,8 +16,7 @@ from hlofuse.ir import Module
 from hlofuse.render.compose import compose
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import FORMATS, Drawing, format_of
-from hlofuse.render.options import MAX_NODES, VIEWS, Options
-from hlofuse.render.pair import ModulePair
+from hlofuse.render.options import MAX_NODES, VIEWS, ModulePair, Options
 from hlofuse.replay import Replay
 
 __all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]

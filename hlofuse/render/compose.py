@@ -14,8 +14,7 @@ from hlofuse.render.arranging.fold import fold, is_too_tall
 from hlofuse.render.arranging.islands import columns, is_tall, split
 from hlofuse.render.build import Builder, kernel_numbers
 from hlofuse.render.labels import fusion_around, lookup, part_number, role
-from hlofuse.render.options import VIEWS, Options
-from hlofuse.render.pair import ModulePair, pair_of
+from hlofuse.render.options import VIEWS, ModulePair, Options, pair_of
 from hlofuse.render.planning.boxed import has_box
 from hlofuse.render.planning.plan import PanelPlan, plan
 from hlofuse.render.scene import Panel, Scene

@@ -1,11 +1,13 @@
-"""What a caller may ask of a picture."""
+"""What a caller may ask of a picture, and the two modules that one may show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hlofuse.ir import HlofuseError
+from hlofuse.ir import HlofuseError, Instruction, Module
+from hlofuse.render.scene import members
+from hlofuse.replay import Replay
 
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250
@@ -33,3 +35,30 @@ class Options:
             raise HlofuseError(f"max-nodes must lie between 1 and {HARD_LIMIT:,}, not {self.max_nodes:,}")
         if self.radius < 0:
             raise HlofuseError(f"radius must not be negative, but is {self.radius}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModulePair:
+    """What a picture of both sides is made from."""
+
+    before: Module
+    after: Module
+    kernels: Mapping[Instruction, tuple[Instruction, ...]]
+    """For instructions of `before`: the instructions of `after` that compute them."""
+    title: str = ""
+    """What lies between the two: `gpu fusion on h100_sxm`, `2 merged`."""
+    notes: Mapping[Instruction, str] = field(default_factory=dict)
+    """A word on instructions of either side, to be seen at a glance: `split`, `new`…"""
+    same_names: bool = False
+    """A name means the same on both sides."""
+
+
+def pair_of(replay: Replay, title: str) -> ModulePair:
+    """The two ends of a replay."""
+    inside = members(replay.events)
+    found: dict[str, list[Instruction]] = {}
+    for i in replay.after.instructions():
+        for name in inside.get(i.name, {i.name: None}):
+            found.setdefault(name, []).append(i)
+    kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}
+    return ModulePair(replay.before, replay.after, kernels, title, same_names=True)

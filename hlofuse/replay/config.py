@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
 from hlofuse.passes.registry import single_passes, split_passes
-from hlofuse.pipelines.build import XlaBuild
-from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines.device import XlaBuild, device_of
 from hlofuse.pipelines.flags import disabled_passes, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
 from hlofuse.releases import AROUND_FUSION, REFERENCE, Release, nearest, release_of

@@ -13,6 +13,11 @@ from hlofuse.trace.events import NO_FIGURES, Event, Figures
 _event: Callable[[tuple[Any, ...]], Event]
 _event = partial(tuple.__new__, Event)  # `Event(…)` takes three times as long, and there are thousands
 
+_NO_FUSION = None, None, False, False
+_NO_PRICE: tuple[Any, ...] = (), None, None
+_NO_CHANGE = *_NO_PRICE, (), ()
+"""Fields of an event that say nothing, in their order."""
+
 
 class Skipped(NamedTuple):
     """An instruction that a pass left as it is, because what XLA writes there cannot be expressed."""
@@ -56,30 +61,9 @@ class Recorder:
     ) -> None:
         """`producer` went into `consumer`, which is (or became) `fusion`. A step of its own."""
         self._step += 1
-        self.events.append(
-            _event(
-                (
-                    "fuse",
-                    self._pass,
-                    _computation_name(fusion),
-                    self._step,
-                    producer,
-                    consumer,
-                    fusion.name,
-                    kind,
-                    created,
-                    duplicated,
-                    rule,
-                    reason,
-                    figures or NO_FIGURES,
-                    (),
-                    None,
-                    None,
-                    (),
-                    (),
-                )
-            )
-        )
+        head = "fuse", self._pass, _computation_name(fusion), self._step, producer, consumer
+        verdict = rule, reason, figures or NO_FIGURES
+        self.events.append(_event((*head, fusion.name, kind, created, duplicated, *verdict, *_NO_CHANGE)))
 
     def ineligible(
         self,
@@ -92,30 +76,10 @@ class Recorder:
     ) -> None:
         """`producer` was not fused into `consumer` (or into anything); `reason` in XLA's words."""
         self._step += 1
-        self.events.append(
-            _event(
-                (
-                    "ineligible",
-                    self._pass,
-                    _computation_name(producer),
-                    self._step,
-                    producer.name,
-                    consumer.name if consumer is not None else None,
-                    None,
-                    None,
-                    False,
-                    False,
-                    rule,
-                    reason,
-                    figures or NO_FIGURES,
-                    (),
-                    None,
-                    None,
-                    (),
-                    (),
-                )
-            )
-        )
+        head = "ineligible", self._pass, _computation_name(producer), self._step, producer.name
+        user = consumer.name if consumer is not None else None
+        verdict = rule, reason, figures or NO_FIGURES
+        self.events.append(_event((*head, user, *_NO_FUSION, *verdict, *_NO_CHANGE)))
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """What fusing `producer` into its users would cost, and what not fusing it (microseconds)."""
@@ -157,30 +121,8 @@ class Recorder:
     ) -> None:
         """Instructions were replaced, merged or removed (wrapping, CSE, DCE, splitting)."""
         self._step += 1
-        self.events.append(
-            _event(
-                (
-                    "rewrite",
-                    self._pass,
-                    computation,
-                    self._step,
-                    None,
-                    None,
-                    None,
-                    None,
-                    False,
-                    False,
-                    rule,
-                    reason,
-                    NO_FIGURES,
-                    (),
-                    None,
-                    None,
-                    tuple(removed),
-                    tuple(added),
-                )
-            )
-        )
+        head = "rewrite", self._pass, computation, self._step, None, None, *_NO_FUSION, rule, reason
+        self.events.append(_event((*head, NO_FIGURES, *_NO_PRICE, tuple(removed), tuple(added))))
 
     def created_instructions(
         self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from hlofuse.capture.compiling import only_fusion
 from hlofuse.capture.model import CaptureError
-from hlofuse.capture.until_fusion import only_fusion
 
 from ..running import Run
 

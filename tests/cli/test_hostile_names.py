@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hlofuse.format.escape import printable, shorten
-from hlofuse.format.markdown import markdown, markdown_code
+from hlofuse.format.escape import markdown, markdown_code, printable, shorten
 from hlofuse.format.page import as_markdown
 from hlofuse.ir import Module
 from hlofuse.replay import replay

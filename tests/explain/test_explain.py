@@ -37,10 +37,25 @@ def test_text(
     monkeypatch: pytest.MonkeyPatch, name: str, columns: int,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(samples / "cpu")
-    result = hlofuse("explain", f"{name}/before.hlo", "--limit", 6, columns=columns)
+    result = hlofuse("explain", f"{name}/before.hlo", "--details", "--limit", 6, columns=columns)
     assert (result.status, result.err) == (0, "")
     golden(f"explain/{name.replace('../cartpole/cpu/', 'cartpole_')}.{columns}.txt", result.out)
     assert all(len(line) <= columns for line in result.out.split("\n"))
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.parametrize("name", ["softmax", "gpt2_block", "../cartpole/cpu/scan"])
+def test_the_first_screen(
+    hlofuse: Run, golden: Golden, samples: Path,
+    monkeypatch: pytest.MonkeyPatch, name: str, columns: int,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(samples / "cpu")
+    result = hlofuse("explain", f"{name}/before.hlo", columns=columns)
+    lines = result.out.splitlines()
+    assert (result.status, result.err) == (0, "")
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= columns
+    golden(f"explain/{name.replace('../cartpole/cpu/', 'cartpole_')}.screen.{columns}.txt", result.out)
 
 
 def test_markdown_and_json(
@@ -115,7 +130,7 @@ def test_a_module_with_nothing_to_fuse(hlofuse: Run, tmp_path: Path) -> None:
     path.write_text(
         "HloModule m\n\nENTRY %main (p: f32[8]) -> f32[8] {\n  ROOT %p = f32[8]{0} parameter(0)\n}\n"
     )
-    result = hlofuse("explain", path)
+    result = hlofuse("explain", path, "--details")
     assert result.status == 0
     assert "0 kernels → 1" in result.out
     assert "1 copy: 64 B moved" in result.out  # a result may not be an argument
@@ -156,5 +171,5 @@ def test_decisions_are_not_told_from_another_stage(hlofuse: Run, samples: Path, 
 
 def test_a_what_if_run_says_so(hlofuse: Run, samples: Path) -> None:
     path = samples / "cpu" / "softmax" / "before.hlo"
-    result = hlofuse("explain", path, "--disable", "CPU007")
+    result = hlofuse("explain", path, "--disable", "CPU007", "--details")
     assert "jit_softmax on cpu, what if: without CPU007" in result.out

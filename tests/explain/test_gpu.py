@@ -53,7 +53,7 @@ def test_text(
     monkeypatch: pytest.MonkeyPatch, name: str, columns: int,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(samples / "gpu")
-    result = hlofuse("explain", name, *compiled_for(name), "--limit", 4, columns=columns)
+    result = hlofuse("explain", name, *compiled_for(name), "--details", "--limit", 4, columns=columns)
     assert (result.status, result.err) == (0, "")
     golden(f"explain/gpu_{name.replace('../cartpole/gpu/', 'cartpole_')}.{columns}.txt", result.out)
     lines = result.out.split("\n")
@@ -88,7 +88,7 @@ def test_xlas_record_is_followed(hlofuse: Run, samples: Path, name: str) -> None
 
 def test_ties_are_marked_only_without_ids(hlofuse: Run, samples: Path) -> None:
     folder = samples / "gpu" / "softmax"
-    text = ("explain", folder, *H100, "--xla-trace", "none")
+    text = ("explain", folder, *H100, "--details", "--xla-trace", "none")
     assert "a tie: XLA may have fused" in hlofuse(*text, "--order", "estimated").out
     assert "a tie" not in hlofuse(*text).out
 
@@ -281,7 +281,7 @@ def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples
         "threefry2x32.37",
     )
     reported = json.loads(hlofuse("explain", folder, *how).out)
-    assert [o["rule"] for o in reported["obstacles"]] == ["PF003", "PF002"]
+    assert [o["rule"] for o in reported["obstacles"]] == ["PF003", "PF002", "GM015"]
 
 
 SUM_OF_SUM = """HloModule sums

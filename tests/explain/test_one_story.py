@@ -62,7 +62,7 @@ def with_ids(folder: Path) -> ReplayInput:
 
 def test_the_pair_that_is_shown_is_the_pair_to_ask_about(hlofuse: Run, samples: Path) -> None:
     folder = str(samples / "gpu" / "gpt2_block")
-    lines = hlofuse("explain", folder, "--device", "h100_sxm", columns=60).out.splitlines()
+    lines = hlofuse("explain", folder, "--details", "--device", "h100_sxm", columns=60).out.splitlines()
     shown = next(k for k, line in enumerate(lines) if line.startswith("  PF031  Only bitcasts"))
     pair = re.sub(r"\S+ \((\S+)\)", r"\1", " ".join(lines[shown + 1 : shown + 3]))
     producer, arrow, consumer = pair.split()[:3]
@@ -147,7 +147,7 @@ def test_what_why_advises_holds(hlofuse: Run, samples: Path) -> None:
     requested = ("why", str(samples / "gpu" / "gpt2_block"), "--device", "h100_sxm", *names)
     attributes = hlofuse(*requested)
     assert "it would stop paying" in attributes.out
-    attempt = attributes.out.split("try it: ")[1].split()
+    attempt = attributes.out.split("replay it: ")[1].split()
     changed = hlofuse(*requested, *attempt[:2])
     assert "(fusion.28) was not fused into triton_softmax.6: it would cost time" in " ".join(
         changed.out.split()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.format.layers import layer_of
+from hlofuse.format.paths import layer_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from hlofuse.format.markdown import markdown, table
+from hlofuse.format.escape import markdown, table
 
 HOSTILE = (
     "@octocat",

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import load
-from hlofuse.inputs.foreign import BYTECODE, MLIR, PROTO, foreign_form
 from hlofuse.inputs.unique_ids import unique_ids_for
-from hlofuse.inputs.wire_format import module_proto
+from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 from hlofuse.ir.errors import HlofuseError
 
 from ..running import Run

@@ -119,7 +119,7 @@ def test_reports_show_the_final_name_first(gpt2_whole: Path, hlofuse: Run, golde
     out = hlofuse("kernels", gpt2_whole, "--limit", 3, "--device", "h100_sxm").out
     golden("names/kernels.80.txt", out)
     assert "loop_multiply_fusion" in out
-    for command in (["explain"], ["stats", "--after"]):
+    for command in (["explain", "--details"], ["stats", "--after"]):
         for form in ("text", "markdown"):
             out = hlofuse(*command, gpt2_whole, "--device", "h100_sxm", "--format", form, columns=120).out
             assert "loop_multiply_fusion (fusion.21)" in out.replace("\\", ""), command

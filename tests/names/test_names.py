@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hlofuse.format.layers import has_part
+from hlofuse.format.paths import has_part
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.replay import replay

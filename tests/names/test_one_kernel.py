@@ -122,7 +122,7 @@ def test_what_if_tries_the_rules_around_the_kernels(samples: Path, hlofuse: Run)
     assert [r["rule"] for r in out["relaxed"]] == ["IF002"]
     assert {f["rule"] for f in out["fixed"]} == {"CPU001", "CPU005"}
     title = hlofuse("what-if", block, "programs.py:305", columns=160).out
-    assert "which one rule around programs.py:305 costs most?" in title
+    assert "Rules that keep other kernels apart from programs.py:305" in title
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hlofuse.pipelines import device_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.render.pair import ModulePair, pair_of
+from hlofuse.render.options import ModulePair, pair_of
 from hlofuse.replay import ModuleTexts, replay
 
 from ..render.modules import needs_graphviz

@@ -53,8 +53,8 @@ def test_a_sweep_cuts_no_figure_off(hlofuse: Run, samples: Path) -> None:
 
 def test_a_rule_and_its_figures_fit_on_a_line(hlofuse: Run, samples: Path) -> None:
     lines = hlofuse("what-if", samples / "cpu/gpt2_block", columns=80).out.splitlines()
-    heading = next(k for k, line in enumerate(lines) if line.split()[:2] == ["without", "kernels"])
-    assert re.match(r"  CPU007 +[−+±]", lines[heading + 1])
+    heading = next(k for k, line in enumerate(lines) if line.split()[:2] == ["kernels", "launches"])
+    assert re.match(r"  1 +[−+±]", lines[heading + 1])
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,13 @@ def test_every_report_says_first_that_it_is_not_xla(
     name, *more = command
     phrase = [name, samples / "cpu" / "softmax", *more, "--disable", "CPU007"]
     text = hlofuse(*phrase).out
-    assert "\nNot XLA's behaviour: without CPU007.\n" in text[:200]
+    assert "Not XLA's behaviour: without CPU007.\n" in text[:200]
     assert "4 → 3 kernels (−25 %)" in text
     assert "divide → broadcast.1" in text
     markdown = hlofuse(*phrase, "--format", "markdown").out
-    assert markdown.split("\n\n")[1].startswith("> **Not XLA's behaviour: without CPU007.**")
+    assert any(
+        part.startswith("> **Not XLA's behaviour: without CPU007.**") for part in markdown.split("\n\n")[:2]
+    )
     difference = json.loads(hlofuse(*phrase, "--format", "json").out)["difference"]
     assert (difference["xla"]["kernels"], difference["ours"]["kernels"]) == (4, 3)
     assert [e["producer"]["name"] for e in difference["fused"]] == ["divide"]

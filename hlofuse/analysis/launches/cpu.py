@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.analysis.convolution import why_not_eigen
-from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
+from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target, is_annotation
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.analysis.launches.launch import Launch

@@ -48,7 +48,7 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
 
 def pair_of_diff(diff: ModuleDiff) -> ModulePair:
     """What the renderer draws side by side."""
-    from hlofuse.diff.final_kernels import final_kernels
+    from hlofuse.diff.accounts import final_kernels
     from hlofuse.render import ModulePair
     from hlofuse.reports.diff.phrases import verdict
 

@@ -1,10 +1,66 @@
-"""The outcome of the tiled model."""
+"""The outcome of the tiled model, and tile sizes in a fusion's backend config
+(`xla/service/gpu/model/block_level_parameters.h`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlofuse.cost.tiling.block_level import BlockLevelParameters
+from hlofuse.cost.gpu.backend_config import TRITON, fusion_config, gpu_config_text
+from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release, Span
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLevelParameters:
+    """Tile sizes of each output, the warps of a block, and how far a dot's loads run ahead."""
+
+    output_tile_sizes: tuple[tuple[int, ...], ...]
+    num_warps: int
+    num_stages: int = 1
+
+
+def block_level_parameters(instruction: Instruction) -> BlockLevelParameters | None:
+    """What the backend config of a Triton fusion says, None where it says nothing."""
+    config = fusion_config(instruction)
+    if config is None or not config.num_warps:
+        return None
+    return BlockLevelParameters(config.tile_sizes, config.num_warps, config.num_stages)
+
+
+# In the order in which XLA prints them.
+_FIELDS = (
+    ("num_warps", Span(since="0.7")),
+    ("output_tile_sizes", Span(until="0.4.38")),
+    ("output_tiles", Span(since="0.5")),
+    ("num_warps", Span(until="0.6")),
+    ("num_ctas", Span(since="0.6")),
+    ("num_stages", Span(since="0.6")),
+    ("is_tma_allowed", Span(since="0.7")),
+    ("is_warp_specialization_allowed", Span(since="0.8")),
+    ("waves_per_eu", Span(since="0.10")),
+    ("num_tiles_per_pid", Span(since="0.11")),
+    ("group_size", Span(since="0.11.2")),
+)
+
+
+def backend_config_text(parameters: BlockLevelParameters, release: Release) -> str:
+    """The backend config XLA gives a new Triton fusion (`GetTritonGpuBackendConfig`), as it prints it."""
+    sizes = [[str(n) for n in tile] for tile in parameters.output_tile_sizes]
+    values = {
+        "num_warps": str(parameters.num_warps),
+        "output_tile_sizes": sizes[0],
+        "output_tiles": [{"sizes": tile} for tile in sizes],
+        "num_ctas": 1,
+        "num_stages": parameters.num_stages,
+        "is_tma_allowed": False,
+        "is_warp_specialization_allowed": False,
+        "waves_per_eu": 0,
+        "num_tiles_per_pid": 0,
+        "group_size": 0,
+    }
+    block = {name: values[name] for name, span in _FIELDS if span.includes(release.name)}
+    config = {"kind": TRITON, "block_level_fusion_config": block}
+    return gpu_config_text("fusion_backend_config", config, release)
 
 
 @dataclass(frozen=True, slots=True)

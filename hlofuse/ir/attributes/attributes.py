@@ -34,6 +34,10 @@ def split_attributes(text: str) -> dict[str, str]:
     return {name: raw for name, (raw, _) in parse_attributes(text).items()}
 
 
+# All attributes of an instruction typed at once. Most texts are an opcode's own attributes, seen many times,
+# and metadata, often seen once. The former are remembered, the latter read by one pattern.
+
+
 _START = ', metadata={op_name="'
 _REST = re.compile(rf'([^"\\]*+)"(?: stack_frame_id=([0-9]{{1,9}}))?\}}(?:, backend_config=({JSON}))?')
 _CALL = re.compile(r", (?:kind=(k[A-Za-z]++), calls|to_apply)=%?([\w.\-]++)", re.ASCII)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from lark import Token
 
 from hlofuse.ir.shape import UNBOUNDED, Shape
-from hlofuse.ir.text.enums import allowed_values
 from hlofuse.ir.text.errors import Rejected, opcode_error, suggestion
-from hlofuse.ir.text.signatures import VARIADIC, Signature, signature, split_async
+from hlofuse.ir.text.signatures import VARIADIC, Signature, allowed_values, signature, split_async
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Instruction
@@ -72,18 +71,10 @@ def check_attributes(opcode: str, spec: Signature, nodes: Sequence[AttributeNode
 
 
 _ONE_DIMENSION = frozenset(
-    [
-        "all-gather",
-        "all-gather-start",
-        "reduce-scatter",
-        "all-to-all",
-        "ragged-all-to-all",
-        "sort",
-        "concatenate",
-        "get-dimension-size",
-        "set-dimension-size",
-        "scan",
-    ]
+    (
+        "all-gather all-gather-start reduce-scatter all-to-all ragged-all-to-all sort concatenate"
+        " get-dimension-size set-dimension-size scan"
+    ).split()
 )
 
 

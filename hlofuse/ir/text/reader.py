@@ -16,7 +16,10 @@ from hlofuse.ir.text.text import bare
 
 
 class GrammarFallback:
-    """The grammar as the fast path asks it; counts what it was asked, for those who measure."""
+    """The grammar as the fast path asks it, so that one unusual instruction costs what one instruction costs.
+
+    It counts what it was asked, for those who measure.
+    """
 
     def __init__(self) -> None:
         self.characters = 0

@@ -87,6 +87,7 @@ HANDLERS: dict[str, Handler] = {
     "transpose": transpose.handle_transpose,
     "xor": compare_select.handle_xor,
 }
+_HANDLED = frozenset(HANDLERS)
 
 
 # The pass: every computation, again and again until nothing changes.
@@ -115,9 +116,8 @@ class AlgebraicSimplifier(Pass):
         context = Context(computation, self.options)
 
         def handle(x: Instruction) -> None:
-            handler = HANDLERS.get(x.opcode)
-            if handler is not None and (x.shape.is_array or x.shape.is_tuple):
-                handler(context, x)
+            if x.shape.is_array or x.shape.is_tuple:
+                HANDLERS[x.opcode](context, x)
 
-        visit(computation, attempt(handle, recorder))
+        visit(computation, attempt(handle, recorder), _HANDLED)
         return context.changed

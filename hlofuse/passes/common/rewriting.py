@@ -145,10 +145,11 @@ def visit(
             if current in visited:
                 stack.pop()
                 continue
-            if current not in visiting:
+            if current not in visiting and (current.operands or current._control):
                 visiting.add(current)
-                left = [o for o in reversed(current.operands) if o not in visited]
-                if current.control_predecessors:
+                left = [o for o in current.operands if o not in visited]
+                left.reverse()
+                if current._control:
                     left[:0] = [o for o in reversed(current.control_predecessors) if o not in visited]
                 if left:
                     stack += left

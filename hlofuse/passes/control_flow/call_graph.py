@@ -46,11 +46,13 @@ class FlattenCallGraph(Pass):
 
 def _by_id(computation: Computation) -> list[Instruction]:
     """Callers by unique id, of which the order of computations and of instructions in them is left."""
-    module = computation.module
+    module, callers = computation.module, computation.callers
     assert module is not None
+    if len(callers) < 2:
+        return list(callers)
     place = {c: k for k, c in enumerate(module.computations)}
     return sorted(
-        computation.callers,
+        callers,
         key=lambda i: (place.get(i.computation, -1) if i.computation is not None else -1, i.id),
     )
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from hlofuse.analysis.convolution import why_not_eigen
-from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
+from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import descending, relaid
-from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
-from hlofuse.passes.layout.rounds import settle
+from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
 from hlofuse.trace import Recorder
 
 _LEAST_COLUMN_MAJOR_BYTES = 32

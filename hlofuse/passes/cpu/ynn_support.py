@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.cpu_dot import EIGEN, dot_strategy
+from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction

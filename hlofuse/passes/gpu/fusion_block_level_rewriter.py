@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import normalized_transpose
-from hlofuse.cost.tiling.block_level import backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.fusing import set_fusion_kind
 from hlofuse.ir.graph import Instruction, Module

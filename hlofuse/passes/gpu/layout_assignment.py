@@ -15,10 +15,9 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import aligned, descending, relaid, without_ones
 from hlofuse.passes.gpu.convolutions.calls import constrain_convolution, is_convolution_call
 from hlofuse.passes.gpu.matrix_layout import is_matrix, is_matrix_of_dot
-from hlofuse.passes.layout.applying import apply, is_assignable, prepare
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, Order
-from hlofuse.passes.layout.rounds import settle
+from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
 from hlofuse.trace import Recorder
 
 # What is not laid out here: hosts, calls and fusions, arrays that a library packs.

@@ -9,9 +9,8 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.tiling.block_level import backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
@@ -255,15 +254,8 @@ def _copied(callee: Computation, module: Module, copies_of: dict[Computation, Co
 # XLA:GPU's fusion passes, for a pass ahead of them that asks what they would do (`FusionPipeline`).
 
 
-_PASSES = (
-    "variadic-op-splitter",
-    "sort-iota-fusion",
-    "priority-fusion",
-    "cse",
-    "dce",
-    "multi_output_fusion",
-    "cse",
-    "dce",
+_PASSES = tuple(
+    "variadic-op-splitter sort-iota-fusion priority-fusion cse dce multi_output_fusion cse dce".split()
 )
 
 

@@ -35,6 +35,7 @@ class Buffers:
         self.all: list[Buffer] = []
         self._defined: dict[Instruction, dict[Index, Buffer]] = {}
         self._seen: dict[Instruction, dict[Index, Buffer]] = {}
+        self._forwarded: dict[Instruction, frozenset[Buffer]] = {}
         self._aliases: dict[Buffer, list[tuple[Instruction, Index]]] = {}
         for computation in module.non_fusion_computations():
             visit(computation, self._define)
@@ -61,8 +62,12 @@ class Buffers:
 
     def forwards(self, instruction: Instruction, operand: int) -> bool:
         """True if the result contains any of the operand's buffers (`AnyOperandBufferForwarded`)."""
-        result = set(self._seen[instruction].values())
-        return any(b in result for b in self._seen[instruction.operands[operand]].values())
+        result = self._forwarded.get(instruction)
+        if result is None:
+            seen, defined = self._seen[instruction], self._defined[instruction]
+            result = frozenset() if seen == defined else frozenset(seen.values())
+            self._forwarded[instruction] = result
+        return bool(result) and not result.isdisjoint(self._seen[instruction.operands[operand]].values())
 
     def _define(self, instruction: Instruction) -> bool:
         opcode = instruction.opcode

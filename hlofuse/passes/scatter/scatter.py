@@ -8,8 +8,8 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.counted_loop import counted_loop
 from hlofuse.passes.common.index_vectors import (
+    counted_loop,
     flat_indices,
     in_operand_space,
     index_vector,

@@ -1,7 +1,5 @@
 """Passes with the options that XLA:GPU gives them, where it runs them more than once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.passes.algebraic.context import Options
@@ -10,7 +8,7 @@ from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.dot.transpose_folding import TransposeFolding, never
+from hlofuse.passes.dot.dot_operands import TransposeFolding, never
 from hlofuse.passes.gpu.convolutions.calls import normalized_call
 from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable
 from hlofuse.passes.gpu.matrix_layout import can_fold_transpose

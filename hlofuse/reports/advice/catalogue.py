@@ -5,15 +5,19 @@ from __future__ import annotations
 from hlofuse.reports.advice.collectives import COLLECTIVES
 from hlofuse.reports.advice.cpu import CPU
 from hlofuse.reports.advice.indexing import INDEXING
+from hlofuse.reports.advice.layout import LAYOUT
 from hlofuse.reports.advice.loops import LOOPS
 from hlofuse.reports.advice.products import PRODUCTS
 from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.advice.reductions import REDUCTIONS
+from hlofuse.reports.advice.sharing import SHARING
 from hlofuse.reports.advice.updates import UPDATES
 
 RECIPES: tuple[Recipe, ...] = (
     *REDUCTIONS,
     *PRODUCTS,
+    *SHARING,
+    *LAYOUT,
     *LOOPS,
     *UPDATES,
     *INDEXING,

@@ -105,8 +105,8 @@ _LIBRARY = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
 _TREE = "--xla_disable_hlo_passes=tree_reduction_rewriter"
 
 CPU = (
-    Recipe("no-library-sums", f"Set {_LIBRARY}", _on(_is_library_sum, "fusion"), _without_library),
-    Recipe("no-tree-reduction", f"Set {_TREE}", _on(_is_split_sum, "reduce-window"), _without_tree),
+    Recipe("no-library-sums", "", _on(_is_library_sum, "fusion"), _without_library, _LIBRARY),
+    Recipe("no-tree-reduction", "", _on(_is_split_sum, "reduce-window"), _without_tree, _TREE),
     Recipe("slices-not-convolution", "Write a filter as shifted slices", _on(_is_narrow, "convolution")),
     Recipe("stack-not-concatenate", "Stack and transpose", _on(_joins_computed, "concatenate")),
     Recipe("add-before-the-sum", "Add the arrays first, and sum once", _adds, _add_first),

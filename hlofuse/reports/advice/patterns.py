@@ -22,9 +22,7 @@ def each(where: Callable[[Instruction], object], *opcodes: str, backend: str = "
     """Finds the instructions of these opcodes for which `where` is true, those inside of fusions left out."""
 
     def find(s: Situation) -> Iterator[Finding]:
-        candidates = (
-            (x for o in opcodes for x in s.by_opcode.get(o, ())) if backend in ("", s.backend) else ()
-        )
+        candidates = s.outside_fusions(*opcodes) if backend in ("", s.backend) else ()
         return (Finding(x.name) for x in candidates if where(x))
 
     return find

@@ -2,37 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from math import prod
 
-from hlofuse.ir.graph import Instruction
+from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.passes.common import make
+from hlofuse.reports.advice.matching import (
+    Find,
+    fusion_of,
+    is_triton_product,
+    parsed,
+    places,
+    reader,
+    value_of,
+    where,
+)
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 
-
-def _triton_products(s: Situation) -> Iterator[Instruction]:
-    """The products that Triton computes, whose kernel could take in what follows."""
-    for i in s.module.instructions():
-        if i.opcode == "fusion" and "triton_gemm" in (i.attributes.raw("backend_config") or ""):
-            yield i
+_INTEGERS, _HALF, _WIDE = ("s8", "u8"), ("bf16", "f16"), ("bf16", "f16", "f32")
 
 
-def _is_result(x: Instruction) -> bool:
-    """True for the tuple of the program's results."""
-    return x.opcode == "tuple" and not x.users
+def _activations(s: Situation) -> Iterator[Finding]:
+    """Products that several operations of one kernel read."""
+    found: dict[str, None] = {}
+    for r in s.refusals("PF002"):
+        inside = set(s.inside(r.consumer))
+        for x, _ in s.edges(r):
+            if is_triton_product(x) and 1 < len(x.users) == len(inside.intersection(x.users)):
+                found[x.name] = None
+    yield from (Finding(name, "PF002") for name in found)
 
 
-def _returned_products(s: Situation) -> Iterable[Finding]:
-    """A product that is a result, and that one other instruction reads."""
-    for product in _triton_products(s):
-        results = [u for u in product.users if _is_result(u)]
-        if results and len(product.users) == 2:
-            yield Finding(product.name, "PF002")
+@where("product", only="gpu", rule="PF002")
+def _returned(x: Instruction) -> bool:
+    """A product that is a result of the program, and that one other instruction reads."""
+    results = [u for u in x.users if u.opcode == "tuple" and not u.users]
+    return is_triton_product(x) and bool(results) and len(x.users) == 2
+
+
+def _source_type(x: Instruction) -> str:
+    """The type from which an operand is widened, scaled or not; empty if it is not."""
+    x = value_of(x)
+    if x.opcode == "convert":
+        return _source_type(x.operands[0]) or x.operands[0].shape.element_type
+    types = [_source_type(o) for o in x.operands] if x.opcode == "multiply" else []
+    return next(filter(None, types), "")
+
+
+def _widened(types: tuple[str, ...], to: tuple[str, ...]) -> Find:
+    """Finds products whose operands are both widened from some types to others."""
+
+    def find(s: Situation) -> Iterator[Finding]:
+        for dot in s.of("dot"):
+            if dot.operands[0].shape.element_type not in to:
+                continue
+            if all(_source_type(o).startswith(types) for o in dot.operands):
+                yield Finding((fusion_of(dot) or dot).name)
+
+    return find
+
+
+@where("product")
+def _sole_sums(x: Instruction) -> bool:
+    """A matrix of which only the sums of rows are used."""
+    total = reader(next(iter(x.users)) if len(x.users) == 1 else x)
+    return total.opcode == "reduce" and total.dimensions == (len(total.operands[0].shape.dimensions) - 1,)
+
+
+_SOFTMAX = parsed("divide(exponential, broadcast(reduce))")
+
+
+@where("product", only="gpu")
+def _attention(x: Instruction) -> bool:
+    """The product of a softmax, in a type for which cuDNN has a kernel."""
+    is_narrow = x.shape.element_type in _HALF
+    return is_narrow and any(_SOFTMAX.matches(_uncast(o)) for o in x.operands)
+
+
+def _reduces(x: Instruction) -> bool:
+    return any(i.opcode == "reduce" for i in x.called_computations[0])
+
+
+def _uncast(x: Instruction) -> Instruction:
+    while x.opcode in ("bitcast", "convert"):
+        x = x.operands[0]
+    return x
+
+
+@where("product", only="gpu")
+def _wide_scores(x: Instruction) -> bool:
+    """A product of narrow operands with a wide result that goes into a softmax."""
+    wide = x.shape.element_type == "f32" and all(o.shape.element_type in _HALF for o in x.operands)
+    return wide and any(u.opcode == "fusion" and _reduces(u) for u in x.users)
+
+
+@where("reduce(multiply(subtract(broadcast, broadcast), subtract))")
+def _distances(x: Instruction) -> bool:
+    """Sums that matrix units pay for."""
+    return prod(x.operands[0].shape.dimensions[d] for d in x.dimensions) >= 16
+
+
+@where("product", only="gpu")
+def _scaled_weights(x: Instruction) -> bool:
+    """A product with weights that a kernel of their own widens and scales."""
+    scaled = [_uncast(o) for o in x.operands]
+    return any(o.opcode == "multiply" and _source_type(o).startswith(("s8", "u8", "f8")) for o in scaled)
+
+
+@where("product", only="gpu")
+def _transposed_heads(x: Instruction) -> bool:
+    operands = map(without_bitcasts, x.operands)
+    return any(o.opcode == "transpose" and len(o.shape.dimensions) > 3 for o in operands)
+
+
+@where("gather(convert)", only="gpu")
+def _cast_tables(x: Instruction) -> bool:
+    """Rows of a table that is widened as a whole."""
+    return x.operands[0].opcode == "convert" and x.shape.byte_size * 2 < x.operands[0].shape.byte_size
+
+
+def _gather_first(module: Module, finding: Finding) -> bool:
+    gather = module.find(finding.at)
+    if gather is None or gather.operands[0].opcode != "convert":
+        return False
+    table = gather.operands[0].operands[0]
+    narrow = gather.shape.with_element_type(table.shape.element_type)
+    picked = make.copy_of(gather, (table, *gather.operands[1:]), narrow)
+    gather.replace_all_uses_with(make.convert(gather, picked, gather.shape.element_type))
+    return True
 
 
 PRODUCTS = (
-    Recipe(
-        "return-only-what-is-used",
-        "Do not return the product's own result beside its activation",
-        _returned_products,
-    ),
+    Recipe("return-only-what-is-used", "Do not return the product and its activation", _returned),
+    Recipe("activation-with-one-reader", "Choose an activation that reads once: ReLU, tanh", _activations),
+    Recipe("one-product-of-concatenated", "Concatenate, multiply once", places("add(product, product)")),
+    Recipe("scale-after-an-int8-product", "Multiply int8, scale the result", _widened(_INTEGERS, _WIDE)),
+    Recipe("multiply-in-fp8", "Multiply fp8, scale the result", _widened(("f8",), _WIDE)),
+    Recipe("multiply-narrow-sum-wide", "Multiply bfloat16, sum in float32", _widened(_HALF, ("f32",))),
+    Recipe("scale-after-the-product", "Scale the product, not the quantized weights", _scaled_weights),
+    Recipe("sum-before-the-product", "Sum the operand first, then multiply", _sole_sums),
+    Recipe("heads-before-the-sequence", "Keep the heads before the sequence", _transposed_heads),
+    Recipe("attention-by-cudnn", "Call jax.nn.dot_product_attention with cudnn", _attention),
+    Recipe("softmax-of-bfloat16-scores", "Leave scores in bfloat16 up to the softmax", _wide_scores),
+    Recipe("distances-by-a-product", "Compute distances as |a|² + |b|² − 2 a·b", _distances),
+    Recipe("cast-what-is-gathered", "Cast the gathered rows, not the table", _cast_tables, _gather_first),
 )

@@ -36,3 +36,5 @@ class Recipe:
 
     Without it the gain is that of a replay without `Finding.rule`.
     """
+    flag: str = ""
+    """The XLA flag that is the change; empty where the program is edited."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
@@ -21,17 +20,20 @@ class Situation:
         """`cpu` or `gpu`."""
         self.module: Module = facts.replay.before
         """At the input of fusion."""
+        self._by_opcode: dict[str, list[Instruction]] = {}
+        for i in self.module.instructions():
+            self._by_opcode.setdefault(i.opcode, []).append(i)
         self._refused: dict[str, list[Refusal]] = {}
         for r in refused:
             self._refused.setdefault(r.rule or "", []).append(r)
 
-    @cached_property
-    def by_opcode(self) -> dict[str, list[Instruction]]:
-        """The instructions, those inside of fusions left out."""
-        found: dict[str, list[Instruction]] = {}
-        for x in (x for c in self.module.computations if c.fusion is None for x in c):
-            found.setdefault(x.opcode, []).append(x)
-        return found
+    def of(self, *opcodes: str) -> list[Instruction]:
+        """All instructions with these opcodes, those inside library fusions, too."""
+        return [i for opcode in opcodes for i in self._by_opcode.get(opcode, ())]
+
+    def outside_fusions(self, *opcodes: str) -> list[Instruction]:
+        """The instructions with these opcodes that are in no library fusion."""
+        return [i for i in self.of(*opcodes) if i.computation is None or i.computation.fusion is None]
 
     def refusals(self, *rules: str) -> Iterator[Refusal]:
         """The pairs of kernels that one of these rules keeps apart, greatest value first."""

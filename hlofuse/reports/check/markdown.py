@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlofuse.format.markdown import markdown, markdown_code, table
+from hlofuse.format.escape import markdown, markdown_code, table
 from hlofuse.format.units import plural
 from hlofuse.reports.check.model import Check, Finding, Level, ModuleCheck
 from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict, worth

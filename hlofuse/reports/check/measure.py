@@ -11,8 +11,7 @@ from hlofuse.analysis.kernels import computed_in, kernel_source
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
-from hlofuse.format.layers import layer_of
-from hlofuse.format.paths import portable
+from hlofuse.format.paths import layer_of, portable
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where

@@ -12,7 +12,7 @@ from hlofuse.pipelines.identity import Identity
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import OrderSource
-    from hlofuse.pipelines.build import XlaBuild
+    from hlofuse.pipelines.device import XlaBuild
     from hlofuse.reports.common.final_names import NamesSource
     from hlofuse.reports.common.xla_result import XlaResult
 

@@ -101,7 +101,7 @@ class Refusal:
     between_kernels: bool
     """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
     bytes_between: int
-    """Size of the value that passes between the two, in bytes, as often as it does."""
+    """Size of the value that passes between the two, as often as it does; of siblings, of what both read."""
     refused_user: str | None = None
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
     kernel: str | None = None

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from hlofuse.analysis.kernels import kernels, source_line
 from hlofuse.format.escape import printable
-from hlofuse.format.layers import has_part
+from hlofuse.format.paths import has_part
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module

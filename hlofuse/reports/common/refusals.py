@@ -8,7 +8,7 @@ from hlofuse.account import PRIORITY_FUSION
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.format.units import us_text
 from hlofuse.replay import Replay
-from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views, view_read
 from hlofuse.reports.common.model import Refusal
 from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
@@ -122,8 +122,15 @@ def _refusal(
     consumer = facts.after.get(key[1]) if key[1] is not None else None
     if producer is None or producer is consumer:
         return None
-    if key[1] is not None and (consumer is None or view_read(producer, consumer) is None):
-        return None
+    size = leaves_size(producer.shape)
+    if key[1] is not None:
+        if consumer is None:
+            return None
+        if view_read(producer, consumer) is None:  # siblings, or no pair any more
+            shared = set(producer.operands).intersection(consumer.operands)
+            if event.pass_name not in FURTHER_RESULTS or not shared:
+                return None
+            size = sum(leaves_size(x.shape) for x in shared)
     launched = facts.launched_after
     rule, reason, figures = event.rule, event.reason, event.figures
     if event.event == "priority":
@@ -151,7 +158,7 @@ def _refusal(
         figures,
         tuple(dict.fromkeys(steps)),
         between,
-        leaves_size(producer.shape) * runs,
+        size * runs,
         refused_user=refused_user,
         kernel=computed,
         consumer_final=facts.final_name_of(key[1]) if key[1] is not None else None,

@@ -12,8 +12,7 @@ from hlofuse.diff.accounts import Accounts
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
 from hlofuse.format.escape import shorten
-from hlofuse.format.layers import layer_of
-from hlofuse.format.paths import shown_file
+from hlofuse.format.paths import layer_of, shown_file
 from hlofuse.format.units import listing, plural, quantity, ranges, us_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module

@@ -251,7 +251,7 @@ def grouped_kernels(
         kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
         moved = row.cost.bytes_accessed * row.runs
         one = HotKernel(place, kernel, row.total_us or 0.0, moved, row.is_floor, iterations=row.runs)
-        stem = (place.final or place.name).rstrip(".0123456789") if place.source else place.name
+        stem = (place.final or place.name).rstrip(".0123456789")
         groups.setdefault((stem, place.source, place.shape, row.runs), []).append(one)
     found = []
     for similar in groups.values():

@@ -11,8 +11,7 @@ from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.cost.combined import model_of
-from hlofuse.format.layers import layer_of
-from hlofuse.format.paths import source_text
+from hlofuse.format.paths import layer_of, source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release

@@ -42,7 +42,7 @@ class Choice:
     """None for a custom call, whose cost nobody knows."""
     source: str | None
     layer: str = ""
-    """Of a model (`format/layers.py`), where the dump says."""
+    """Of a model (`format/paths.py`), where the dump says."""
     is_floor: bool = False
     """`us` is a lower bound: XLA has no estimate, or one that no machine reaches."""
     runs: int = 1

@@ -10,8 +10,7 @@ from hlofuse.account import Account, Launched, Totals
 from hlofuse.account.account import totals_of
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source, launched_computations
-from hlofuse.format.layers import layer_of
-from hlofuse.format.paths import source_text
+from hlofuse.format.paths import layer_of, source_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.pipelines import TARGETS

@@ -20,7 +20,7 @@ from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.advice.trials import tried
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict.model import Suggestion, Trial
+from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule
 
 UNTRIED = "estimated by XLA's model, not replayed"
@@ -57,9 +57,9 @@ def of_recipes(
             continue
         trial = None
         if ranking is not None:
-            made = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
-            if made is not None:
-                changed, findings = made[0], list(made[1])
+            attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
+            if attempt is not None:
+                changed, findings = attempt[0], list(attempt[1])
                 trial = trial_of(situation.facts.totals_after, _account(changed).totals, "replayed")
             elif recipe.rewrite is None and findings[0].rule in relaxed:
                 trial = _without(relaxed[findings[0].rule])
@@ -74,7 +74,9 @@ def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation:
     lines = dict.fromkeys(p.called_from or p.source for p in places)
     sources = tuple(line for line in lines if line)
     rule = next((f.rule for f in findings if f.rule), "")
-    return Suggestion("code", recipe.text, rule, sources, len(findings), trial, recipe.name)
+    kind: SuggestionKind = "flag" if recipe.flag else "code"
+    text = recipe.text or f"Set {recipe.flag}"
+    return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, recipe.flag)
 
 
 def _without(relaxed: RelaxedRule) -> Trial:
@@ -103,9 +105,9 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
     """
     if ranking.after.us is None:
         return
-    known = {s.rule for s in others}
+    suggested = {s.rule for s in others}
     for r in ranking.relaxed:
-        if r.saves and r.rule.code not in known:
+        if r.saves and r.rule.code not in suggested:
             lines = dict.fromkeys(b.producer.source for b in r.blocks)
             text = f"Report to XLA: {r.rule.title[:1].lower()}{r.rule.title[1:]}"
             sources = tuple(line for line in lines if line)

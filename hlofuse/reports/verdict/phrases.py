@@ -23,11 +23,14 @@ def cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-def identity_lines(head: Head) -> tuple[str, str]:
-    """What the module was taken for, and what of it is least certain."""
-    line = identity_line(head.identity, head.order)
-    first, _, least = line.rpartition(". Least certain: ")
-    return first, f"Least certain: {least}"
+def identity_lines(head: Head, width: int) -> tuple[str, str]:
+    """What the module was taken for; what has no room, and what is least certain."""
+    line = identity_line(head.identity, head.order, head.follows_log)
+    line, _, least = line.rpartition(". Least certain: ")
+    first, *others = line.split(" · ")
+    while others and len(first) + 3 + len(others[0]) <= width:
+        first += f" · {others.pop(0)}"
+    return first, ". ".join(filter(None, (" · ".join(others), f"Least certain: {least}")))
 
 
 def totals_line(t: Totals) -> str:
@@ -73,7 +76,7 @@ def bound_lines(v: Verdict) -> Iterator[str]:
         if most_bytes <= _NOTHING_LEFT * moved:
             yield f"Nothing left to gain from fusion: the floor is {bytes_text(least)} moved"
             return
-        low_bytes = v.best.bytes_saved if v.best is not None else 0
+        low_bytes = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
         low_text = f"{bytes_text(low_bytes)} to " if 0 < low_bytes < most_bytes else "at most "
         high = f"{bytes_text(most_bytes)}{_part(most_bytes, moved)}"
         yield f"Fusion could still save {low_text}{high}{_best(v)}"
@@ -85,7 +88,8 @@ def bound_lines(v: Verdict) -> Iterator[str]:
     else:
         low = v.best.us_saved if v.best is not None and v.best.us_saved is not None else 0.0
         low_text = f"{us_text(low)} to " if 0.001 * total < low < most else "at most "
-        yield f"Fusion could still save {low_text}{us_text(most)}{_part(most, total)}{_best(v)}"
+        more = "; changes below save more" if low > most else _best(v)
+        yield f"Fusion could still save {low_text}{us_text(most)}{_part(most, total)}{more}"
     yield f"Floor: {us_text(floor)}, to move what enters and leaves the program and library calls"
 
 
@@ -118,7 +122,8 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if not v.suggestions:
         return "No suggestion: no known change makes this module better"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
-    return f"Suggestions, greatest gain first{more}"
+    tried = "replayed on this module" if v.is_ranked else "estimated by XLA's model, not replayed"
+    return f"Suggestions, {tried}{more}"
 
 
 def trial_line(s: Suggestion, v: Verdict) -> str:
@@ -126,7 +131,7 @@ def trial_line(s: Suggestion, v: Verdict) -> str:
     where = ", ".join(line.partition(" ")[0] for line in s.sources[:_LINES])
     if where and s.places > min(len(s.sources), _LINES):
         where += f" ({plural(s.places, 'place')})"
-    parts = [gain_text(s.trial, v.totals), printable(where), s.trial.how]
+    parts = [gain_text(s.trial, v.totals), printable(where)]
     parts.append(f"recipe {s.recipe}" if s.recipe else f"hlofuse rule {s.rule}" if s.rule else "")
     return " · ".join(filter(None, parts))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -24,15 +24,15 @@ def print_screen(
     v: Verdict,
     console: Console,
     head: Head | None,
-    note: str = "",
+    notes: Sequence[str] = (),
     *,
     details: bool = True,
 ) -> None:
     """The verdict in 24 lines: what it rests on, the totals, the bounds, suggestions, slowest kernels.
 
-    `note` says how the module came to be; `details` says what goes on from here.
+    `notes` say how the module came to be, and what it does not agree with; `details` says how to go on.
     """
-    lines = [*_head(head, note), *verdict_lines(v, console.width)]
+    lines = [*_head(head, notes, console.width), *verdict_lines(v, console.width)]
     room = _LINES - len(lines) - bool(details)
     lines += _kernels(v, min(_KERNELS, room - 2), console.width) if room > 2 else []
     if details:
@@ -53,18 +53,19 @@ def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
         yield from _suggestion(number, s, v)
 
 
-def _head(head: Head | None, note: str) -> Iterator[tuple[str, str]]:
-    notes = [note.partition(". ")[0]] if note else []
+def _head(head: Head | None, given: Sequence[str], width: int) -> Iterator[tuple[str, str]]:
+    notes = [note.partition(". ")[0] for note in given]
     if head is not None:
-        line, least = phrases.identity_lines(head)
+        line, least = phrases.identity_lines(head, width)
         yield line, "dim"
         yield least, "dim"
         if head.result is not None:
             yield head.result.line, "dim"
         notes += head.identity.notes
-    for text in notes[:_NOTES]:
-        more = f" (and {plural(len(notes) - _NOTES, 'note')} more)" if len(notes) > _NOTES else ""
-        yield f"Note: {text}{more if text is notes[_NOTES - 1] else ''}", "yellow"
+    for number, text in enumerate(notes[:_NOTES], 1):
+        more = len(notes) - _NOTES
+        rest = f" (and {plural(more, 'note')} more)" if number == _NOTES and more > 0 else ""
+        yield f"Note: {text}{rest}", "yellow"
 
 
 def _suggestion(number: int, s: Suggestion, v: Verdict) -> Iterator[tuple[str, str]]:

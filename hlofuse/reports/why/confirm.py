@@ -9,7 +9,7 @@ from hlofuse.account import Observed
 from hlofuse.account.flips import Flip
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.why.model import PairAnswer
-from hlofuse.reports.why.story import Answer
+from hlofuse.reports.why.story import Answer, in_the_input
 
 UP_TO = 3_000
 """Instructions of a module that is replayed for this."""
@@ -28,7 +28,7 @@ def confirmed(
         change = flip_setting(flip)
         if change not in cache:
             cache[change] = Facts(replayed(change).replay)
-        return _is_one_kernel(pair, cache[change], facts) != _is_one_kernel(pair, facts, facts)
+        return _is_one_kernel(pair, cache[change], observed) != _is_one_kernel(pair, facts, observed)
 
     out: list[Answer] = []
     for answer in found:
@@ -45,10 +45,8 @@ def flip_setting(flip: Flip) -> str:
     return f"{flip.number}={value}"
 
 
-def _is_one_kernel(pair: PairAnswer, facts: Facts, input: Facts) -> bool:
-    """True if what producer and consumer hold of the module ends up in one kernel."""
-    of_each = [
-        {k for m in input.lineage.members(place.name) for k in facts.lineage.kernels_of(m)}
-        for place in (pair.producer, pair.consumer)
-    ]
-    return not of_each[0].isdisjoint(of_each[1])
+def _is_one_kernel(pair: PairAnswer, facts: Facts, observed: Observed) -> bool:
+    """True if the operations of the input that the two stand for end up in one kernel."""
+    names = in_the_input((pair.producer.name, pair.consumer.name), observed.replay)
+    first, second = (set(facts.lineage.kernels_of(name)) for name in names)
+    return not first.isdisjoint(second)

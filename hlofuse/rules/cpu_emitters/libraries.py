@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlofuse.analysis.convolution import why_not_eigen
-from hlofuse.analysis.cpu_dot import EIGEN, NAIVE, VECTOR, dot_strategy
+from hlofuse.analysis.cpu_predicates import EIGEN, NAIVE, VECTOR, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.verdict import runner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.cpu_dot import product_as_reduce
+from hlofuse.analysis.cpu_predicates import product_as_reduce
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction, reductions_agree
 from hlofuse.ir.graph import Instruction

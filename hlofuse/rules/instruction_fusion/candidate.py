@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hlofuse.analysis.in_place import ReusedOperands
 from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
-from hlofuse.analysis.operand_use import ReusedOperands
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from hlofuse.rules.settings import Settings

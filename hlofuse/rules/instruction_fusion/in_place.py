@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.analysis.in_place import InPlacePair, in_place_pairs
-from hlofuse.analysis.operand_use import follow_tuples
+from hlofuse.analysis.in_place import InPlacePair, follow_tuples, in_place_pairs
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import register
 from hlofuse.rules.instruction_fusion import in_place_slices

@@ -8,8 +8,7 @@ from functools import partial
 from hlofuse.analysis.expensive import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
-from hlofuse.cost.tiling.block_level import backend_config_text
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
 from hlofuse.ir.fusing import append_producer, merge_extra_output
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.merging import Inside, merge_fusion

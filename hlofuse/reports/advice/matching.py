@@ -1,0 +1,128 @@
+"""Patterns of instructions, such as `multiply(broadcast(exponential), _)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.ir.graph import Instruction
+from hlofuse.reports.advice.recipe import Finding
+from hlofuse.reports.advice.situation import Situation
+
+PRODUCT = "product"
+"""In a pattern: a matrix product, as an instruction, a library call or a fusion that holds one."""
+_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
+
+
+def value_of(x: Instruction) -> Instruction:
+    """What computes a value: bitcasts and the borders of library fusions are passed over."""
+    while True:
+        if x.opcode == "bitcast":
+            x = x.operands[0]
+        elif x.opcode == "fusion" and x.fused_root.opcode != "tuple":
+            x = x.fused_root
+        elif x.opcode == "parameter" and (fusion := fusion_of(x)) is not None:
+            x = fusion.operands[x.parameter_number]
+        else:
+            return x
+
+
+def fusion_of(x: Instruction) -> Instruction | None:
+    return x.computation.fusion if x.computation is not None else None
+
+
+def reader(user: Instruction) -> Instruction:
+    """A user, or what a library fusion computes."""
+    return user.fused_root if user.opcode == "fusion" else user
+
+
+def is_product(x: Instruction) -> bool:
+    """True for a matrix product, whoever computes it."""
+    if x.opcode == "custom-call":
+        return "gemm" in (x.attributes.raw("custom_call_target") or "")
+    return x.opcode == "dot" or (
+        x.opcode == "fusion" and any(i.opcode == "dot" for i in x.called_computations[0])
+    )
+
+
+def is_triton_product(x: Instruction) -> bool:
+    """True for a matrix product that Triton computes, which could take in what follows."""
+    return x.opcode == "fusion" and "triton_gemm" in (x.attributes.raw("backend_config") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """An instruction and its first operands, views passed over; operands of a sum in any order."""
+
+    opcodes: tuple[str, ...]
+    operands: tuple[Pattern, ...]
+
+    def matches(self, x: Instruction) -> bool:
+        if PRODUCT in self.opcodes and is_product(without_bitcasts(x)):
+            return True
+        x = value_of(x)
+        if x.opcode not in self.opcodes and self.opcodes != ("_",):
+            return False
+        operands = x.operands if self.operands else ()
+        orders = (operands, operands[::-1]) if x.opcode in _COMMUTATIVE else (operands,)
+        return len(operands) >= len(self.operands) and any(
+            all(p.matches(o) for p, o in zip(self.operands, order, strict=False)) for order in orders
+        )
+
+
+def parsed(text: str) -> Pattern:
+    """`opcode|opcode(operand, operand)`; `_` stands for any instruction."""
+    tokens = iter([*re.findall(r"[\w|-]+|[(),]", text), ""])
+
+    def read(name: str) -> tuple[Pattern, str]:
+        operands, end = [], next(tokens)
+        if end == "(":
+            while end != ")":
+                operand, end = read(next(tokens))
+                operands.append(operand)
+            end = next(tokens)
+        return Pattern(tuple(name.split("|")), tuple(operands)), end
+
+    return read(next(tokens))[0]
+
+
+Condition: TypeAlias = Callable[[Instruction], bool]
+Find: TypeAlias = Callable[[Situation], Iterable[Finding]]
+
+
+def where(text: str, *, only: str = "", rule: str = "") -> Callable[[Condition], Find]:
+    """Makes of a condition a search for what has a pattern and fulfils it, `only` on one backend."""
+    pattern = parsed(text)
+    opcodes = ("fusion", "dot", "custom-call") if text == PRODUCT else pattern.opcodes
+
+    def finds(condition: Condition) -> Find:
+        def find(s: Situation) -> Iterator[Finding]:
+            for x in s.of(*opcodes) if only in ("", s.backend) else ():
+                fusion = fusion_of(x)
+                if text == PRODUCT and (fusion is not None or not is_product(x)):
+                    continue
+                if pattern.matches(x) and condition(x):
+                    yield Finding((fusion or x).name, rule)
+
+        return find
+
+    return finds
+
+
+def places(text: str, *, only: str = "") -> Find:
+    """Finds what has a pattern."""
+    return where(text, only=only)(lambda x: True)
+
+
+def is_column_reduction(x: Instruction) -> bool:
+    """True if neighbours in memory are reduced into different results."""
+    minor = x.operands[0].shape.minor_to_major
+    return x.opcode == "reduce" and bool(minor) and minor[0] not in x.dimensions
+
+
+def same_twice(x: Instruction) -> bool:
+    """True for a square."""
+    return value_of(x.operands[0]) is value_of(x.operands[1])
