@@ -17,7 +17,7 @@ $(READY): pyproject.toml tools/find_python
 	@touch $@
 
 demo: $(READY) ## Explain a sample and draw its fusions.
-	$(BIN)/hlofuse explain samples/cpu/gpt2_block/before.hlo --limit 12
+	$(BIN)/hlofuse explain samples/gpu/gpt2_block
 	@mkdir -p out
 	$(BIN)/hlofuse render samples/cpu/softmax/before.hlo --view both -o out/softmax.svg
 	@echo "The picture is in out/softmax.svg; next, try:  $(BIN)/hlofuse why samples/cpu/gpt2_block/before.hlo --help"

@@ -18,7 +18,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,10 +29,39 @@ from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
-from hlofuse.order.estimate import MECHANISMS, estimate_order
+from hlofuse.order import estimate, phases
 from hlofuse.replay import ReplayInput, replay
 from hlofuse.reports.verify.structure import Structures
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
+
+_STEPS: dict[str, tuple[str, Callable[..., object]]] = {
+    "program order": ("in_program_order", list),
+    "alone in layout": ("alone_in_layout", lambda phases: ()),
+    "recreated": ("add_recreated", lambda phases: None),
+    "rounds": ("in_rounds", lambda members: [members]),
+    "numbers": ("by_numbers", dict),
+    "computations": ("processing_order", lambda module: None),
+    "repeated calls": ("repeated_calls", lambda module: {}),
+    "bitcasts by number": ("number", lambda x: 0),
+}
+"""The steps of the estimate, and what stands in for each that is switched off."""
+MECHANISMS = (*_STEPS, *(entry.name for entry in phases.TABLE))
+
+
+@contextmanager
+def _switched_off(names: frozenset[str]) -> Iterator[None]:
+    """The estimate without these."""
+    whole = {name: getattr(estimate, name) for name, _ in _STEPS.values()}
+    table = phases.TABLE
+    for name in names & _STEPS.keys():
+        setattr(estimate, *_STEPS[name])
+    phases.TABLE = tuple(entry for entry in table if entry.name not in names)
+    try:
+        yield
+    finally:
+        phases.TABLE = table
+        for name, own in whole.items():
+            setattr(estimate, name, own)
 
 
 @dataclass(frozen=True)
@@ -57,7 +88,8 @@ def score(task: Task) -> tuple[Task, dict[str, int]]:
     read, after = _loaded(task.folder)
     module = copy_module(read)
     if task.order == "estimated":
-        estimate_order(module, task.without)
+        with _switched_off(task.without):
+            estimate.estimate_order(module)
     module.order_source = "text"
     ids = unique_ids_for(read) if task.order == "xla" else None
     done = replay(ReplayInput(module, ids), "gpu", device=task.device)

@@ -35,13 +35,9 @@ PLACEMENTS = frozenset({"MoveToHost", "MoveToDevice", "annotate_device_placement
 _SHARDINGS = frozenset(
     {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "ShardBarrierFrom", "ShardBarrierTo"}
 )
-_ANNOTATIONS = PLACEMENTS | {
-    "LayoutConstraint",
-    "AssumeGatherIndicesInBound",
-    "X64Combine",
-    "X64SplitLow",
-    "X64SplitHigh",
-}
+_ANNOTATIONS = PLACEMENTS | set(
+    "LayoutConstraint AssumeGatherIndicesInBound X64Combine X64SplitLow X64SplitHigh".split()
+)
 SHARDY = "xla.sdy."
 
 

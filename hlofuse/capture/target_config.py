@@ -32,23 +32,13 @@ _SAME_FOR_ALL: dict[str, str | int] = {
     "device_vendor": '"NVIDIA Corporation"',
 }
 _Value = str | int | float | dict[str, Any]
-_FROM_DEVICE = (
-    "threads_per_block_limit",
-    "threads_per_warp",
-    "shared_memory_per_block",
-    "shared_memory_per_core",
-    "threads_per_core_limit",
-    "core_count",
-    "fpus_per_core",
-    "block_dim_limit_x",
-    "block_dim_limit_y",
-    "memory_bandwidth",
-    "l2_cache_size",
-    "clock_rate_ghz",
-    "shared_memory_per_block_optin",
-    "registers_per_core_limit",
-    "registers_per_block_limit",
-    "max_blocks_per_multiprocessor",
+_FROM_DEVICE = tuple(
+    (
+        "threads_per_block_limit threads_per_warp shared_memory_per_block shared_memory_per_core"
+        " threads_per_core_limit core_count fpus_per_core block_dim_limit_x block_dim_limit_y"
+        " memory_bandwidth l2_cache_size clock_rate_ghz shared_memory_per_block_optin"
+        " registers_per_core_limit registers_per_block_limit max_blocks_per_multiprocessor"
+    ).split()
 )
 
 

@@ -20,39 +20,17 @@ from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 
 # Notes for later passes and the runtime: they can differ while the operation is the same one.
 ANNOTATIONS = frozenset(
-    {
-        "backend_config",
-        "channel_id",
-        "frontend_attributes",
-        "original_value",
-        "origin",
-        "sharding",
-        "statistics",
-    }
+    "backend_config channel_id frontend_attributes original_value origin sharding statistics".split()
 )
 # Compared elsewhere: where it came from, what it calls, what must run before it.
 _NOT_ATTRIBUTES = frozenset({"metadata", "control-predecessors", *CALLED_COMPUTATION_ATTRIBUTES})
 
 # Two of these with the same operands are still two.
 _SIDE_EFFECTS = frozenset(
-    {
-        "all-gather-start",
-        "all-reduce-start",
-        "async-done",
-        "async-start",
-        "async-update",
-        "collective-permute-start",
-        "copy-start",
-        "domain",
-        "infeed",
-        "outfeed",
-        "recv",
-        "recv-done",
-        "rng",
-        "rng-get-and-update-state",
-        "send",
-        "send-done",
-    }
+    (
+        "all-gather-start all-reduce-start async-done async-start async-update collective-permute-start"
+        " copy-start domain infeed outfeed recv recv-done rng rng-get-and-update-state send send-done"
+    ).split()
 )
 
 Pairs = tuple[tuple[str, str], ...]

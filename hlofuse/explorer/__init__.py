@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hlofuse.account import Observed
 from hlofuse.explorer.collect import page_of
+from hlofuse.explorer.model import passes_of, sequence_of
 from hlofuse.explorer.page import page_html
-from hlofuse.explorer.passes import passes_of, sequence_of
 from hlofuse.replay import Replay
 
 __all__ = ["explore", "page_html", "page_of", "passes_of", "sequence_of"]

@@ -8,10 +8,8 @@ from functools import partial
 from hlofuse.account import KernelTime, Observed
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.explorer.boxes import Boxes
-from hlofuse.explorer.model import Decision, Kernel, Operation, Page, RefusedEdge, RulePage, Run
-from hlofuse.explorer.passes import Passes
-from hlofuse.explorer.regions import regions_of
+from hlofuse.explorer.boxes import Boxes, regions_of
+from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, RefusedEdge, RulePage, Run
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, source_in_function
 from hlofuse.ir.graph import Instruction, Module

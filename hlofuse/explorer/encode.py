@@ -12,8 +12,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hlofuse.explorer.model import Decision, Kernel, Operation, Page, RefusedEdge, Run
-from hlofuse.explorer.passes import Passes
+from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, RefusedEdge, Run
 from hlofuse.format.escape import printable
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.step_details import Group, StepDetails

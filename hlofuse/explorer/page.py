@@ -9,28 +9,11 @@ from importlib.resources import files
 from hlofuse.explorer.encode import encoded
 from hlofuse.explorer.model import Page
 
-SCRIPTS = (
-    "passes_data",
-    "data",
-    "state",
-    "phrases",
-    "dom",
-    "layers",
-    "order",
-    "layout",
-    "scene",
-    "picture",
-    "overview",
-    "pane",
-    "lists",
-    "panels",
-    "details",
-    "passes",
-    "timeline",
-    "search",
-    "legend",
-    "keys",
-    "app",
+SCRIPTS = tuple(
+    (
+        "passes_data data state phrases dom layers order layout scene picture overview pane lists panels"
+        " details passes timeline search legend keys app"
+    ).split()
 )
 """In the order in which they build on each other; together they are one module."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.padding import Padding
@@ -12,10 +11,6 @@ from rich.text import Text
 
 from hlofuse.format.escape import command_line
 from hlofuse.format.units import plural
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 GAP = 2
 

@@ -27,15 +27,9 @@ OPCODES: frozenset[str] = frozenset(
 
 # Attributes whose value names computations, in the order XLA keeps them in `called_computations()`
 # (a while has its body first although its condition is printed first: `HloWhileInstruction`).
-CALLED_COMPUTATION_ATTRIBUTES: tuple[str, ...] = (
-    "calls",
-    "to_apply",
-    "body",
-    "condition",
-    "true_computation",
-    "false_computation",
-    "branch_computations",
-    "select",
-    "scatter",
-    "called_computations",
+CALLED_COMPUTATION_ATTRIBUTES: tuple[str, ...] = tuple(
+    (
+        "calls to_apply body condition true_computation false_computation branch_computations select"
+        " scatter called_computations"
+    ).split()
 )

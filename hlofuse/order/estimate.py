@@ -15,7 +15,7 @@ from hlofuse.analysis.expensive import is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.front_end import named_by_front_end
 from hlofuse.order.names import calls_within, is_body_of_scan, is_of_program, number, stack_frame
-from hlofuse.order.phases import TABLE, Evidence, Phase, phase_of
+from hlofuse.order.phases import Evidence, Phase, phase_of
 from hlofuse.order.program_order import in_program_order
 from hlofuse.order.recreated import add_recreated, alone_in_layout, by_numbers, in_rounds
 
@@ -35,11 +35,11 @@ _SOFTMAX = "triton_softmax"
 _OF_PASSES = frozenset({"bitcast", "fusion", "get-tuple-element", "tuple"})
 
 
-def processing_order(module: Module, without: frozenset[str] = frozenset()) -> list[Computation]:
+def processing_order(module: Module) -> list[Computation]:
     """All computations in that order, the entry last."""
     later = [*_added_later(module.computations)]
     fresh = {c for added, _ in later for c in added}
-    repeated = {} if "repeated calls" in without else _repeated_calls(module)
+    repeated = repeated_calls(module)
     written = {c: k for k, c in enumerate(module.computations)}
     since: dict[Computation, tuple[int, ...]] = {}
     for c in module.computation_post_order():
@@ -91,7 +91,7 @@ def _sums_split_product(x: Computation) -> bool:
 # ---------------------------------------------------------------- functions called again
 
 
-def _repeated_calls(module: Module) -> dict[Computation, int]:
+def repeated_calls(module: Module) -> dict[Computation, int]:
     """Loop bodies, conditions and branches that call a function that was called before.
 
     FlattenCallGraph leaves a function to the first that calls it and clones it for everybody else. Only what
@@ -142,31 +142,16 @@ def _place(x: Instruction) -> object:
     return x.computation.module.stack_frames.location(stack_frame(x)) or stack_frame(x)
 
 
-MECHANISMS = (
-    "windows",
-    "program order",
-    "alone in layout",
-    "recreated",
-    "rounds",
-    "numbers",
-    "computations",
-    "repeated calls",
-    "bitcasts by number",
-    *(entry.name for entry in TABLE),
-)
-
-
-def estimate_order(module: Module, without: frozenset[str] = frozenset()) -> None:
+def estimate_order(module: Module) -> None:
     """Give the instructions outside of fusions ids in their likely order of creation.
 
     Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
     """
-    if "computations" not in without:
-        module.processing_order = processing_order(module, without)
+    module.processing_order = processing_order(module)
     named = named_by_front_end(module)
     for computation in module.computations:
         if computation.fusion is None and any(is_of_program(x) for x in computation):
-            computation.reorder(_with_elements_after(_by_id(computation, named, without)))
+            computation.reorder(_with_elements_after(_by_id(computation, named)))
 
 
 def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
@@ -178,27 +163,21 @@ def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
     return sorted(order, key=place.__getitem__)
 
 
-def _by_id(
-    computation: Computation, named: frozenset[Instruction], without: frozenset[str]
-) -> list[Instruction]:
+def _by_id(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
     evidence = Evidence(computation, named)
-    phases = {x: phase_of(evidence, x, without) for x in computation if x.opcode != "parameter"}
-    if "numbers" not in without:
-        phases.update(by_numbers(phases))
-    if "alone in layout" not in without:
-        phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
-    if "recreated" not in without:
-        add_recreated(phases)
+    phases = {x: phase_of(evidence, x) for x in computation if x.opcode != "parameter"}
+    phases.update(by_numbers(phases))
+    phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
+    add_recreated(phases)
     parameters = [x for x in computation if x not in phases]
     order = sorted(parameters, key=lambda x: x.parameter_number or 0)
     for phase in Phase:
         members = [x for x, p in phases.items() if p == phase]
         if phase == Phase.FRONT_END:
-            if "program order" not in without:
-                members = in_program_order(members)
-        elif phase == Phase.SIMPLIFIED_AGAIN and "rounds" not in without:
+            members = in_program_order(members)
+        elif phase == Phase.SIMPLIFIED_AGAIN:
             members = [x for one in in_rounds(members) for x in one]
-        elif phase == Phase.BITCASTS and "bitcasts by number" not in without:
+        elif phase == Phase.BITCASTS:
             members.sort(key=number)
         order += members
     return order

@@ -264,10 +264,10 @@ TABLE = (
 """The first entry that holds decides; without one the name alone does."""
 
 
-def phase_of(e: Evidence, x: Instruction, without: frozenset[str] = frozenset()) -> Phase:
+def phase_of(e: Evidence, x: Instruction) -> Phase:
     """The last phase to create an instruction."""
-    for name, holds, phase in TABLE:
-        if name not in without and holds(e, x):
+    for _, holds, phase in TABLE:
+        if holds(e, x):
             return phase
     if x.opcode == "constant" or _is_spread_constant(x):
         return Phase.SIMPLIFIED

@@ -17,7 +17,6 @@ from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
-from hlofuse.passes.batchnorm_expander import BatchNormExpander
 from hlofuse.passes.control_flow.annotations import (
     OptimizationBarrierExpander,
     ShardingRemover,
@@ -39,7 +38,6 @@ from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.passes.dot.dot_operands import BatchDotSimplifier, GemvRewriter, TransposeFolding
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ChangeOpDataType
 from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization
@@ -47,17 +45,18 @@ from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, Reshape
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
-from hlofuse.passes.map_inliner import MapInliner
 from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
+from hlofuse.passes.rare import BatchNormExpander, DynamicPadder, MapInliner, ZeroSizedHloElimination
 from hlofuse.passes.reduction import ReduceWindowRewriter, TreeReductionRewriter
-from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.passes.scatter.batched_gather_scatter_normalizer import (
+    BatchedGatherScatterNormalizer,
+    SelectAndScatterExpander,
+)
 from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
-from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.passes.sort.sorts import SortSimplifier
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.passes.tuple_simplifier import TupleSimplifier
-from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 from hlofuse.pipelines.flags import ynn_kinds
 from hlofuse.pipelines.unimplemented import (
     QR,

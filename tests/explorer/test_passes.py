@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from hlofuse.account import observed_replay
 from hlofuse.diff import diff
 from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
-from hlofuse.explorer.passes import Passes
+from hlofuse.explorer.model import Passes
 from hlofuse.inputs import load
 from hlofuse.replay import replay_config
 from hlofuse.reports.timeline import dump_sequences, timeline

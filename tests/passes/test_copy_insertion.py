@@ -17,10 +17,9 @@ from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
+from hlofuse.passes.copy_insertion.buffer_alias import LoopScheduleLinearizer, OptimizeInputOutputBufferAlias
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
-from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Recorder
 

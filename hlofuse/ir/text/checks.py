@@ -71,18 +71,10 @@ def check_attributes(opcode: str, spec: Signature, nodes: Sequence[AttributeNode
 
 
 _ONE_DIMENSION = frozenset(
-    [
-        "all-gather",
-        "all-gather-start",
-        "reduce-scatter",
-        "all-to-all",
-        "ragged-all-to-all",
-        "sort",
-        "concatenate",
-        "get-dimension-size",
-        "set-dimension-size",
-        "scan",
-    ]
+    (
+        "all-gather all-gather-start reduce-scatter all-to-all ragged-all-to-all sort concatenate"
+        " get-dimension-size set-dimension-size scan"
+    ).split()
 )
 
 

@@ -20,15 +20,8 @@ if TYPE_CHECKING:
 
     from hlofuse.ir.shape import Shape
 
-STARTS = (
-    "text",
-    "entry_computation",
-    "plain_computation",
-    "instruction",
-    "shape",
-    "attributes",
-    "attribute",
-    "literal",
+STARTS = tuple(
+    "text entry_computation plain_computation instruction shape attributes attribute literal".split()
 )
 """The start rules: a whole program and the pieces that are read by themselves."""
 

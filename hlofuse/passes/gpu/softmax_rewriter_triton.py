@@ -254,15 +254,8 @@ def _copied(callee: Computation, module: Module, copies_of: dict[Computation, Co
 # XLA:GPU's fusion passes, for a pass ahead of them that asks what they would do (`FusionPipeline`).
 
 
-_PASSES = (
-    "variadic-op-splitter",
-    "sort-iota-fusion",
-    "priority-fusion",
-    "cse",
-    "dce",
-    "multi_output_fusion",
-    "cse",
-    "dce",
+_PASSES = tuple(
+    "variadic-op-splitter sort-iota-fusion priority-fusion cse dce multi_output_fusion cse dce".split()
 )
 
 

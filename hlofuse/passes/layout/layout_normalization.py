@@ -18,7 +18,7 @@ from hlofuse.passes.common.make import added, bitcast, copy_of, derived, numbers
 from hlofuse.passes.common.reading import labels_of
 from hlofuse.passes.common.rewriting import NotRepresentable, replaced, visit_module
 from hlofuse.passes.common.shapes import permute, physical, reinterpreted
-from hlofuse.passes.layout.layout_normalization_scatter import normalized_scatter
+from hlofuse.passes.layout.canonicalizers import normalized_scatter
 from hlofuse.trace import Recorder
 
 CallTransformer = Callable[[Instruction], Instruction | None]

@@ -16,9 +16,9 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
 from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator, PropagateCallMetadata
+from hlofuse.passes.copy_insertion.buffer_alias import LoopScheduleLinearizer
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
-from hlofuse.passes.copy_insertion.loop_schedule_linearizer import LoopScheduleLinearizer
 from hlofuse.passes.fusion.gpu_fusion_wrapper import GpuFusionWrapper
 from hlofuse.passes.gpu.copies import CopyFusion
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceCopyFusionAsyncWrapper
@@ -27,14 +27,11 @@ from hlofuse.passes.gpu.names import RenameFusions, SanitizeConstantNames
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, DCE, TUPLES
 from hlofuse.releases import AROUND_FUSION
 
-_COLLECTIVES = (
-    "all-gather",
-    "all-reduce",
-    "all-to-all",
-    "collective-broadcast",
-    "collective-permute",
-    "ragged-all-to-all",
-    "reduce-scatter",
+_COLLECTIVES = tuple(
+    (
+        "all-gather all-reduce all-to-all collective-broadcast collective-permute ragged-all-to-all"
+        " reduce-scatter"
+    ).split()
 )
 
 

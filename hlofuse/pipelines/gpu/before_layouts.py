@@ -6,7 +6,6 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.reshape_mover import SliceSinker
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
-from hlofuse.passes.batchnorm_expander import BatchNormExpander
 from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph, HloComputationDeduplicator
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalCanonicalizer, ConditionalSimplifier
 from hlofuse.passes.cse import HloCSE
@@ -15,7 +14,6 @@ from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.dot.dot_operands import DotOperandConverter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
-from hlofuse.passes.dynamic_padder import DynamicPadder
 from hlofuse.passes.float.conversions import ConvertMover
 from hlofuse.passes.float.expanders import ComparisonExpander, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization, library_takes_bf16
@@ -28,15 +26,17 @@ from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
+from hlofuse.passes.rare import BatchNormExpander, DynamicPadder, ZeroSizedHloElimination
 from hlofuse.passes.reduction import ReduceWindowRewriter
-from hlofuse.passes.scatter.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+from hlofuse.passes.scatter.batched_gather_scatter_normalizer import (
+    BatchedGatherScatterNormalizer,
+    SelectAndScatterExpander,
+)
 from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
-from hlofuse.passes.scatter.select_and_scatter_expander import SelectAndScatterExpander
 from hlofuse.passes.sort.sort_rewriter import SortRewriter
 from hlofuse.passes.sort.sorts import SortSimplifier, StableSortExpander
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
-from hlofuse.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 from hlofuse.pipelines.gpu.steps import (
     ALGSIMP,
     ALGSIMP_CONVOLUTIONS,

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pipeline
-from hlofuse.passes.control_flow.all_reduce_simplifier import AllReduceSimplifier
-from hlofuse.passes.control_flow.annotations import ShardingRemover, ShardyXLA
+from hlofuse.passes.control_flow.annotations import AllReduceSimplifier, ShardingRemover, ShardyXLA
 from hlofuse.passes.control_flow.call_graph import FlattenCallGraph
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.dot.dot_dimensions import DotDimensionMerger

@@ -1,7 +1,5 @@
 """Passes with the options that XLA:GPU gives them, where it runs them more than once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.passes.algebraic.context import Options

@@ -5,41 +5,54 @@ from __future__ import annotations
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.unfusing import unfuse
+from hlofuse.passes.common import make
 from hlofuse.passes.reduction import TreeReductionRewriter
-from hlofuse.reports.advice.patterns import SMALL, combines_by, each, only_reader, sum_of
+from hlofuse.reports.advice.patterns import (
+    SMALL,
+    combines_by,
+    each,
+    has,
+    is_constant,
+    is_product,
+    only_reader,
+)
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.trace import OnlySkipped
 
 
 def _is_library_sum(x: Instruction) -> bool:
-    """True for a library call that sums what another kernel computes."""
-    return combines_by(x, "reduce") and any(o.opcode in ("slice", *ELEMENTWISE_OPCODES) for o in x.operands)
+    """True for a library call that sums, and multiplies no matrices."""
+    return has(x.called_computations[0], "reduce") and not is_product(x)
 
 
 def _without_library(module: Module, finding: Finding) -> bool:
     x = module.find(finding.at)
     if x is None:
         return False
-    inside = {i.name for i in x.called_computations[0]}
     unfuse(x)
-    TreeReductionRewriter(lambda r: r.name not in inside).run(module, OnlySkipped())
+    split = TreeReductionRewriter(lambda r: computation_of(r).fusion is not None)
+    while split.run(module, OnlySkipped()):
+        pass
     return True
 
 
 def _is_split_sum(x: Instruction) -> bool:
-    """True for the first step of a sum over few elements that is done in two."""
+    """True for the first step of a sum that is done in two."""
     user = only_reader(x)
-    return user is not None and user.opcode == "reduce" and 32 < x.operands[0].shape.element_count <= 4096
+    return user is not None and user.opcode == "reduce" and user.operands[0] is x
 
 
 def _without_tree(module: Module, finding: Finding) -> bool:
     x = module.find(finding.at)
     total = only_reader(x) if x is not None else None
-    if x is None or total is None or total.operands[0] is not x:
+    if x is None or total is None:
         return False
-    total.replace_operand(0, x.operands[0])
+    while x.opcode == "reduce-window":
+        x = x.operands[0]
+    total.replace_operand(0, x)
     return True
 
 
@@ -56,19 +69,37 @@ def _joins_computed(x: Instruction) -> bool:
 
 
 def _adds_sums(x: Instruction) -> bool:
-    found = {_summed(o) for o in x.operands}
-    return x.operands[0] is not x.operands[1] and len(found) == 1 and None not in found
+    a, b = map(_summed, x.operands)
+    return a is not None and b is not None and a is not b and a.shape == b.shape
 
 
-def _summed(x: Instruction) -> str | None:
-    """The shape of what `x` is the sum of, where nothing else reads it."""
-    while len(x.users) == 1 and sum_of(x) is not None:
-        x = x.operands[0]
-        if x.opcode != "reduce":
-            return str(x.shape)
-    return None
+def _summed(x: Instruction) -> Instruction | None:
+    """What `x` is the sum of, where nothing else reads the sum."""
+    if (
+        x.opcode != "reduce"
+        or not combines_by(x, "add")
+        or len(x.users) > 1
+        or not is_constant(x.operands[1], 0)
+    ):
+        return None
+    return _summed(x.operands[0]) if x.operands[0].opcode == "reduce" else x.operands[0]
 
 
+def _add_first(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    a, b = map(_summed, x.operands) if x is not None else (None, None)
+    if x is None or a is None or b is None or a.shape != b.shape:
+        return False
+    both = make.binary(x, "add", a, b)
+    reduce = x.operands[0]
+    while reduce.operands[0] is not a:
+        reduce = reduce.operands[0]
+    reduce.replace_operand(0, both)
+    x.replace_all_uses_with(x.operands[0])
+    return True
+
+
+_adds = each(_adds_sums, "add", backend="gpu")
 _on = partial(each, backend="cpu")
 _LIBRARY = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
 _TREE = "--xla_disable_hlo_passes=tree_reduction_rewriter"
@@ -78,5 +109,5 @@ CPU = (
     Recipe("no-tree-reduction", "", _on(_is_split_sum, "reduce-window"), _without_tree, _TREE),
     Recipe("slices-not-convolution", "Write a filter as shifted slices", _on(_is_narrow, "convolution")),
     Recipe("stack-not-concatenate", "Stack and transpose", _on(_joins_computed, "concatenate")),
-    Recipe("add-before-the-sum", "Add the arrays first, and sum once", each(_adds_sums, "add")),
+    Recipe("add-before-the-sum", "Add the arrays first, and sum once", _adds, _add_first),
 )

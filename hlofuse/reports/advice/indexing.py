@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlofuse.analysis.bitcasts import without_bitcasts
-from hlofuse.ir.graph import Instruction
-from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.passes.common import make
+from hlofuse.passes.common.shapes import array
 from hlofuse.reports.advice.patterns import (
     LARGE,
     combines_by,
@@ -66,11 +68,31 @@ def _sums_equal(x: Instruction) -> bool:
     return grows and combines_by(x, "add") and is_constant(x.operands[0], 0) and _is_fixed(x.operands[1])
 
 
-def _picks(x: Instruction) -> bool:
-    """True if one constant a row is written into zeros."""
+def _labels(x: Instruction) -> Instruction | None:
+    """The columns where one constant a row is written into zeros."""
     zeros, indices, update = x.operands[:3]
-    pairs = indices.shape.element_count == 2 * update.shape.element_count
-    return pairs and is_constant(zeros, 0) and is_constant(update) and has(origins(indices), "iota")
+    pairs = next((i for i in origins(indices) if i.opcode == "concatenate"), None)
+    plain = combines_by(x, "add") or combines_by(x, "parameter")
+    if pairs is None or not plain or not is_constant(zeros, 0) or not is_constant(update):
+        return None
+    if x.shape.rank != 2 or x.attributes.raw("scatter_dims_to_operand_dims") != "{0,1}":
+        return None
+    rows, columns = source(pairs.operands[0]), pairs.operands[-1]
+    lengths = {rows.shape.dimensions[:1], x.shape.dimensions[:1], (columns.shape.element_count,)}
+    return columns if rows.opcode == "iota" and len(lengths) == 1 and len(pairs.operands) == 2 else None
+
+
+def _compare(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    labels = _labels(x) if x is not None else None
+    if x is None or labels is None:
+        return False
+    kind, shape = labels.shape.element_type, x.shape.with_element_type(labels.shape.element_type)
+    column = make.broadcast(x, shape, make.bitcast(labels, array(kind, shape.dimensions[:1])), (0,))
+    is_label = make.compare(x, "EQ", make.iota(x, shape, 1), column)
+    value = make.broadcast(x, x.shape, source(x.operands[2]), ())
+    x.replace_all_uses_with(make.select(x, is_label, value, x.operands[0]))
+    return True
 
 
 def _compacts(x: Instruction) -> bool:
@@ -94,27 +116,42 @@ def _reads_one(x: Instruction) -> bool:
     return bool(parts) and all(r.opcode == "slice" and r.shape.dimensions[along] == 1 for r in parts)
 
 
-def _reads_maximum(x: Instruction) -> bool:
-    """True if the index is that of the largest element of the same array."""
-    found = [i.operands[0] for i in origins(x.operands[1]) if i.opcode == "get-tuple-element"]
-    return any(i.opcode == "reduce" and x.operands[0] in i.operands for i in found)
+def _maximum(x: Instruction) -> Instruction | None:
+    """The search for the largest element, by whose index `x` reads the same array."""
+    found = (i.operands[0] for i in origins(x.operands[1]) if i.opcode == "get-tuple-element")
+    return next((i for i in found if i.opcode == "reduce" and x.operands[0] in i.operands), None)
+
+
+def _read_maximum(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    found = _maximum(x) if x is not None else None
+    if x is None or found is None or found.operands[0] is not x.operands[0]:
+        return False
+    user = only_reader(x)
+    checked = user if user is not None and user.opcode == "select" and user.operands[1] is x else x
+    value = make.get_tuple_element(found, found, 0)
+    for reader in [u for u in checked.users if u.opcode == "bitcast" and u.shape == value.shape]:
+        reader.replace_all_uses_with(value)
+    checked.replace_all_uses_with(make.bitcast(value, checked.shape))
+    return True
 
 
 def _same_segments(s: Situation) -> Iterator[Finding]:
     """Several sums over the same segments."""
-    sums = [x for x in s.module.entry if x.opcode == "scatter" and x.shape.is_array and x.shape.rank == 1]
+    sums = [x for x in s.outside_fusions("scatter") if x.shape.is_array and x.shape.rank == 1]
     found = Counter(without_bitcasts(x.operands[1]) for x in sums if combines_by(x, "add"))
     return (Finding(indices.name) for indices, times in found.items() if times > 1)
 
 
 def _several_draws(s: Situation) -> Iterator[Finding]:
     """Draws of the same shape."""
-    found: dict[Shape, list[str]] = {}
-    for x in filter(is_draw, s.module.entry):
-        found.setdefault(x.shape, []).append(x.name)
+    found: dict[object, list[str]] = {}
+    for x in filter(is_draw, s.outside_fusions("shift-right-logical")):
+        found.setdefault((x.computation, x.shape), []).append(x.name)
     return (Finding(names[0]) for names in found.values() if len(names) > 1)
 
 
+_scattered = each(_labels, "scatter", backend="gpu")
 _PRODUCTS = ("dot", "fusion", "custom-call")
 
 INDEXING = (
@@ -122,11 +159,11 @@ INDEXING = (
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)", each(_has_diagonal, *_PRODUCTS)),
     Recipe("take-first", "Take the rows first, then work on them", each(_is_late, "gather", "slice")),
     Recipe("reshape-not-segments", "Reshape equal segments", each(_sums_equal, "scatter", backend="gpu")),
-    Recipe("compare-not-scatter", "Pick labels by comparing with an iota", each(_picks, "scatter")),
+    Recipe("compare-not-scatter", "Pick labels by comparing with an iota", _scattered, _compare),
     Recipe("one-segment-sum", "Stack what is summed over the same segments", _same_segments),
     Recipe("triangular-cumsum", "Sum by a triangular matrix", each(_is_cumulative, "reduce-window")),
     Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort", each(_reads_one, "sort")),
-    Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_reads_maximum, "gather")),
+    Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),
     Recipe("mask-not-nonzero", "Mask with where, do not gather by nonzero", each(_compacts, "scatter")),
     Recipe("one-draw", "Draw random numbers of one shape at once", _several_draws),
 )

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import inline
 from hlofuse.passes.loop.parts import body_of, carried_unchanged, is_element
 from hlofuse.passes.loop.trip_count import counter_of
+from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.reports.advice.patterns import (
     LARGE,
     SMALL,
@@ -25,8 +28,9 @@ from hlofuse.reports.advice.patterns import (
     source,
     sum_of,
 )
-from hlofuse.reports.advice.recipe import Recipe
+from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.unrolling import unrolled
+from hlofuse.trace import OnlySkipped
 
 _SHORT = 8
 
@@ -102,8 +106,8 @@ def _swaps(x: _Loop) -> bool:
 
 
 def _hoistable(x: _Loop) -> bool:
-    steady = x.steady()
-    return bool(x.carried) and any(is_product(i) and i in steady for i in x.body) and any(x.slices())
+    products = [i for i in x.body if is_product(i)] if x.carried and any(x.slices()) else []
+    return bool(products) and not x.steady().isdisjoint(products)
 
 
 def _shifts(x: _Loop) -> bool:
@@ -157,6 +161,26 @@ def _is_small_choice(x: Instruction) -> bool:
     return cheap.issuperset(i.opcode for i in inside) and len(inside) < 40 and x.shape.byte_size < SMALL
 
 
+def _select(module: Module, finding: Finding) -> bool:
+    """Have all branches be done where the conditional is, and choose among what they yield."""
+    x = module.find(finding.at)
+    if x is None or not x.shape.is_tuple or any(b.root.opcode != "tuple" for b in x.called_computations):
+        return False
+    results = []
+    for branch, given in zip(x.called_computations, x.operands[1:], strict=True):
+        call = make.add(x, "call", x.shape, [given], called=[("to_apply", branch)])
+        results.append(make.elements(call, range(len(x.shape.tuple_shapes))))
+        inline(call)
+    number, chosen = x.operands[0], results[-1]
+    for k, result in reversed(list(enumerate(results[:-1]))):
+        is_k = number if len(results) == 2 else make.compare(x, "EQ", number, make.scalar(x, "s32", k))
+        tests = [make.broadcast(x, r.shape.with_element_type("pred"), is_k, ()) for r in result]
+        chosen = [make.select(x, *three) for three in zip(tests, result, chosen, strict=True)]
+    x.replace_all_uses_with(make.tuple_of(x, chosen))
+    return TupleSimplifier().run(module, OnlySkipped())
+
+
+_conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)
 
 LOOPS = (
@@ -175,6 +199,6 @@ LOOPS = (
     Recipe("stack-the-state", "Stack the carried arrays into one", _loops(_carries_equal_arrays)),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results", _loops(_is_summed_later)),
     Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear", _loops(_is_linear, "gpu")),
-    Recipe("draw-before-the-loop", "Draw random numbers before the loop", _loops(_draws, nested=True)),
-    Recipe("select-not-branch", "Use where for small branches", each(_is_small_choice, "conditional")),
+    Recipe("draw-before-the-loop", "Draw random numbers before the loop", _loops(_draws, "cpu", True)),
+    Recipe("select-not-branch", "Use where for small branches", _conditionals, _select),
 )

@@ -31,6 +31,10 @@ class Situation:
         """All instructions with these opcodes, those inside library fusions, too."""
         return [i for opcode in opcodes for i in self._by_opcode.get(opcode, ())]
 
+    def outside_fusions(self, *opcodes: str) -> list[Instruction]:
+        """The instructions with these opcodes that are in no library fusion."""
+        return [i for i in self.of(*opcodes) if i.computation is None or i.computation.fusion is None]
+
     def refusals(self, *rules: str) -> Iterator[Refusal]:
         """The pairs of kernels that one of these rules keeps apart, greatest value first."""
         for code in rules:

@@ -84,6 +84,8 @@ class _Unrolling:
                 new[x] = self._updated(x, along, new[x.operands[1]])
             elif x is not given and x is not root:
                 new[x] = computation_of(self._at).add_instruction(clone_of(x, [new[o] for o in x.operands]))
+                if x.opcode == "fusion":
+                    set_called(new[x], [(name, clone_computation(c)) for name, c in x.called])
         self.state = [new[o] for o in root.operands]
 
     def _own_part(self, x: Instruction) -> int | None:

@@ -131,6 +131,16 @@ def _is_second_scatter(x: Instruction) -> bool:
     )
 
 
+def _scatter_once(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    first = x.operands[0] if x is not None else None
+    if x is None or first is None or first.opcode != "scatter" or x.operands[1].shape.rank != 2:
+        return False
+    joined = [make.concatenate(x, [first.operands[k], x.operands[k]], 0) for k in (1, 2)]
+    x.replace_all_uses_with(make.copy_of(x, [first.operands[0], *joined]))
+    return True
+
+
 def _is_contiguous(x: Instruction) -> bool:
     """True for indices that count up from a position."""
     found = origins(x.operands[1])
@@ -196,6 +206,7 @@ def _returned_again(s: Situation) -> Iterator[Finding]:
 
 
 _whole = each(_computes_whole, "dynamic-update-slice")
+_twice = each(_is_second_scatter, "scatter")
 _moves = each(_shifts, "dynamic-update-slice")
 
 UPDATES = (
@@ -204,7 +215,7 @@ UPDATES = (
     Recipe(
         "write-the-row", "Use dynamic_update_slice, not a mask", each(_is_row_by_mask, "select"), _write_row
     ),
-    Recipe("one-scatter", "Concatenate the updates and scatter once", each(_is_second_scatter, "scatter")),
+    Recipe("one-scatter", "Concatenate the updates and scatter once", _twice, _scatter_once),
     Recipe("window-not-scatter", "Use dynamic_update_slice for a window", each(_is_contiguous, "scatter")),
     Recipe("shift-by-concatenate", "Shift by concatenate, not by writing slices", _moves, _concatenate),
     Recipe("return-it-once", "Return a value once, and no argument as it was", _returned_again),

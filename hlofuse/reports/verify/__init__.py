@@ -1,22 +1,9 @@
 """Our replay against what XLA did."""
 
-from hlofuse.reports.verify.cases import Case, Until, find_cases
-from hlofuse.reports.verify.compare import verify_module
-from hlofuse.reports.verify.final_kernels import compare_final, verify_final
-from hlofuse.reports.verify.model import FinalVerdict, FirstDifference, PassVerdict, Report, Verdict
-from hlofuse.reports.verify.verify import verify
-
-__all__ = [
-    "Case",
-    "FinalVerdict",
-    "FirstDifference",
-    "PassVerdict",
-    "Report",
-    "Until",
-    "Verdict",
-    "compare_final",
-    "find_cases",
-    "verify",
-    "verify_final",
-    "verify_module",
-]
+from hlofuse.reports.verify.cases import Case as Case
+from hlofuse.reports.verify.cases import Until as Until
+from hlofuse.reports.verify.cases import find_cases as find_cases
+from hlofuse.reports.verify.compare import verify_module as verify_module
+from hlofuse.reports.verify.final_kernels import compare_final as compare_final
+from hlofuse.reports.verify.model import Verdict as Verdict
+from hlofuse.reports.verify.verify import verify as verify

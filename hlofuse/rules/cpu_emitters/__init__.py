@@ -4,8 +4,6 @@ XLA decides this in `ThunkEmitter::EmitHloInstruction` (`xla/service/cpu/thunk_e
 `EmitFusionKernel` (`xla/backends/cpu/codegen/fusion_emitter.cc`).
 """
 
-from __future__ import annotations
-
 from hlofuse.rules.cpu_emitters import fusions, libraries, operations
 
 RULES = (*libraries.RULES, *fusions.RULES, *operations.RULES)

@@ -5,8 +5,6 @@ XLA decides this after fusion, in `ThunkEmitter::EmitHloInstruction` (`xla/servi
 (`xla/service/gpu/hlo_fusion_analysis.cc`). What stands alone is wrapped into a fusion first.
 """
 
-from __future__ import annotations
-
 from hlofuse.rules.gpu_emitters import calls, configured, copies, dots, emitters, operations
 from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 

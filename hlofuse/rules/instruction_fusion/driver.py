@@ -1,7 +1,5 @@
 """Rules the driver itself applies, before and after asking a target's rules."""
 
-from __future__ import annotations
-
 from hlofuse.rules.catalogue import register
 
 _FILE = "xla/service/instruction_fusion.cc"

@@ -1,7 +1,5 @@
 """What settles a producer once its users have been asked, and why it is fused."""
 
-from __future__ import annotations
-
 from hlofuse.rules.catalogue import register
 
 _FILE = "xla/backends/gpu/transforms/priority_fusion.cc"

@@ -1,7 +1,5 @@
 """Rewrites of loops, reductions and products, library fusions, expanders and copies."""
 
-from __future__ import annotations
-
 from hlofuse.rules.rewrites.outcome import cuts, rewrites
 
 STRENGTH_REDUCED = rewrites(
