@@ -13,7 +13,6 @@ from hlofuse.reports.advice.matching import (
     fusion_of,
     is_triton_product,
     parsed,
-    places,
     reader,
     value_of,
     where,
@@ -98,6 +97,12 @@ def _wide_scores(x: Instruction) -> bool:
     return wide and any(u.opcode == "fusion" and _reduces(u) for u in x.users)
 
 
+@where("add(product, product)")
+def _added_products(x: Instruction) -> bool:
+    """Two products that a kernel of its own adds: since 0.12 XLA adds one within the other."""
+    return fusion_of(x) is None
+
+
 @where("reduce(multiply(subtract(broadcast, broadcast), subtract))")
 def _distances(x: Instruction) -> bool:
     """Sums that matrix units pay for."""
@@ -137,7 +142,7 @@ def _gather_first(module: Module, finding: Finding) -> bool:
 PRODUCTS = (
     Recipe("return-only-what-is-used", "Do not return the product and its activation", _returned),
     Recipe("activation-with-one-reader", "Choose an activation that reads once: ReLU, tanh", _activations),
-    Recipe("one-product-of-concatenated", "Concatenate, multiply once", places("add(product, product)")),
+    Recipe("one-product-of-concatenated", "Concatenate, multiply once", _added_products),
     Recipe("scale-after-an-int8-product", "Multiply int8, scale the result", _widened(_INTEGERS, _WIDE)),
     Recipe("multiply-in-fp8", "Multiply fp8, scale the result", _widened(("f8",), _WIDE)),
     Recipe("multiply-narrow-sum-wide", "Multiply bfloat16, sum in float32", _widened(_HALF, ("f32",))),
