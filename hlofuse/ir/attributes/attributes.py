@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hlofuse.ir.attributes.cache import typed_attributes
 from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.text.attribute_split import split_attributes
 
@@ -78,15 +77,6 @@ class Attributes(Mapping[str, Any]):
         metadata = self.get("metadata")
         self.op_name = metadata.op_name if metadata is not None else None
         return self.op_name
-
-    def typed_items(self) -> dict[str, Any]:
-        """Name to typed value, all of them; not to be changed."""
-        typed = self._typed
-        # Single values are typed from the split text only: typed but not split is typed altogether.
-        if typed is not None and (self._raw is None or len(typed) == len(self._raw)):
-            return typed
-        typed = self._typed = typed_attributes(self.text)
-        return typed
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw_items)
