@@ -16,7 +16,6 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 from hlofuse.order.legacy.undone import (
-    ExpandedGemms,
     GroupedTransposes,
     MergedBatches,
     SunkBroadcasts,
@@ -50,7 +49,6 @@ def _restore(computation: Computation) -> None:
     sunk = SunkBroadcasts(graph)
     split_groups(graph)
     grouped = GroupedTransposes(graph)
-    gemms = ExpandedGemms(graph)
     batches = MergedBatches(graph)
     split_broadcasts(graph)
     split_transposes(graph)
@@ -64,7 +62,6 @@ def _restore(computation: Computation) -> None:
         _simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
         if left == _ROUNDS - 1:
             batches.put_back()
-            gemms.put_together()
     sunk.cancel_converts()
     merge_equals(graph)
     graph.take_over()
