@@ -24,6 +24,7 @@ OrderSource: TypeAlias = typing.Literal["xla", "replayed", "estimated", "text"]
 """XLA's ids; its earlier passes, repeated; an estimate; the order of the text."""
 
 _MANY = 64
+_FEW_SLOTS = 1024
 """From so many users on looking for one in the list costs more than keeping their places."""
 
 
@@ -379,6 +380,7 @@ class Computation:
     __slots__ = (
         "__weakref__",
         "_callers",
+        "_most_slots",
         "_order",
         "_slots",
         "attributes_text",
@@ -395,6 +397,8 @@ class Computation:
         self.name = name
         self.module: Module | None = None
         self._slots: list[Instruction | None] = []
+        self._most_slots = _FEW_SLOTS
+        """With more, the holes among them are closed when parameters get new ones."""
         self._order: list[Instruction] | None = None
         """The post order, until something changes that it depends on."""
         self.parameters: list[Instruction] = []
@@ -616,6 +620,9 @@ class Computation:
         None is one that will not stay: nobody sees the name it gets.
         """
         slots = self._slots
+        if len(slots) > self._most_slots:
+            self.reorder(self.instructions)
+            self._most_slots, slots = 2 * len(self._slots) + _FEW_SLOTS, self._slots
         self._order = None
         names = self.module.instruction_names if self.module is not None else None
         for k in range(first, len(parameters)):

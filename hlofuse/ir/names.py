@@ -91,25 +91,27 @@ class NameUniquer:
             if number not in root.requested and not 0 <= number < root.next:
                 root.requested.add(number)
                 return f"{text}.{number}" if numbered else text
-        return self._next(root)
-
-    def parameter(self, number: int) -> str:
-        """The same for a fusion's parameter of that number: most new names are for those."""
-        root = self._parameters.get(number)
-        if root is not None:
-            return self._next(root)
-        name = self.unique(PARAMETER_NAMES[number])
-        self._parameters[number] = self._roots[self._taken[PARAMETER_NAMES[number]]]
-        return name
-
-    def _next(self, root: _Root) -> str:
         free, requested = root.next, root.requested
         while free in requested:
             free += 1
         root.next = free + 1
         unique = f"{root.name}.{free}"
-        self._taken[unique] = root.name
+        taken[unique] = root.name
         return unique
+
+    def parameter(self, number: int) -> str:
+        """The same for a fusion's parameter of that number: most new names are for those."""
+        root = self._parameters.get(number)
+        if root is None:
+            name = self.unique(PARAMETER_NAMES[number])
+            self._parameters[number] = self._roots[self._taken[PARAMETER_NAMES[number]]]
+            return name
+        # Nobody asks for such a name again: there are too many of them to take note of each.
+        free, requested = root.next, root.requested
+        while free in requested:
+            free += 1
+        root.next = free + 1
+        return f"{root.name}.{free}"
 
     def skip_parameter(self, number: int) -> None:
         """A name of such a one that nobody will look at."""

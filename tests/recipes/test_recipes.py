@@ -122,7 +122,11 @@ def test_xla_bears_it_out(name: str, device: str, read: Callable[[str, str, str]
     config = loaded["before"].config
     assert config is not None
     trial = tried(loaded["before"].input, config, recipe, found, SharedTables())
-    assert trial is not None
+    if trial is None:  # a library's kernel holds it, and is not taken apart
+        place = loaded["before"].input.module.find(found[0].at)
+        assert place is not None
+        assert place.opcode == "fusion"
+        return
     result, changed = trial
     assert len(changed) == len(found)
     assert figures(result).kernels == after.kernels

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 from hlofuse.ir.graph import Computation, Instruction
 
@@ -13,8 +14,9 @@ class ReversePostOrderQueue:
     def __init__(self, computation: Computation) -> None:
         self._order: list[Instruction | None] = list(computation.post_order())
         self._position = {x: k for k, x in enumerate(self._order) if x is not None}
-        self._open: dict[Instruction, dict[Instruction, None]] = {}
-        """Of a fusion that was refused operands for good: those it may still take in."""
+        self._open: dict[Instruction, list[tuple[int, Instruction]]] = {}
+        """Of a fusion that was refused operands for good: those it may still take in, by their places from
+        the end. The place of what is queued changes only when it is considered."""
         self._settled: dict[Instruction, set[Instruction]] = {}
 
     def next(self) -> tuple[Instruction, Iterator[int]] | None:
@@ -32,9 +34,10 @@ class ReversePostOrderQueue:
         del position[consumer]
         operands, candidates = consumer.operands, self._open.get(consumer)
         if candidates is not None:  # a fusion reads each operand once
-            found = sorted((-position[o], o) for o in candidates if o in position)
-            return consumer, (operands.index(o) for _, o in found)
-        numbers = sorted((-position[o], k) for k, o in enumerate(operands) if o in position)
+            return consumer, self._numbers(operands, candidates)
+        place = position.get
+        numbers = [(-p, k) for k, p in enumerate(map(place, operands)) if p is not None]
+        numbers.sort()
         return consumer, (k for _, k in numbers)
 
     def fused(self, fusion: Instruction, producer: Instruction) -> None:
@@ -43,17 +46,38 @@ class ReversePostOrderQueue:
         self._order.append(fusion)
         candidates = self._open.get(fusion)
         if candidates is not None:
-            candidates.pop(producer, None)
-            settled = self._settled[fusion]
-            candidates.update((o, None) for o in producer.operands if o not in settled)
+            self._close(fusion, producer)
+            settled, position = self._settled[fusion], self._position
+            for o in producer.operands:
+                if o in position and o not in settled:
+                    at = bisect_left(candidates, (-position[o],))
+                    if at == len(candidates) or candidates[at][1] is not o:
+                        candidates.insert(at, (-position[o], o))
 
     def settle(self, fusion: Instruction, producer: Instruction) -> None:
         """`producer` is refused to `fusion` for good: XLA asks again each time the fusion has grown."""
         if fusion not in self._open:
-            self._open[fusion] = dict.fromkeys(fusion.operands)
+            position = self._position
+            self._open[fusion] = sorted((-position[o], o) for o in fusion.operands if o in position)
             self._settled[fusion] = set()
-        self._open[fusion].pop(producer, None)
+        self._close(fusion, producer)
         self._settled[fusion].add(producer)
+
+    def _numbers(
+        self, operands: Sequence[Instruction], candidates: list[tuple[int, Instruction]]
+    ) -> Iterator[int]:
+        position, at = self._position, 0
+        while at < len(candidates):
+            place, operand = candidates[at]
+            if position.get(operand) == -place:
+                yield operands.index(operand)
+            at = bisect_left(candidates, (place + 1,))
+
+    def _close(self, fusion: Instruction, producer: Instruction) -> None:
+        candidates = self._open[fusion]
+        at = bisect_left(candidates, (-self._position[producer],))
+        if at < len(candidates) and candidates[at][1] is producer:
+            del candidates[at]
 
     def remove(self, instruction: Instruction) -> None:
         """`instruction` is gone from the computation."""

@@ -5,41 +5,45 @@ from __future__ import annotations
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.passes.reduction import TreeReductionRewriter
-from hlofuse.reports.advice.patterns import SMALL, combines_by, each, only_reader, sum_of
+from hlofuse.reports.advice.patterns import SMALL, each, has, is_product, only_reader, sum_of
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.trace import OnlySkipped
 
 
 def _is_library_sum(x: Instruction) -> bool:
-    """True for a library call that sums what another kernel computes."""
-    return combines_by(x, "reduce") and any(o.opcode in ("slice", *ELEMENTWISE_OPCODES) for o in x.operands)
+    """True for a library call that sums, and multiplies no matrices."""
+    return has(x.called_computations[0], "reduce") and not is_product(x)
 
 
 def _without_library(module: Module, finding: Finding) -> bool:
     x = module.find(finding.at)
     if x is None:
         return False
-    inside = {i.name for i in x.called_computations[0]}
     unfuse(x)
-    TreeReductionRewriter(lambda r: r.name not in inside).run(module, OnlySkipped())
+    split = TreeReductionRewriter(lambda r: computation_of(r).fusion is not None)
+    while split.run(module, OnlySkipped()):
+        pass
     return True
 
 
 def _is_split_sum(x: Instruction) -> bool:
-    """True for the first step of a sum over few elements that is done in two."""
+    """True for the first step of a sum that is done in two."""
     user = only_reader(x)
-    return user is not None and user.opcode == "reduce" and 32 < x.operands[0].shape.element_count <= 4096
+    return user is not None and user.opcode == "reduce" and user.operands[0] is x
 
 
 def _without_tree(module: Module, finding: Finding) -> bool:
     x = module.find(finding.at)
     total = only_reader(x) if x is not None else None
-    if x is None or total is None or total.operands[0] is not x:
+    if x is None or total is None:
         return False
-    total.replace_operand(0, x.operands[0])
+    while x.opcode == "reduce-window":
+        x = x.operands[0]
+    total.replace_operand(0, x)
     return True
 
 

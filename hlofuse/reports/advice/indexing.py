@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.reports.advice.patterns import (
     LARGE,
     combines_by,
@@ -102,16 +102,16 @@ def _reads_maximum(x: Instruction) -> bool:
 
 def _same_segments(s: Situation) -> Iterator[Finding]:
     """Several sums over the same segments."""
-    sums = [x for x in s.module.entry if x.opcode == "scatter" and x.shape.is_array and x.shape.rank == 1]
+    sums = [x for x in s.outside_fusions("scatter") if x.shape.is_array and x.shape.rank == 1]
     found = Counter(without_bitcasts(x.operands[1]) for x in sums if combines_by(x, "add"))
     return (Finding(indices.name) for indices, times in found.items() if times > 1)
 
 
 def _several_draws(s: Situation) -> Iterator[Finding]:
     """Draws of the same shape."""
-    found: dict[Shape, list[str]] = {}
-    for x in filter(is_draw, s.module.entry):
-        found.setdefault(x.shape, []).append(x.name)
+    found: dict[object, list[str]] = {}
+    for x in filter(is_draw, s.outside_fusions("shift-right-logical")):
+        found.setdefault((x.computation, x.shape), []).append(x.name)
     return (Finding(names[0]) for names in found.values() if len(names) > 1)
 
 

@@ -9,7 +9,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import COMPLEX_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.reports.advice.pattern import places, reader, value_of
+from hlofuse.reports.advice.matching import places, value_of, where
 from hlofuse.reports.advice.recipe import Finding, Recipe
 
 _WARP = 32
@@ -23,19 +23,16 @@ def _has_odd_parts(x: Instruction) -> bool:
     return minor and len(sizes) == 2 and any(n % _WARP for n in sizes) and prod(x.shape.dimensions) >= 1 << 16
 
 
-def _is_shift(x: Instruction) -> bool:
-    """True for the parts of one array in another order."""
+@where("concatenate(slice, slice)")
+def _shifts(x: Instruction) -> bool:
+    """The parts of one array in another order."""
     sources = {o.operands[0] for o in x.operands if o.opcode == "slice"}
-    return _has_odd_parts(x) and len(sources) == 1 and all(o.opcode == "slice" for o in x.operands)
+    return _has_odd_parts(x) and len(sources) == 1
 
 
-def _is_reduced(x: Instruction) -> bool:
-    """True for a concatenate that is reduced where it was concatenated, element by element until then."""
-    (dimension,), shape = x.dimensions, x.shape
-    while len(x.users) == 1 and next(iter(x.users)).shape == shape:
-        x = next(iter(x.users))
-    user = reader(next(iter(x.users), x))
-    return user.opcode == "reduce" and dimension in user.dimensions
+@where("concatenate")
+def _joins(x: Instruction) -> bool:
+    return _has_odd_parts(x) and not all(o.opcode == "slice" for o in x.operands)
 
 
 def _pads_for_parts(module: Module, finding: Finding) -> bool:
@@ -55,22 +52,17 @@ def _pads_for_parts(module: Module, finding: Finding) -> bool:
     return True
 
 
-def _is_strided(x: Instruction) -> bool:
-    """True for every second element of contiguous ones, of which the others are read, too."""
-    minor = x.shape.minor_to_major[0]
-    slices = [u for u in x.operands[0].users if u.opcode == "slice"]
-    return len(slices) > 1 and x is slices[0] and x.attributes.get("slice", ())[minor].stride == 2
-
-
-def _is_large_constant(x: Instruction) -> bool:
+@where("select(constant)")
+def _large_masks(x: Instruction) -> bool:
     return prod(value_of(x.operands[0]).shape.dimensions) >= 1 << 16
 
 
-def _is_of_complex(x: Instruction) -> bool:
+@where("divide(_, broadcast)", only="gpu")
+def _complex_divisions(x: Instruction) -> bool:
     return x.shape.element_type in COMPLEX_TYPES
 
 
-def _multiply_by_reciprocal(module: Module, finding: Finding) -> bool:
+def _reciprocal(module: Module, finding: Finding) -> bool:
     x = module.find(finding.at)
     if x is None or x.opcode != "divide" or x.operands[1].opcode != "broadcast":
         return False
@@ -88,6 +80,9 @@ def _half_integer(x: Instruction) -> float | None:
     return exponent if isinstance(exponent, float) and exponent in (1.5, 2.5) else None
 
 
+_half_integers = where("power(_, broadcast(constant))")(lambda x: _half_integer(x) is not None)
+
+
 def _root_for_power(module: Module, finding: Finding) -> bool:
     x = module.find(finding.at)
     exponent = _half_integer(x) if x is not None and x.opcode == "power" else None
@@ -99,54 +94,15 @@ def _root_for_power(module: Module, finding: Finding) -> bool:
     return True
 
 
+_PHASES = places("exponential(real(multiply(convert, broadcast(constant))))", only="gpu")
+_MAGNITUDES = places("real(multiply(_, complex(real, negate(imag))))", only="gpu")
+
 LAYOUT = (
-    Recipe(
-        "shift-by-pads",
-        "Shift by the sum of two pads, not by jnp.roll or a concatenate",
-        places("concatenate(slice, slice)", _is_shift),
-        _pads_for_parts,
-    ),
-    Recipe(
-        "join-by-pads",
-        "Join the columns by the sum of two pads, not by a concatenate",
-        places("concatenate", lambda x: _has_odd_parts(x) and not _is_shift(x) and not _is_reduced(x)),
-        _pads_for_parts,
-    ),
-    Recipe(
-        "reduce-the-parts",
-        "Reduce the parts before they are concatenated, and add",
-        places("concatenate", lambda x: _has_odd_parts(x) and _is_reduced(x)),
-    ),
-    Recipe(
-        "rotate-halves",
-        "Rotate halves of the row, not even and odd columns",
-        places("slice", _is_strided, backends="gpu"),
-    ),
-    Recipe(
-        "mask-by-position",
-        "Compare positions (broadcasted_iota) instead of reading a mask",
-        places("select(constant)", _is_large_constant),
-    ),
-    Recipe(
-        "phase-by-cos-and-sin",
-        "Write jax.lax.complex(jnp.cos(x), jnp.sin(x)), not jnp.exp(1j * x)",
-        places("exponential(real(multiply(convert, broadcast(constant))))", backends="gpu"),
-    ),
-    Recipe(
-        "squared-magnitude",
-        "Square the real and the imaginary part, and add",
-        places("real(multiply(_, complex(real, negate(imag))))", backends="gpu"),
-    ),
-    Recipe(
-        "reciprocal-of-a-complex-row",
-        "Multiply by the reciprocal of the complex row",
-        places("divide(_, broadcast)", _is_of_complex, backends="gpu"),
-        _multiply_by_reciprocal,
-    ),
-    Recipe(
-        "power-by-a-root",
-        "Write a half-integer power with a square root: x * jnp.sqrt(x)",
-        places("power(_, broadcast(constant))", lambda x: _half_integer(x) is not None),
-        _root_for_power,
-    ),
+    Recipe("shift-by-pads", "Shift by the sum of two pads, not by jnp.roll", _shifts, _pads_for_parts),
+    Recipe("join-by-pads", "Join columns by the sum of two pads", _joins, _pads_for_parts),
+    Recipe("mask-by-position", "Compare positions instead of reading a mask", _large_masks),
+    Recipe("phase-by-cos-and-sin", "Write lax.complex(cos(x), sin(x)), not exp(1j * x)", _PHASES),
+    Recipe("squared-magnitude", "Square the real and the imaginary part, and add", _MAGNITUDES),
+    Recipe("reciprocal-of-a-complex-row", "Multiply by its reciprocal", _complex_divisions, _reciprocal),
+    Recipe("power-by-a-root", "Write x**1.5 as x * jnp.sqrt(x)", _half_integers, _root_for_power),
 )

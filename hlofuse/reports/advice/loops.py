@@ -102,8 +102,8 @@ def _swaps(x: _Loop) -> bool:
 
 
 def _hoistable(x: _Loop) -> bool:
-    steady = x.steady()
-    return bool(x.carried) and any(is_product(i) and i in steady for i in x.body) and any(x.slices())
+    products = [i for i in x.body if is_product(i)] if x.carried and any(x.slices()) else []
+    return bool(products) and not x.steady().isdisjoint(products)
 
 
 def _shifts(x: _Loop) -> bool:

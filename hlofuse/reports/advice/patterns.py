@@ -22,10 +22,8 @@ def each(where: Callable[[Instruction], object], *opcodes: str, backend: str = "
     """Finds the instructions of these opcodes for which `where` is true, those inside of fusions left out."""
 
     def find(s: Situation) -> Iterator[Finding]:
-        if backend in ("", s.backend):
-            for computation in s.module.computations:
-                if computation.fusion is None:
-                    yield from (Finding(x.name) for x in computation if x.opcode in opcodes and where(x))
+        candidates = s.outside_fusions(*opcodes) if backend in ("", s.backend) else ()
+        return (Finding(x.name) for x in candidates if where(x))
 
     return find
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import prod
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
-from hlofuse.reports.advice.pattern import is_column_reduction, places, same_twice, value_of
+from hlofuse.reports.advice.matching import Find, is_column_reduction, places, same_twice, value_of, where
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 
 
-def _sums_before(opcode: str) -> Callable[[Situation], Iterable[Finding]]:
+def _sums_before(opcode: str) -> Find:
     """Sums that are multiplied by a constant, or to which one is added, in another kernel."""
 
     def find(s: Situation) -> Iterable[Finding]:
@@ -44,7 +44,8 @@ def _bias_of(user: Instruction, total: Instruction) -> Instruction | None:
         or not total.shape.element_type.startswith(("f", "bf"))
     ):
         return None
-    return user.operands[1 - user.operands.index(total)]
+    bias = user.operands[1 - user.operands.index(total)]
+    return None if value_of(bias).opcode == "reduce" else bias
 
 
 def _is_sum(x: Instruction) -> bool:
@@ -125,29 +126,33 @@ def _summed(x: Instruction) -> Instruction | None:
     return x
 
 
-def _sums_of_one_shape(x: Instruction) -> bool:
+@where("add(multiply, multiply|reduce)")
+def _scaled_sums(x: Instruction) -> bool:
+    """A scaled sum added to another one of an array of the same shape."""
     a, b = map(_summed, x.operands)
     return not x.shape.dimensions and a is not None and b is not None and a.shape == b.shape
 
 
+@where("add(multiply|reduce, multiply|reduce)")
 def _sums_of_differences(x: Instruction) -> bool:
-    """True for sums of arrays whose sizes differ by one here and there."""
-    arrays = [_summed(o) for o in x.operands]
-    if x.shape.dimensions or None in arrays:
+    """Sums of arrays whose sizes differ by one here and there."""
+    a, b = map(_summed, x.operands)
+    if x.shape.dimensions or a is None or b is None or a.shape == b.shape:
         return False
-    a, b = (array.shape.dimensions for array in arrays if array is not None)
-    return a != b and len(a) == len(b) and all(abs(m - n) <= 1 for m, n in zip(a, b, strict=True))
+    sizes = list(zip(a.shape.dimensions, b.shape.dimensions, strict=False))
+    return len(a.shape.dimensions) == len(b.shape.dimensions) and all(abs(m - n) <= 1 for m, n in sizes)
 
 
-def _is_tall(x: Instruction) -> bool:
-    """True for the sum of long columns with few results."""
+@where("reduce", only="gpu")
+def _tall_sums(x: Instruction) -> bool:
+    """Sums of long columns with few results."""
     rows = prod(x.operands[0].shape.dimensions[d] for d in x.dimensions)
     return _is_sum(x) and is_column_reduction(x) and rows >= 1024 and prod(x.shape.dimensions) <= 8192
 
 
 def _split_in_two(module: Module, finding: Finding) -> bool:
     total = module.find(finding.at)
-    if total is None or not _is_tall(total) or total.dimensions != (0,):
+    if total is None or not _is_sum(total) or total.dimensions != (0,):
         return False
     array, start = total.operands
     rows, *others = array.shape.dimensions
@@ -164,90 +169,91 @@ def _split_in_two(module: Module, finding: Finding) -> bool:
 def _many_column_sums(s: Situation) -> Iterable[Finding]:
     """Column sums of many arrays of one shape: a kernel has shared memory for a few."""
     seen: dict[object, list[Instruction]] = {}
-    for x in s.instructions:
-        if x.opcode == "reduce" and is_column_reduction(x):
+    for x in s.of("reduce"):
+        if is_column_reduction(x):
             seen.setdefault((x.operands[0].shape, x.dimensions), []).append(x)
     return [Finding(xs[0].name, parts=tuple(x.name for x in xs[1:])) for xs in seen.values() if len(xs) > 8]
 
 
-def _is_row_variance(x: Instruction) -> bool:
-    """True for mean(x²) − mean(x)² along the rows."""
+@where("subtract(multiply(reduce(multiply)), multiply(multiply(reduce)))", only="gpu")
+def _row_variances(x: Instruction) -> bool:
+    """Places of mean(x²) − mean(x)² along the rows."""
     scaled, square = map(value_of, x.operands)
     mean = next((value_of(o) for o in scaled.operands if value_of(o).opcode == "reduce"), None)
     return same_twice(square) and mean is not None and not is_column_reduction(mean)
 
 
-def _of_columns(x: Instruction) -> bool:
-    """True for a division by a sum of columns."""
+def _square_deviations(module: Module, finding: Finding) -> bool:
+    x = module.find(finding.at)
+    if x is None or x.opcode != "subtract":
+        return False
+    scaled, square = map(value_of, x.operands)
+    mean, total = (
+        value_of(square.operands[0]),
+        next(o for o in scaled.operands if value_of(o).opcode == "reduce"),
+    )
+    array = value_of(value_of(total).operands[0]).operands[0]
+    remaining = [d for d in range(len(array.shape.dimensions)) if d not in total.dimensions]
+    if total.opcode != "reduce" or mean.shape != total.shape:
+        return False
+    deviation = make.binary(x, "subtract", array, make.broadcast(x, array.shape, mean, remaining))
+    squares = make.binary(x, "multiply", deviation, deviation)
+    new = make.copy_of(total, (squares, total.operands[1]))
+    x.replace_all_uses_with(make.copy_of(scaled, [new if o is total else o for o in scaled.operands]))
+    return True
+
+
+@where("reduce(multiply(subtract(_, broadcast(multiply(reduce))), subtract))")
+def _column_variances(x: Instruction) -> bool:
+    return is_column_reduction(x) and same_twice(value_of(x.operands[0]))
+
+
+def _sum_squares(module: Module, finding: Finding) -> bool:
+    """Σ(x − m)² becomes Σx² − n m²."""
+    total = module.find(finding.at)
+    if total is None or total.opcode != "reduce":
+        return False
+    array, spread = value_of(value_of(total.operands[0]).operands[0]).operands
+    mean = spread.operands[0]
+    squares = make.binary(total, "multiply", array, array)
+    if squares.shape != total.operands[0].shape:
+        squares = make.bitcast(squares, total.operands[0].shape)
+    new = make.copy_of(total, (squares, total.operands[1]))
+    while total.shape != mean.shape:
+        user = next(iter(total.users), total)
+        if len(total.users) != 1 or not _is_sum(user):
+            return False
+        total, new = user, make.copy_of(user, (new, user.operands[1]))
+    count = prod(array.shape.dimensions) // prod(mean.shape.dimensions)
+    scaled = make.binary(total, "multiply", mean, make.scalar_like(mean, count))
+    total.replace_all_uses_with(
+        make.binary(total, "subtract", new, make.binary(total, "multiply", scaled, mean))
+    )
+    return True
+
+
+@where("divide(exponential, broadcast(reduce(exponential)))", only="gpu")
+def _column_softmax(x: Instruction) -> bool:
+    """A division by a sum of columns."""
     return is_column_reduction(value_of(value_of(x.operands[1]).operands[0]))
 
 
+_LABELS = places("reduce(select(compare(broadcast, iota), _, broadcast))")
+_LOGSUMEXP = places("add(log, select(is-finite))")
+
 REDUCTIONS = (
     Recipe(
-        "scale-the-summands",
-        "Scale what is summed, not the sum",
-        _sums_before("multiply"),
-        _scale_summands,
+        "scale-the-summands", "Scale the summands, not the sum", _sums_before("multiply"), _scale_summands
     ),
-    Recipe(
-        "start-from-the-constant",
-        "Start the sum from the constant instead of adding it",
-        _sums_before("add"),
-        _scale_summands,
-    ),
-    Recipe(
-        "bias-in-the-summands",
-        "Add the bias to what is summed, a part to each, not to the sum",
-        _sums_and_biases,
-        _bias_into_summands,
-    ),
-    Recipe(
-        "sum-once",
-        "Scale and add the terms of the loss, then sum once",
-        places("add(multiply|reduce, multiply|reduce)", _sums_of_one_shape),
-    ),
-    Recipe(
-        "pad-the-differences",
-        "Pad the differences to one shape, add them and sum once",
-        places("add(multiply|reduce, multiply|reduce)", _sums_of_differences),
-    ),
-    Recipe(
-        "column-variance-in-one-pass",
-        "Take the sums of x and of x² side by side for a variance of columns",
-        places(
-            "reduce(multiply(subtract(_, broadcast(multiply(reduce))), subtract))",
-            lambda x: is_column_reduction(x) and same_twice(value_of(x.operands[0])),
-        ),
-    ),
-    Recipe(
-        "row-variance-around-the-mean",
-        "Take the variance of a row around its mean, as jnp.var does",
-        places("subtract(multiply(reduce), multiply(multiply(reduce)))", _is_row_variance, backends="gpu"),
-    ),
-    Recipe(
-        "softmax-along-the-last-axis",
-        "Take the softmax along the last axis",
-        places("divide(exponential, broadcast(reduce(exponential)))", _of_columns, backends="gpu"),
-    ),
-    Recipe(
-        "pick-the-label",
-        "Pick the label's log probability with take_along_axis",
-        places("reduce(select(compare(broadcast, iota), _, broadcast))"),
-    ),
-    Recipe(
-        "bounded-logsumexp",
-        "Leave out the maximum of logsumexp if the logits are bounded",
-        places("add(log, select(is-finite))"),
-    ),
-    Recipe(
-        "split-a-column-sum",
-        "Sum blocks of rows first, then the blocks' sums",
-        places("reduce", _is_tall, backends="gpu"),
-        _split_in_two,
-    ),
-    Recipe(
-        "one-column-sum-of-many",
-        "Compute these column sums as one array with a leading axis",
-        _many_column_sums,
-    ),
+    Recipe("start-from-the-constant", "Start from the constant", _sums_before("add"), _scale_summands),
+    Recipe("bias-in-the-summands", "Add the bias to the summands", _sums_and_biases, _bias_into_summands),
+    Recipe("sum-once", "Scale and add the terms of the loss, then sum once", _scaled_sums),
+    Recipe("pad-the-differences", "Pad the differences, add them and sum once", _sums_of_differences),
+    Recipe("column-variance-in-one-pass", "Sum x and x² side by side", _column_variances, _sum_squares),
+    Recipe("row-variance-around-the-mean", "Use jnp.var for rows", _row_variances, _square_deviations),
+    Recipe("softmax-along-the-last-axis", "Take the softmax along the last axis", _column_softmax),
+    Recipe("pick-the-label", "Pick the label's log probability by index", _LABELS),
+    Recipe("bounded-logsumexp", "Leave out the maximum if the logits are bounded", _LOGSUMEXP),
+    Recipe("split-a-column-sum", "Sum blocks of rows, then their sums", _tall_sums, _split_in_two),
+    Recipe("one-column-sum-of-many", "Compute column sums as one array", _many_column_sums),
 )

@@ -20,10 +20,20 @@ class Situation:
         """`cpu` or `gpu`."""
         self.module: Module = facts.replay.before
         """At the input of fusion."""
-        self.instructions = list(self.module.instructions())
+        self._by_opcode: dict[str, list[Instruction]] = {}
+        for i in self.module.instructions():
+            self._by_opcode.setdefault(i.opcode, []).append(i)
         self._refused: dict[str, list[Refusal]] = {}
         for r in refused:
             self._refused.setdefault(r.rule or "", []).append(r)
+
+    def of(self, *opcodes: str) -> list[Instruction]:
+        """All instructions with these opcodes, those inside library fusions, too."""
+        return [i for opcode in opcodes for i in self._by_opcode.get(opcode, ())]
+
+    def outside_fusions(self, *opcodes: str) -> list[Instruction]:
+        """The instructions with these opcodes that are in no library fusion."""
+        return [i for i in self.of(*opcodes) if i.computation is None or i.computation.fusion is None]
 
     def refusals(self, *rules: str) -> Iterator[Refusal]:
         """The pairs of kernels that one of these rules keeps apart, greatest value first."""

@@ -10,6 +10,8 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import copy_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
+from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE
 from hlofuse.replay import ReplayConfig, ReplayInput
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.trace import Recorder
@@ -31,6 +33,9 @@ def tried(
     recorder = Recorder()
     HloConstantFolding().run(module, recorder)
     HloDCE().run(module, recorder)
+    if config.device is not None and config.device.compute_capability[0] >= 8:
+        for step in (ALGSIMP_LAYOUTS, CSE, SoftmaxRewriterTriton(config.device)):
+            step.run(module, recorder)
     # What XLA recorded is about the module as it was.
     changed_input = replace(input, module=module, ids=None, record=None, record_file="", events=())
     return observed_replay(changed_input, config, cache=cache, totals_only=True), changed

@@ -57,9 +57,9 @@ def of_recipes(
             continue
         trial = None
         if ranking is not None:
-            made = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
-            if made is not None:
-                changed, findings = made[0], list(made[1])
+            attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
+            if attempt is not None:
+                changed, findings = attempt[0], list(attempt[1])
                 trial = trial_of(situation.facts.totals_after, _account(changed).totals, "replayed")
             elif recipe.rewrite is None and findings[0].rule in relaxed:
                 trial = _without(relaxed[findings[0].rule])
@@ -105,9 +105,9 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
     """
     if ranking.after.us is None:
         return
-    known = {s.rule for s in others}
+    suggested = {s.rule for s in others}
     for r in ranking.relaxed:
-        if r.saves and r.rule.code not in known:
+        if r.saves and r.rule.code not in suggested:
             lines = dict.fromkeys(b.producer.source for b in r.blocks)
             text = f"Report to XLA: {r.rule.title[:1].lower()}{r.rule.title[1:]}"
             sources = tuple(line for line in lines if line)

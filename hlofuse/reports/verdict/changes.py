@@ -66,11 +66,11 @@ def with_flags(observed: Observed, totals: Totals, flags: str, unoptimized: Modu
 
     HlofuseError for flags that no replay follows.
     """
-    words = parse_flags(flags)
-    if not words or (unknown := not_honoured(words)):
-        raise HlofuseError(f"no replay follows {' '.join(unknown) if words else flags}")
+    given = parse_flags(flags)
+    if not given or (unknown := not_honoured(given)):
+        raise HlofuseError(f"no replay follows {' '.join(unknown) if given else flags}")
     module = observed.replay.input.unoptimized or unoptimized
-    after = compiled(module, observed, merged(observed.replay.config.build.flags, words))
+    after = compiled(module, observed, merged(observed.replay.config.build.flags, given))
     if after is None:
         raise HlofuseError(f"the module cannot be compiled with {flags}")
     how = "replayed with the flags" + ("" if module is not None else ", from the input of fusion")

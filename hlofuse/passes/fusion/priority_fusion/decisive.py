@@ -82,7 +82,7 @@ class DecisiveRules(Observer):
         if legality.tiles and (is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)):
             if _refuse(TRITON_RULES[:-1], code, producer, consumer, legality, pair):
                 return False
-            tiling = legality.known_tiling(producer, consumer)
+            tiling = legality.cached_tiling(producer, consumer)
             return estimate_of(tiling).ticks if isinstance(tiling, Tiling) else tiling is None
         refused = self._refused.get((code, pair))
         if refused is None:

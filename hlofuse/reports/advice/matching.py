@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import Instruction
@@ -13,7 +14,6 @@ from hlofuse.reports.advice.situation import Situation
 
 PRODUCT = "product"
 """In a pattern: a matrix product, as an instruction, a library call or a fusion that holds one."""
-_VIEWS = ("bitcast", "fusion", "parameter")
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
@@ -89,26 +89,32 @@ def parsed(text: str) -> Pattern:
     return read(next(tokens))[0]
 
 
-def places(
-    text: str,
-    condition: Callable[[Instruction], bool] = lambda x: True,
-    *,
-    backends: str = "gpu, cpu",
-    rule: str = "",
-) -> Callable[[Situation], Iterable[Finding]]:
-    """Finds what has a pattern and fulfils a condition."""
-    pattern = parsed(text)
+Condition: TypeAlias = Callable[[Instruction], bool]
+Find: TypeAlias = Callable[[Situation], Iterable[Finding]]
 
-    def find(s: Situation) -> Iterator[Finding]:
-        if s.backend in backends:
-            for x in s.instructions:
+
+def where(text: str, *, only: str = "", rule: str = "") -> Callable[[Condition], Find]:
+    """Makes of a condition a search for what has a pattern and fulfils it, `only` on one backend."""
+    pattern = parsed(text)
+    opcodes = ("fusion", "dot", "custom-call") if text == PRODUCT else pattern.opcodes
+
+    def finds(condition: Condition) -> Find:
+        def find(s: Situation) -> Iterator[Finding]:
+            for x in s.of(*opcodes) if only in ("", s.backend) else ():
                 fusion = fusion_of(x)
-                if x.opcode in _VIEWS if text != PRODUCT else fusion is not None or not is_product(x):
+                if text == PRODUCT and (fusion is not None or not is_product(x)):
                     continue
                 if pattern.matches(x) and condition(x):
                     yield Finding((fusion or x).name, rule)
 
-    return find
+        return find
+
+    return finds
+
+
+def places(text: str, *, only: str = "") -> Find:
+    """Finds what has a pattern."""
+    return where(text, only=only)(lambda x: True)
 
 
 def is_column_reduction(x: Instruction) -> bool:
