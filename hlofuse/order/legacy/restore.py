@@ -18,6 +18,7 @@ from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 from hlofuse.order.legacy.undone import (
     GroupedTransposes,
     MergedBatches,
+    SunkBroadcasts,
     merge_equals,
     split_broadcasts,
     split_groups,
@@ -45,6 +46,7 @@ def restore_users_order(module: Module) -> None:
 
 def _restore(computation: Computation) -> None:
     graph = ShadowGraph(computation)
+    sunk = SunkBroadcasts(graph)
     split_groups(graph)
     grouped = GroupedTransposes(graph)
     batches = MergedBatches(graph)
@@ -57,9 +59,10 @@ def _restore(computation: Computation) -> None:
         _normalize_layouts(graph, looks_at_convolutions=left < _ROUNDS - 1)
         if left == 0:
             merge_equals(graph)
-        _simplify_bitcasts(graph)
+        _simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
         if left == _ROUNDS - 1:
             batches.put_back()
+    sunk.cancel_converts()
     merge_equals(graph)
     graph.take_over()
 
@@ -107,12 +110,14 @@ def _is_recreated(source: Instruction) -> bool:
 # ---------------------------------------------------------------- AlgebraicSimplifier
 
 
-def _simplify_bitcasts(graph: ShadowGraph) -> None:
-    """`HandleBitcast`: chains become one, what changes nothing goes."""
+def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> None:
+    """`HandleBitcast`: chains become one, what changes nothing goes; broadcasts sink if that is due."""
 
     def action(node: Node) -> None:
         if node.is_bitcast:
             _simplify_bitcast(graph, node)
+        elif sunk is not None:
+            sunk.sink(node)
 
     graph.visit(action)
 
