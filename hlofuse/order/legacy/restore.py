@@ -17,7 +17,6 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 from hlofuse.order.legacy.undone import (
     GroupedTransposes,
-    MergedBatches,
     SunkBroadcasts,
     merge_equals,
     split_broadcasts,
@@ -49,7 +48,6 @@ def _restore(computation: Computation) -> None:
     sunk = SunkBroadcasts(graph)
     split_groups(graph)
     grouped = GroupedTransposes(graph)
-    batches = MergedBatches(graph)
     split_broadcasts(graph)
     split_transposes(graph)
     for left in reversed(range(_ROUNDS)):
@@ -60,8 +58,6 @@ def _restore(computation: Computation) -> None:
         if left == 0:
             merge_equals(graph)
         _simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
-        if left == _ROUNDS - 1:
-            batches.put_back()
     sunk.cancel_converts()
     merge_equals(graph)
     graph.take_over()
