@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
+from hlofuse.account.floor import products
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
@@ -141,15 +142,17 @@ def of_flags(
         if after is None:
             continue
         trial = trial_of(base.totals, after.totals, "replayed with the flag")
-        if _libraries(base) != _libraries(after):  # of their times only bounds are known
+        if _products(base) != _products(after):  # by another library, of whose time a bound is known at best
+            if trial.us_saved is None:
+                continue
             trial = replace(trial, us_saved=None)
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
 
 
-def _libraries(account: Account) -> Counter[tuple[str, ...]]:
-    """What XLA's model has no time for: who runs it, with which shapes."""
-    floors = (r.instruction for r in account.rows if r.is_floor)
-    shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in floors)
+def _products(account: Account) -> Counter[tuple[str, ...]]:
+    """What computes matrix products, or has no time by XLA's model: who runs it, with which shapes."""
+    rows = (r.instruction for r in account.rows if r.is_floor or products(r.instruction))
+    shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in rows)
     return Counter((x.fusion_kind or x.opcode, custom_call_target(x) or "", *own) for x, own in shapes)
 
 
@@ -158,12 +161,12 @@ def _flags(observed: Observed) -> Iterator[tuple[str, tuple[str, str]]]:
     replay = observed.replay
     rules = Facts(replay, observed.costs).rule
     own = replay.config.build.flags
+    if any(i.fusion_kind == "kCustom" for i in replay.before.instructions()) and replay.target == "cpu":
+        yield f"--{YNN_KINDS}=-reduce", ("Leave reductions to XLA instead of YNNPACK", "CPU001")
     for code in dict.fromkeys(e.rule for e in replay.input.events if e.rule):
         rule = rules(code)
         if rule.flag and rule.flag not in own:
             yield rule.flag, (f"Switch a pass off: {rule.title[:1].lower()}{rule.title[1:]}", code)
-    if any(i.fusion_kind == "kCustom" for i in replay.before.instructions()) and replay.target == "cpu":
-        yield f"--{YNN_KINDS}=-reduce", ("Leave reductions to XLA instead of YNNPACK", "CPU001")
     target = TARGETS[replay.target]
     for option in target.options:
         flag = OPTION_FLAGS.get(option)

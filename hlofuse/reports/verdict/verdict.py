@@ -64,7 +64,10 @@ def verdict(
     if about_all:
         suggestions += of_recipes(situation, observed, ranking, SharedTables())
     if ranking is not None and about_all:
-        suggestions += of_flags(observed, facts, unoptimized)
+        flags = list(of_flags(observed, facts, unoptimized))
+        # Compiled with a flag, a module tells more than a recipe that imitates it.
+        compiled = {s.flag for s in flags}
+        suggestions = [s for s in suggestions if not s.flag or s.flag not in compiled] + flags
         suggestions += of_rules(ranking, suggestions)
     helpful = _ranked(suggestions, account)
     best, best_of = _best(helpful, ranking)
