@@ -141,7 +141,7 @@ def _packages(rules: Iterable[str]) -> ActiveRules | None:
     rules = tuple(rules)
     if not rules:
         return None
-    from hlofuse.plugins.installed import load_rules
+    from hlofuse.plugins.active import load_rules
 
     plugins = load_rules(rules)
     return plugins if plugins.packages else None

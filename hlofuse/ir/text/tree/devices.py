@@ -8,8 +8,17 @@ from typing import Any
 
 from lark import Token
 
-from hlofuse.ir.attributes.groups import Axis, IotaGroups, Mesh, MeshGroups, ReplicaGroups
-from hlofuse.ir.attributes.sharding import DimensionSharding, NamedSharding, TileSharding, TupleSharding
+from hlofuse.ir.attributes.sharding import (
+    Axis,
+    DimensionSharding,
+    IotaGroups,
+    Mesh,
+    MeshGroups,
+    NamedSharding,
+    ReplicaGroups,
+    TileSharding,
+    TupleSharding,
+)
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed, unquote
 from hlofuse.ir.text.tree.handlers import Span, handler, place, spanning, values
