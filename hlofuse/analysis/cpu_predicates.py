@@ -133,8 +133,6 @@ def _sizes(sizes: tuple[int, ...]) -> str:
     return "×".join(map(str, sizes)) or "a scalar"
 
 
-# ------------------------------------------------------------ reduced dots
-#
 # Products that became a multiply and a reduce before fusion, told by what their metadata still says.
 
 _PRODUCTS = ("dot_general", "dot")
@@ -213,8 +211,6 @@ def _is_supported(instruction: Instruction) -> bool:
     return opcode in _COMPLEX or not any(t.startswith("c") for t in types)
 
 
-# ------------------------------------------------------------ cpu emitters
-#
 # What XLA:CPU's fusion emitters can express (`emitters::IsSupportedElementalOp`).
 
 UNSUPPORTED_OPCODES = frozenset(

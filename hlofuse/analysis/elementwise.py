@@ -115,8 +115,6 @@ def is_constant_effective_scalar(instruction: Instruction) -> bool:
     return instruction.opcode == "constant" and instruction.shape.is_effective_scalar
 
 
-# ------------------------------------------------------------ fusible
-#
 # Instructions that may be in a fusion at all (`HloInstruction::IsFusible`).
 
 _NEVER = frozenset({"domain", "parameter", "while", "conditional", "call"})
@@ -139,8 +137,6 @@ def is_fusible(instruction: Instruction) -> bool:
     return not has_side_effect(instruction)
 
 
-# ------------------------------------------------------------ constants
-#
 # Values that are one constant everywhere.
 
 

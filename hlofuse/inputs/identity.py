@@ -23,7 +23,7 @@ from hlofuse.pipelines.flags import merged, not_honoured
 from hlofuse.pipelines.identity import Fact, Identity
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
 
-# ------------------------------------------------------------ front ends
+# Front ends.
 
 _OP_NAMES = (("jit(", "JAX"), ("pmap(", "JAX"), ("pjit", "JAX"))
 _OP_TYPES = (("aten__", "PyTorch/XLA"), ("xla__", "PyTorch/XLA"), ("prim__", "PyTorch/XLA"))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # The order in which a front end made the operations of a module, from their names.
 #
-# The text of a module before optimizations is in an order of XLA's printer. A name that was taken got the next
-# number of its stem's count (`xla/service/name_uniquer.cc`), so that those with the same stem tell their order.
+# A module before optimizations is printed in an order of XLA's printer. A name that was taken got the next
+# number of its stem's count (`xla/service/name_uniquer.cc`): those with the same stem tell their order.
 
 
 _NUMBERED = re.compile(r"(.*)\.(\d+)")

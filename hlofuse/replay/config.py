@@ -158,8 +158,6 @@ def device_numbers(target: str) -> tuple[str, ...]:
     return tuple(f.name for f in fields(DeviceDescription))
 
 
-# ------------------------------------------------------------ optional passes
-#
 # Passes that XLA has and a target leaves out by default (`--enable`).
 
 

@@ -61,8 +61,6 @@ class MeshGroups:
         return f"{self.mesh} {{{','.join(map(str, self.axes))}}}"
 
 
-# ------------------------------------------------------------ mesh
-#
 # Meshes of devices with named axes (`xla/hlo/ir/mesh_and_axis.h`).
 
 

@@ -10,15 +10,10 @@ from hlofuse.ir.attributes.metadata import DonorEntry, InputAlias, OutputAlias
 from hlofuse.ir.shape import UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.errors import Rejected, counted_dimensions
 from hlofuse.ir.text.text import signed, unquote
-from hlofuse.ir.text.tree.handlers import Span, handler, place, spanning, values
+from hlofuse.ir.text.tree.handlers import HANDLERS, Span, handler, place, spanning, values
 
 # Deeper tuples than any program has; far below what would trouble the recursive printing of a shape.
 MAX_SHAPE_DEPTH = 100
-
-
-@handler("shape")
-def _shape(parts: list[Any]) -> tuple[Shape, int]:
-    return parts[0], 1
 
 
 @spanning("tuple")
@@ -114,11 +109,6 @@ def _layout_list(parts: list[Any]) -> tuple[str, int, str]:
     return str(parts[0]), parts[0].start_pos, parts[0] + items if items else ""
 
 
-@handler("level_list", "tile_sizes", "level", "tile_size")
-def _joined(parts: list[Any]) -> str:
-    return "".join(map(str, parts))
-
-
 @handler("tile", "open_tile", "split", "open_split")
 def _parenthesized(parts: list[Any]) -> str:
     """What stands between the parentheses, without a comma left over at the end."""
@@ -129,17 +119,7 @@ def _parenthesized(parts: list[Any]) -> str:
 # Handlers for the tables inside attributes: aliasing, layouts of the entry, origins, domains.
 
 
-# ------------------------------------------------------------------ aliasing
-
-
-@handler("shape_index")
-def _shape_index(parts: list[Any]) -> tuple[int, ...]:
-    return tuple(parts[1]) if len(parts) > 2 else ()
-
-
-@handler("input_aliases", "donors", "output_aliases")
-def _aliases(parts: list[Any]) -> tuple[Any, ...]:
-    return tuple(values(parts))
+# Aliasing.
 
 
 def _number_and_index(parts: list[Any]) -> tuple[int, tuple[int, ...]]:
@@ -158,16 +138,6 @@ def _input_alias(parts: list[Any]) -> InputAlias:
     return InputAlias(parts[0], *_number_and_index(parts[1:]), kind)
 
 
-@handler("donor")
-def _donor(parts: list[Any]) -> DonorEntry:
-    return DonorEntry(*_number_and_index(parts))
-
-
-@handler("output_alias")
-def _output_alias(parts: list[Any]) -> OutputAlias:
-    return OutputAlias(parts[0], *_number_and_index(parts[1:]))
-
-
 @handler("entry_layout")
 def _entry_layout(parts: list[Any]) -> tuple[tuple[Any, ...], Any]:
     """Shapes of the parameters, shape of the result."""
@@ -175,7 +145,7 @@ def _entry_layout(parts: list[Any]) -> tuple[tuple[Any, ...], Any]:
     return tuple(shapes[:-1]), shapes[-1]
 
 
-# ------------------------------------------------------------------ origins, domains
+# Origins, domains.
 
 
 @handler("original_array")
@@ -204,26 +174,6 @@ def _origin(parts: list[Any]) -> str | tuple[tuple[tuple[int, ...], str, tuple[i
         else:
             index[-1] += 1
     return tuple(out)
-
-
-@handler("recovery_table", "debug_table")
-def _table(parts: list[Any]) -> tuple[Any, ...]:
-    return tuple(values(parts))
-
-
-@handler("recovery_entry")
-def _recovery_entry(parts: list[Any]) -> tuple[Any, Any, str | None]:
-    return parts[0], parts[2], unquote(parts[4]) if len(parts) > 3 else None
-
-
-@handler("debug_entry")
-def _debug_entry(parts: list[Any]) -> tuple[Any, tuple[Any, ...]]:
-    return parts[0], tuple(values(parts[1:]))
-
-
-@handler("debug_fields")
-def _debug_fields(parts: list[Any]) -> dict[str, Any]:
-    return dict(values(parts))
 
 
 @handler("debug_field")
@@ -257,3 +207,24 @@ def _domain(parts: list[Any]) -> dict[str, Any]:
 def _domain_field(parts: list[Any]) -> tuple[str, Any]:
     key, value = parts
     return key[:-1], unquote(value) if isinstance(value, Token) else value
+
+
+# Rules of one expression.
+HANDLERS.update(
+    {
+        "shape": lambda parts: (parts[0], 1),
+        **dict.fromkeys(
+            ("level_list", "tile_sizes", "level", "tile_size"), lambda parts: "".join(map(str, parts))
+        ),
+        "shape_index": lambda parts: tuple(parts[1]) if len(parts) > 2 else (),
+        **dict.fromkeys(
+            ("input_aliases", "donors", "output_aliases", "recovery_table", "debug_table"),
+            lambda parts: tuple(values(parts)),
+        ),
+        "donor": lambda parts: DonorEntry(*_number_and_index(parts)),
+        "output_alias": lambda parts: OutputAlias(parts[0], *_number_and_index(parts[1:])),
+        "recovery_entry": lambda parts: (parts[0], parts[2], unquote(parts[4]) if len(parts) > 3 else None),
+        "debug_entry": lambda parts: (parts[0], tuple(values(parts[1:]))),
+        "debug_fields": lambda parts: dict(values(parts)),
+    }
+)
