@@ -32,7 +32,7 @@ _FILES = {
     "Layout": "shape",
     "Literal": "literal",
     "Module": "graph",
-    "PrintOptions": "print_options",
+    "PrintOptions": "opcodes",
     "Shape": "shape",
     "copy_module": "copy",
     "parse_module": "text.reader",

@@ -11,7 +11,8 @@ from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.removing import remove_with_unused_operands
-from hlofuse.plugins.pattern.values import Match, Value, entered
+from hlofuse.plugins.pattern.find import Match
+from hlofuse.plugins.pattern.values import Value, entered
 
 _KIND = "__custom_fusion"  # as XLA calls what a kernel of one's own runs
 
