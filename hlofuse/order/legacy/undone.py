@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.analysis.expensive import is_broadcast_of_constant
+from hlofuse.analysis.elementwise import is_broadcast_of_constant
 from hlofuse.ir.graph import Instruction
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 
