@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stacked import count, stacked, with_large_tuples, with_operand_shapes, with_unique_attributes
 
 from hlofuse.ir import Module, parse_module
-from hlofuse.ir.attributes import attributes
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "cpu" / "gpt2_block" / "before.hlo"
 
@@ -39,11 +38,10 @@ except ImportError:
 
 def read_all_attributes(text: str) -> Module:
     """The module with every attribute of every instruction typed."""
-    attributes.forget()
     module = parse_module(text)
     for computation in module.computations:
         for instruction in computation:
-            instruction.attributes.typed_items()
+            dict(instruction.attributes)
     return module
 
 

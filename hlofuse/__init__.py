@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hlofuse.capture import capture as capture
     from hlofuse.diff import diff as diff
     from hlofuse.explorer import explore as explore
-    from hlofuse.inputs.load import load as load
+    from hlofuse.inputs.many import load as load
     from hlofuse.render import render as render
     from hlofuse.replay.replay import replay as replay
     from hlofuse.reports.explain.explain import explain as explain

@@ -10,6 +10,7 @@ from hlofuse.account.figures import StepCost, kernel_time
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.ir.graph import Instruction
+from hlofuse.passes.fusion.priority_fusion.observers import Condition
 from hlofuse.replay import ReplayObserver
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 
@@ -64,12 +65,7 @@ class CostObserver(ReplayObserver):
     def begin(self, model: CombinedModel) -> None:
         self.model = model
 
-    def fusing(
-        self,
-        producer: Instruction,
-        consumers: Sequence[Instruction],
-        is_tied: Callable[[Instruction], bool],
-    ) -> None:
+    def fusing(self, producer: Instruction, consumers: Sequence[Instruction], is_tied: Condition) -> None:
         self._now, self._tied = {}, ()
         model = self.model
         if model is None or is_fusible_bitcast(producer, model.release):
@@ -108,12 +104,7 @@ class MomentObserver(ReplayObserver):
     def begin(self, model: CombinedModel) -> None:
         self._model = model
 
-    def fusing(
-        self,
-        producer: Instruction,
-        consumers: Sequence[Instruction],
-        is_tied: Callable[[Instruction], bool],
-    ) -> None:
+    def fusing(self, producer: Instruction, consumers: Sequence[Instruction], is_tied: Condition) -> None:
         model = self._model
         if model is None or is_fusible_bitcast(producer, model.release):
             return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.releases import Release
 
 
 def transpose_is_bitcast(instruction: Instruction) -> bool:
@@ -48,3 +49,13 @@ def shape_size(shape: Shape) -> int:
 def leaves_size(shape: Shape) -> int:
     """Bytes of all buffers inside a shape, tables of pointers left out."""
     return shape.leaves_size
+
+
+# Which computations are bodies of fusions (`HloComputation::IsFusionComputation`).
+
+
+def is_fusion_body(computation: Computation, release: Release) -> bool:
+    """A fusion has it, or once had it and nobody has it now."""
+    if computation.fusion is not None:
+        return True
+    return release.merged_bodies_stay and not computation.callers and not computation.is_entry

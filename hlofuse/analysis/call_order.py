@@ -60,8 +60,6 @@ def caller_of(computation: Computation) -> list[Computation]:
     return [inside] if inside is not None else []
 
 
-# ------------------------------------------------------------ processing order
-#
 # The order in which passes visit a module's computations (`HloModule::MakeNonfusionComputations`).
 
 

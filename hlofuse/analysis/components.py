@@ -50,8 +50,6 @@ def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
     return found
 
 
-# ------------------------------------------------------------ reachability
-#
 # The instructions that a value flows into (`HloReachabilityMap`).
 
 

@@ -20,8 +20,6 @@ def dimension_numbers(convolution: Instruction) -> ConvolutionDimensionNumbers |
     return found if isinstance(found, ConvolutionDimensionNumbers) else None
 
 
-# ------------------------------------------------------------ eigen convolution
-#
 # Convolutions XLA:CPU gives to Eigen (`CanUseEigenConvolution`, `xla/service/cpu/ir_emission_utils.cc`).
 
 
@@ -53,8 +51,6 @@ def why_not_eigen(convolution: Instruction) -> str | None:
     return None
 
 
-# ------------------------------------------------------------ window
-#
 # The dimensions of a window, for whoever counts with them.
 
 

@@ -18,7 +18,7 @@ from hlofuse.analysis.async_ops import ends_of, is_async_end, start_of, wrapped_
 from hlofuse.analysis.bitcasts import leaves_size, shape_size, transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.custom_calls import is_annotation
-from hlofuse.analysis.fusion_bytes import fusion_bytes
+from hlofuse.analysis.flops import fusion_bytes
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Computation, Instruction

@@ -23,8 +23,6 @@ def is_radix_sort(instruction: Instruction) -> bool:
     return custom_call_target(instruction).startswith("xla.gpu.ext.cub_sort_")
 
 
-# ------------------------------------------------------------ annotations
-#
 # Calls that tell the compiler something and hand their operand on. XLA removes them: `sharding-remover`, the
 # partitioner and Shardy's import those of shardings, `strip-memory-placement-annotations` (CPU) and
 # `host-offloader` those of memory, the algebraic simplifier LayoutConstraint once fusion is over, and XLA:TPU
@@ -59,8 +57,6 @@ def hands_on(instruction: Instruction) -> bool:
     return instruction.shape.text_without_layout == instruction.operands[0].shape.text_without_layout
 
 
-# ------------------------------------------------------------ inlined calls
-#
 # Which calls are gone before fusion (`CallInliner::ShouldInline` in `xla/service/call_inliner.cc`).
 
 _LATER = frozenset({"false", "xla_late"})
@@ -74,8 +70,6 @@ def is_inlined(instruction: Instruction) -> bool:
     return attributes.get("inlineable") not in _LATER
 
 
-# ------------------------------------------------------------ side effects
-#
 # Instructions that do more than compute their result (`HloInstruction::HasSideEffect`).
 
 _ALWAYS = frozenset(
@@ -113,8 +107,6 @@ def _is_partitioned(instruction: Instruction) -> bool:
     return module is not None and int(module.attributes.raw("num_partitions") or 1) > 1
 
 
-# ------------------------------------------------------------ embedded
-#
 # Computations that run inside one operation (`GetInstructionCallContext`, `IsEmbeddedComputation`).
 
 _EMBEDDING = frozenset(

@@ -103,8 +103,6 @@ class ReusedOperands:
             reused |= self.of(producer)
 
 
-# ------------------------------------------------------------ tuples
-#
 # Elements of tuples, and what lies behind them (`FollowTupleIndirection`, `FollowNoOpIndirection`).
 
 Index = tuple[int, ...]

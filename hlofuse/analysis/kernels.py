@@ -85,8 +85,6 @@ def computed_in(fusion: Instruction) -> Iterator[Instruction]:
             yield i
 
 
-# ------------------------------------------------------------ source lines
-#
 # A line of the user's program, as a user names it.
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,9})")

@@ -49,8 +49,6 @@ def runs_in(caller: Instruction, attribute: str) -> bool:
     return caller.opcode != "while" or attribute == "body" or trip_count_of(caller) is None
 
 
-# ------------------------------------------------------------ known trips
-#
 # How often a loop runs, where XLA has found it out (`known_trip_count` of its backend configuration).
 
 _TRIPS = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d+)')

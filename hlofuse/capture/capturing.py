@@ -26,8 +26,7 @@ from hlofuse.capture.compiling import (
 )
 from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
-from hlofuse.capture.target_config import target_config_of
-from hlofuse.capture.versions import advice_about, doubt_about
+from hlofuse.capture.target_config import advice_about, doubt_about, target_config_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.text import called, decode, read_bytes

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.capture.model import CaptureError, Destination
-from hlofuse.capture.target_config import target_config_of
-from hlofuse.capture.versions import FLAGS_OF_RELEASES
+from hlofuse.capture.target_config import FLAGS_OF_RELEASES, target_config_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_names import FUSION_STAGES
 

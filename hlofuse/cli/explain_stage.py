@@ -40,7 +40,7 @@ def explain_stage(
     if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
 
-    from hlofuse.inputs.backend import NO_TARGET
+    from hlofuse.inputs.choose_target import NO_TARGET
     from hlofuse.reports.common.names import launched_in
     from hlofuse.reports.fused.boundaries import explain_fused
     from hlofuse.reports.fused.json import fused_json

@@ -58,7 +58,7 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
 
 def _plugin_rules() -> dict[str, Rule]:
     """Of every package that can be used; of the others a warning tells."""
-    from hlofuse.plugins.installed import installed_names, load_package
+    from hlofuse.plugins.active import installed_names, load_package
 
     found: dict[str, Rule] = {}
     for name in installed_names():

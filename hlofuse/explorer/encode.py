@@ -233,8 +233,6 @@ def _group(g: Group, s: Any) -> list[Any]:
     ]
 
 
-# ------------------------------------------------------------ strings
-#
 # What makes columns of the page's data small.
 
 

@@ -69,8 +69,6 @@ def read_name(path: Path) -> DumpFile | None:
     return None
 
 
-# ------------------------------------------------------------ dump stages
-#
 # Where in a compilation each target's fusion passes stand, told by dump file names: data.
 
 

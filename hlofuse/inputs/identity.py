@@ -6,8 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.backend import FRONT_ENDS, NO_TARGET, backend_of
-from hlofuse.inputs.choose_target import ChosenTarget, choose_target, sibling_names
+from hlofuse.inputs.choose_target import (
+    FRONT_ENDS,
+    NO_TARGET,
+    ChosenTarget,
+    backend_of,
+    choose_target,
+    sibling_names,
+)
 from hlofuse.inputs.companions import compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import BEFORE, stage_of
@@ -17,7 +23,7 @@ from hlofuse.pipelines.flags import merged, not_honoured
 from hlofuse.pipelines.identity import Fact, Identity
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
 
-# ------------------------------------------------------------ front ends
+# Front ends.
 
 _OP_NAMES = (("jit(", "JAX"), ("pmap(", "JAX"), ("pjit", "JAX"))
 _OP_TYPES = (("aten__", "PyTorch/XLA"), ("xla__", "PyTorch/XLA"), ("prim__", "PyTorch/XLA"))

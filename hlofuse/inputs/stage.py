@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.format.escape import printable
-from hlofuse.inputs.backend import FRONT_ENDS, backend_of
+from hlofuse.inputs.choose_target import FRONT_ENDS, backend_of
 from hlofuse.inputs.companions import compiled_with
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name

@@ -99,8 +99,6 @@ def _changed(body: Computation) -> list[int]:
     ]
 
 
-# ------------------------------------------------------------ elided literals
-#
 # Constants whose elements a text leaves out (`{...}`), from the proto beside it (`LiteralProto` in
 # `xla/xla_data.proto`).
 

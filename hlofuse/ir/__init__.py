@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hlofuse.ir.graph import Instruction as Instruction
     from hlofuse.ir.graph import Module as Module
     from hlofuse.ir.literal import Literal as Literal
-    from hlofuse.ir.print_options import PrintOptions as PrintOptions
+    from hlofuse.ir.opcodes import PrintOptions as PrintOptions
     from hlofuse.ir.shape import Layout as Layout
     from hlofuse.ir.shape import Shape as Shape
     from hlofuse.ir.text.printer import print_module as print_module
@@ -32,7 +32,7 @@ _FILES = {
     "Layout": "shape",
     "Literal": "literal",
     "Module": "graph",
-    "PrintOptions": "print_options",
+    "PrintOptions": "opcodes",
     "Shape": "shape",
     "copy_module": "copy",
     "parse_module": "text.reader",

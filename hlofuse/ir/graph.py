@@ -16,7 +16,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.literal import Literal
 from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
 from hlofuse.ir.native import mypyc_attr
-from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.stack_frames import SourceLocation, StackFrames
 

@@ -103,8 +103,6 @@ def _remove_fused_parameter(
     return []
 
 
-# ------------------------------------------------------------ replacing
-#
 # Putting one instruction in the place of another (`HloComputation::ReplaceInstruction`).
 
 # What stands behind an instruction's own attributes, in XLA's order

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlofuse.analysis.call_order import with_changed_after
-from hlofuse.analysis.expensive import is_broadcast_of_constant, is_constant
+from hlofuse.analysis.elementwise import is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.front_end import named_by_front_end
 from hlofuse.order.names import calls_within, is_body_of_scan, is_of_program, number, stack_frame

@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from itertools import chain
 from math import inf
 
-from hlofuse.analysis.expensive import is_constant
+from hlofuse.analysis.elementwise import is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.names import (
     is_named_around_loop,

@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from hlofuse.analysis.expensive import is_constant
+from hlofuse.analysis.elementwise import is_constant
 from hlofuse.ir.graph import Instruction
 from hlofuse.order.names import is_of_derivative, name_before_renaming, stack_frame
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.analysis.expensive import is_broadcast_of_constant, is_constant
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Instruction
 from hlofuse.order.names import is_of_program, number, operation, stack_frame, stem
 from hlofuse.order.phases import Phase

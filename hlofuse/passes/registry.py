@@ -24,18 +24,18 @@ _PASSES: dict[str, dict[str, str]] = {
             "hlofuse.passes.fusion.custom_kernel_fusion_rewriter:CustomKernelFusionRewriter"
         ),
         "dce": "hlofuse.passes.dce:HloDCE",
-        "tuple-simplifier": "hlofuse.passes.tuple_simplifier:TupleSimplifier",
+        "tuple-simplifier": "hlofuse.passes.dce:TupleSimplifier",
     },
     "gpu": {
-        "variadic-op-splitter": "hlofuse.passes.fusion.variadic_op_splitter:VariadicOpSplitter",
-        "sort-iota-fusion": "hlofuse.passes.fusion.sort_iota_fusion:SortIotaFusion",
+        "variadic-op-splitter": "hlofuse.passes.fusion.before_fusion:VariadicOpSplitter",
+        "sort-iota-fusion": "hlofuse.passes.fusion.before_fusion:SortIotaFusion",
         "priority-fusion": "hlofuse.passes.fusion.priority_fusion.priority_fusion:PriorityFusion",
         "multi_output_fusion": "hlofuse.passes.fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
         "horizontal_loop_fusion": "hlofuse.passes.fusion.horizontal_loop_fusion:HorizontalLoopFusion",
         "horizontal_input_fusion": "hlofuse.passes.fusion.horizontal_input_fusion:HorizontalInputFusion",
     },
     "gpu-legacy": {
-        "variadic-op-splitter": "hlofuse.passes.fusion.variadic_op_splitter:VariadicOpSplitter",
+        "variadic-op-splitter": "hlofuse.passes.fusion.before_fusion:VariadicOpSplitter",
         "fusion": "hlofuse.passes.fusion.gpu_instruction_fusion:GpuInstructionFusion",
         "fusion_merger": "hlofuse.passes.fusion.fusion_merger:FusionMerger",
         "multi_output_fusion": "hlofuse.passes.fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
@@ -44,7 +44,7 @@ _PASSES: dict[str, dict[str, str]] = {
     },
     "cpu": {
         "fusion": "hlofuse.passes.fusion.cpu_instruction_fusion:CpuInstructionFusion",
-        "fusion-wrapper": "hlofuse.passes.fusion.cpu_fusion_wrapper:CpuFusionWrapper",
+        "fusion-wrapper": "hlofuse.passes.fusion.wrapping:CpuFusionWrapper",
         "cpu_multi_output_fusion": "hlofuse.passes.fusion.cpu_multi_output_fusion:CpuMultiOutputFusion",
     },
 }

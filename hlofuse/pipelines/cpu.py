@@ -27,19 +27,21 @@ from hlofuse.passes.control_flow.call_graph import CallInliner, FlattenCallGraph
 from hlofuse.passes.control_flow.conditional_simplifier import ConditionalCanonicalizer, ConditionalSimplifier
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
-from hlofuse.passes.cpu.conv_canonicalization import ConvCanonicalization
-from hlofuse.passes.cpu.layout_assignment import CpuLayoutAssignment
+from hlofuse.passes.cpu.calls import ParallelTaskAssigner, SmallWhileLoopHoisting
+from hlofuse.passes.cpu.layouts import ConvCanonicalization, CpuLayoutAssignment
 from hlofuse.passes.cpu.library_rewriter import STARTS, LibraryRewriter
-from hlofuse.passes.cpu.parallel_task_assignment import ParallelTaskAssigner
-from hlofuse.passes.cpu.small_while_loop_hoisting import SmallWhileLoopHoisting
 from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
-from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.passes.dot.dot_operands import BatchDotSimplifier, GemvRewriter, TransposeFolding
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-from hlofuse.passes.float.conversions import ChangeOpDataType
-from hlofuse.passes.float.expanders import BitcastDtypesExpander, ComparisonExpander, LogisticExpander
+from hlofuse.passes.float.conversions import (
+    BitcastDtypesExpander,
+    ChangeOpDataType,
+    ComparisonExpander,
+    LogisticExpander,
+)
 from hlofuse.passes.float.float_normalization import FloatNormalization
 from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
@@ -56,7 +58,6 @@ from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
 from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.sort.sorts import SortSimplifier
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
-from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.pipelines.flags import ynn_kinds
 from hlofuse.pipelines.unimplemented import (
     QR,

@@ -5,9 +5,8 @@ A package names a tuple of `FusionRule` and `CustomFusion` objects in the entry 
 is XLA's.
 """
 
-from hlofuse.plugins.active import ActiveRules
+from hlofuse.plugins.active import ActiveRules, installed_names, load_rules
 from hlofuse.plugins.entries import Candidate, CustomFusion, FusionRule, Kernel, KernelCost
-from hlofuse.plugins.installed import installed_names, load_rules
 from hlofuse.plugins.pattern import Match
 
 __all__ = [

@@ -110,8 +110,6 @@ def _remove(match: Match) -> list[str]:
     return removed
 
 
-# ------------------------------------------------------------ calling
-#
 # Calling a package's own functions: what goes wrong in them is said as the package's.
 
 R = TypeVar("R")

@@ -141,7 +141,7 @@ def _packages(rules: Iterable[str]) -> ActiveRules | None:
     rules = tuple(rules)
     if not rules:
         return None
-    from hlofuse.plugins.installed import load_rules
+    from hlofuse.plugins.active import load_rules
 
     plugins = load_rules(rules)
     return plugins if plugins.packages else None
@@ -158,8 +158,6 @@ def device_numbers(target: str) -> tuple[str, ...]:
     return tuple(f.name for f in fields(DeviceDescription))
 
 
-# ------------------------------------------------------------ optional passes
-#
 # Passes that XLA has and a target leaves out by default (`--enable`).
 
 

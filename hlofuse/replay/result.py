@@ -140,8 +140,6 @@ def _copied(replay: Replay) -> Replay:
     )
 
 
-# ------------------------------------------------------------ observers
-#
 # What may watch a replay.
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.cpu_tiled_emitter import is_supported_elemental_op
+from hlofuse.analysis.cpu_predicates import is_supported_elemental_op
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules import multi_output_fusion as base
 from hlofuse.rules.catalogue import Knob

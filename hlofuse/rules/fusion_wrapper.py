@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.convolution import why_not_eigen
-from hlofuse.analysis.cpu_tiled_emitter import is_tiling_type
+from hlofuse.analysis.cpu_predicates import is_tiling_type
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release, Span
 from hlofuse.rules.verdict import condition

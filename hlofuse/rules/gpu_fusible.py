@@ -6,10 +6,8 @@ Mirrors predicates of `xla/backends/gpu/transforms/priority_fusion.cc` and
 
 from __future__ import annotations
 
-from hlofuse.analysis.bitcasts import transpose_is_bitcast
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
-from hlofuse.analysis.expensive import is_fusible
-from hlofuse.analysis.fusion_bodies import is_fusion_body
+from hlofuse.analysis.bitcasts import is_fusion_body, transpose_is_bitcast
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise, is_fusible
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module

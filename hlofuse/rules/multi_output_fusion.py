@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.components import Reachability
-from hlofuse.analysis.expensive import is_constant_effective_scalar
+from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape

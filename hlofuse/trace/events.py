@@ -85,8 +85,6 @@ class Event(NamedTuple):
         return out
 
 
-# ------------------------------------------------------------ jsonl
-#
 # A trace as text: one JSON object a line (`docs/trace.md`).
 
 

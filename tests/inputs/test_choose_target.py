@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import choose_target, load
-from hlofuse.inputs.backend import backend_of
+from hlofuse.inputs.choose_target import backend_of
 from hlofuse.ir import parse_module
 
 from ..running import Run

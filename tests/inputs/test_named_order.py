@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.inputs.named_order import in_named_order
+from hlofuse.inputs.ordered import in_named_order
 from hlofuse.ir import parse_module
 
 PRINTED = """HloModule m

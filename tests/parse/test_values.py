@@ -6,10 +6,16 @@ import re
 
 import pytest
 
-from hlofuse.ir.attributes.groups import IotaGroups, MeshGroups, ReplicaGroups
 from hlofuse.ir.attributes.metadata import OpMetadata, ResultAccuracy, Statistics
 from hlofuse.ir.attributes.parsers import parse_value
-from hlofuse.ir.attributes.sharding import NamedSharding, TileSharding, TupleSharding
+from hlofuse.ir.attributes.sharding import (
+    IotaGroups,
+    MeshGroups,
+    NamedSharding,
+    ReplicaGroups,
+    TileSharding,
+    TupleSharding,
+)
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,

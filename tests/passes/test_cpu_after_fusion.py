@@ -10,8 +10,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
 from hlofuse.passes.control_flow.call_graph import PropagateCallMetadata
 from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBufferAlias
-from hlofuse.passes.cpu.parallel_task_assignment import ParallelTaskAssigner, partition_counts
-from hlofuse.passes.cpu.small_while_loop_hoisting import SmallWhileLoopHoisting
+from hlofuse.passes.cpu.calls import ParallelTaskAssigner, SmallWhileLoopHoisting, partition_counts
 from hlofuse.trace import Recorder
 
 from ..tools.module_checks import verify_module

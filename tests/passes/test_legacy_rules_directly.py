@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlofuse.analysis.expensive import is_expensive
+from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir import parse_module

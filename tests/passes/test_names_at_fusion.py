@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.inputs.named_order import in_creation_order
+from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.ir import parse_module
 from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.graph import Computation, Instruction, Module

@@ -16,7 +16,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.passes.base import Pass
-from hlofuse.passes.cpu.parallel_task_assignment import ParallelTaskAssigner
+from hlofuse.passes.cpu.calls import ParallelTaskAssigner
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.replay import replay
 from hlofuse.reports.verify.structure import Structures

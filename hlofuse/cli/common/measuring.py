@@ -106,7 +106,7 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     from hlofuse.account import Account
     from hlofuse.account.running import running
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of
-    from hlofuse.inputs.backend import NO_TARGET
+    from hlofuse.inputs.choose_target import NO_TARGET
     from hlofuse.inputs.stage import stage_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges

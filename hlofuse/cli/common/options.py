@@ -15,14 +15,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("text", "json", "markdown")
 
 
-def input_argument(command: F) -> F:
-    """`INPUT`: a file, a directory or `-`; a path to the shell's completion."""
-    return click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))(command)
+input_argument = click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
+"""`INPUT`: a file, a directory or `-`; a path to the shell's completion."""
 
 
-def name_argument(command: F) -> F:
-    """`[NAME]`: any name of kernels that the report is narrowed to."""
-    return click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.names)(command)
+name_argument = click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.names)
+"""`[NAME]`: any name of kernels that the report is narrowed to."""
 
 
 def limit_option(default: int, meaning: str) -> Callable[[F], F]:
@@ -37,25 +35,23 @@ def limit_option(default: int, meaning: str) -> Callable[[F], F]:
     )
 
 
-def until_option(command: F) -> F:
-    """`--until fusion|end`: where a replay ends."""
-    return click.option(
-        "--until",
-        type=click.Choice(["fusion", "end"]),
-        default="fusion",
-        show_default=True,
-        help="Where the replay ends: after the fusion passes, or with the kernels that are launched.",
-    )(command)
+until_option = click.option(
+    "--until",
+    type=click.Choice(["fusion", "end"]),
+    default="fusion",
+    show_default=True,
+    help="Where the replay ends: after the fusion passes, or with the kernels that are launched.",
+)
+"""`--until fusion|end`: where a replay ends."""
 
 
-def module_option(command: F) -> F:
-    """`--module NAME`: which module of a dump directory."""
-    return click.option(
-        "--module",
-        metavar="NAME",
-        shell_complete=completion.modules,
-        help="The module to take from a dump directory or file.",
-    )(command)
+module_option = click.option(
+    "--module",
+    metavar="NAME",
+    shell_complete=completion.modules,
+    help="The module to take from a dump directory or file.",
+)
+"""`--module NAME`: which module of a dump directory."""
 
 
 def target_options(command: F) -> F:
@@ -98,13 +94,12 @@ def target_options(command: F) -> F:
     )(command)
 
 
-def xla_flags_option(command: F) -> F:
-    """`--xla-flags`."""
-    return click.option(
-        "--xla-flags",
-        metavar="FLAGS",
-        help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
-    )(command)
+xla_flags_option = click.option(
+    "--xla-flags",
+    metavar="FLAGS",
+    help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
+)
+"""`--xla-flags`."""
 
 
 def stage_options(command: F) -> F:
@@ -193,12 +188,11 @@ def report_options_with(
     return with_options
 
 
-def color_option(command: F) -> F:
-    """`--color`: automatic means a terminal that wants it (NO_COLOR and TERM=dumb are heeded)."""
-    return click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colours.",
-    )(command)
+color_option = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours.",
+)
+"""`--color`: automatic means a terminal that wants it (NO_COLOR and TERM=dumb are heeded)."""

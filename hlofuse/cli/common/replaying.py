@@ -268,7 +268,7 @@ class ReplayOptions:
         """
         from hlofuse.cli.common.progress import spinner
         from hlofuse.format.escape import printable
-        from hlofuse.inputs.named_order import in_creation_order
+        from hlofuse.inputs.ordered import in_creation_order
         from hlofuse.inputs.stage import stage_of
         from hlofuse.inputs.unique_ids import unique_ids_for
         from hlofuse.ir.errors import HlofuseError

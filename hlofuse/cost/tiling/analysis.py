@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hlofuse.cost.tiling import constraints
 from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition, NotTiled, Operation
-from hlofuse.cost.tiling.contractions import (
+from hlofuse.cost.tiling.dot_support import (
     dot_contraction,
     has_small_contraction,
     parameters_for_contraction,

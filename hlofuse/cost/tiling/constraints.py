@@ -81,8 +81,6 @@ def condition_text(condition: Condition, names: list[str]) -> str:
     return " || ".join(sorted(parts)) + "\n"
 
 
-# ------------------------------------------------------------ refusals
-#
 # Why a fusion cannot be tiled, in XLA's words.
 
 PREFIX = "Fusion can not be tiled with SymbolicTileAnalysis: "

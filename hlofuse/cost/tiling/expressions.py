@@ -152,7 +152,7 @@ def substitute(expr: Expr, values: Sequence[Expr]) -> Expr:
     return expr if lhs is expr.lhs and rhs is expr.rhs else _binary(expr.kind, lhs, rhs)
 
 
-# ------------------------------------------------------------ canonical form
+# Canonical form.
 
 
 def canonicalize(expr: Expr) -> Expr:
@@ -310,7 +310,7 @@ def _canonical_mod(lhs: Expr, rhs: Expr) -> Expr:
     return _binary(MOD, lhs, rhs)
 
 
-# ------------------------------------------------------------ text
+# Text.
 
 
 def _starts_negative(expr: Expr) -> bool:

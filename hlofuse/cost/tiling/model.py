@@ -13,20 +13,17 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis
 from hlofuse.cost.tiling.constraints import PREFIX, NotTiled, Operation, Refusal
-from hlofuse.cost.tiling.dot_columns import dot_tile_sizes
 from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_of
 from hlofuse.cost.tiling.indexing_map import IndexingMap
-from hlofuse.cost.tiling.multi_output import NO_TILE
 from hlofuse.cost.tiling.op_kinds import OpKinds
 from hlofuse.cost.tiling.terms import TileRead, tile_reads
-from hlofuse.cost.tiling.tick_columns import KernelTimes
+from hlofuse.cost.tiling.tick_columns import KernelTimes, dot_tile_sizes
 from hlofuse.cost.tiling.tiled_cost import TilingCosts, tiling_costs
 from hlofuse.cost.tiling.tiling import BlockLevelParameters, Tiling, block_level_parameters
-from hlofuse.cost.tiling.tiling_set import TilingSet, all_of
-from hlofuse.cost.tiling.tilings import Columns
-from hlofuse.cost.tiling.valid_tilings import valid_tilings
+from hlofuse.cost.tiling.tiling_set import TilingSet, all_of, valid_tilings
+from hlofuse.cost.tiling.tilings import NO_TILE, Columns
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.releases import Release
 

@@ -146,8 +146,6 @@ def _dot(
     return tuple(from_sizes(r, dims, sizes) for r in results)
 
 
-# ------------------------------------------------------------ reshape indexing
-#
 # Index maps of reshapes and bitcasts (`xla/hlo/analysis/indexing_analysis.cc`, `GetBitcastMap`).
 
 

@@ -151,8 +151,6 @@ def _contiguous(sizes: list[Expr], extents: list[int]) -> Condition:
     return condition
 
 
-# ------------------------------------------------------------ symbolic tile
-#
 # The part of an array one block works on, as a function of the tiling parameters
 # (`xla/codegen/tiling/symbolic_tile.h`).
 

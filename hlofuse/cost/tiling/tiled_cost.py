@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
 from hlofuse.cost.tiling.constraints import NotTiled, Operation
-from hlofuse.cost.tiling.contractions import dot_contraction
-from hlofuse.cost.tiling.dot_columns import dot_problem, dot_times
+from hlofuse.cost.tiling.dot_support import dot_contraction
 from hlofuse.cost.tiling.expressions import Expr
-from hlofuse.cost.tiling.multi_output import NO_TILE, output_nodes
 from hlofuse.cost.tiling.op_kinds import OpKind
-from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks
+from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, dot_problem, dot_times
 from hlofuse.cost.tiling.tile_merging import TileMerger
 from hlofuse.cost.tiling.tiling import BlockLevelParameters
 from hlofuse.cost.tiling.tiling_set import TilingSet
-from hlofuse.cost.tiling.tilings import Column, Columns, Mask, Value
+from hlofuse.cost.tiling.tilings import NO_TILE, Column, Columns, Mask, Value, output_nodes
 
 REGISTER_SHARE = 0.4
 """Of a block's registers, what one tile may take before XLA expects spilling."""

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.text.grammar import parse_attributes
 from hlofuse.ir.text.patterns import JSON, STRING
@@ -32,56 +31,6 @@ def split_attributes(text: str) -> dict[str, str]:
     if length == len(text) and len(attributes) == len(pairs):
         return attributes
     return {name: raw for name, (raw, _) in parse_attributes(text).items()}
-
-
-# All attributes of an instruction typed at once. Most texts are an opcode's own attributes, seen many times,
-# and metadata, often seen once. The former are remembered, the latter read by one pattern.
-
-
-_START = ', metadata={op_name="'
-_REST = re.compile(rf'([^"\\]*+)"(?: stack_frame_id=([0-9]{{1,9}}))?\}}(?:, backend_config=({JSON}))?')
-_CALL = re.compile(r", (?:kind=(k[A-Za-z]++), calls|to_apply)=%?([\w.\-]++)", re.ASCII)
-# Bounds what a long-lived process keeps; a module has a few hundred different ones.
-_LIMIT = 20_000
-_remembered: dict[str, dict[str, Any]] = {}
-
-
-def typed_attributes(text: str) -> dict[str, Any]:
-    """Name to typed value, in order, from `, name=value, …`."""
-    own, start, rest = text.rpartition(_START)
-    match = _REST.fullmatch(rest) if start else None
-    if match is None:
-        return dict(_own(text))
-    op_name, frame, config = match.groups()
-    typed: dict[str, Any]
-    if not own:
-        typed = {}
-    elif (call := _CALL.fullmatch(own)) is not None:
-        kind, name = call.groups()
-        typed = {"to_apply": name} if kind is None else {"kind": kind, "calls": name}
-    else:
-        typed = _own(own).copy()
-    typed["metadata"] = OpMetadata.of(
-        {"op_name": op_name, "stack_frame_id": int(frame)} if frame else {"op_name": op_name}
-    )
-    if config is not None:
-        typed["backend_config"] = config
-    return typed
-
-
-def forget() -> None:
-    """Drop what is remembered, for those who measure."""
-    _remembered.clear()
-
-
-def _own(text: str) -> dict[str, Any]:
-    typed = _remembered.get(text)
-    if typed is None:
-        typed = {name: parse_value(name, value) for name, value in split_attributes(text).items()}
-        if len(_remembered) >= _LIMIT:
-            _remembered.clear()
-        _remembered[text] = typed
-    return typed
 
 
 UNREAD = "\0"
@@ -148,15 +97,6 @@ class Attributes(Mapping[str, Any]):
         metadata = self.get("metadata")
         self.op_name = metadata.op_name if metadata is not None else None
         return self.op_name
-
-    def typed_items(self) -> dict[str, Any]:
-        """Name to typed value, all of them; not to be changed."""
-        typed = self._typed
-        # Single values are typed from the split text only: typed but not split is typed altogether.
-        if typed is not None and (self._raw is None or len(typed) == len(self._raw)):
-            return typed
-        typed = self._typed = typed_attributes(self.text)
-        return typed
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw_items)

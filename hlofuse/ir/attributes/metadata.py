@@ -93,8 +93,6 @@ class Statistics:
         return "{" + ",".join(parts) + "}"
 
 
-# ------------------------------------------------------------ aliasing
-#
 # Buffers that are the same buffer.
 
 ShapeIndex = tuple[int, ...]

@@ -9,9 +9,8 @@ import math
 import re
 from typing import Any
 
-from hlofuse.ir.attributes.groups import IotaGroups, ReplicaGroups
 from hlofuse.ir.attributes.metadata import InputAlias, OpMetadata, OutputAlias
-from hlofuse.ir.attributes.sharding import TileSharding
+from hlofuse.ir.attributes.sharding import IotaGroups, ReplicaGroups, TileSharding
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,

@@ -130,8 +130,6 @@ class SliceRanges(tuple[SliceRange, ...]):
         return "{" + ", ".join(map(str, self)) + "}"
 
 
-# ------------------------------------------------------------ sparsity
-#
 # Structured sparsity of an operand.
 
 
@@ -174,8 +172,6 @@ class SparsityDescriptor:
         return f"{'LR'[self.operand]}.{self.dimension}@{self.n}:{self.m}"
 
 
-# ------------------------------------------------------------ convolution
-#
 # Which dimension of a convolution's arrays is which.
 
 

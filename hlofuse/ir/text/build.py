@@ -13,13 +13,12 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
-from hlofuse.ir.text.async_pairs import disagreement
 from hlofuse.ir.text.checks import check_attributes, check_instruction, compatible, signature_or_error
 from hlofuse.ir.text.errors import Rejected, foreign, located, suggestion
 from hlofuse.ir.text.grammar import parse_rule
 from hlofuse.ir.text.infer import infer_shape
 from hlofuse.ir.text.literals import check_literal
-from hlofuse.ir.text.operands import Operands, Scope
+from hlofuse.ir.text.operands import Operands, Scope, disagreement
 from hlofuse.ir.text.signatures import MODULE_ATTRIBUTES, split_async
 from hlofuse.ir.text.text import bare
 

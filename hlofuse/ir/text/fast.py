@@ -14,7 +14,7 @@ from itertools import islice
 
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Module
-from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 from hlofuse.ir.stack_frames import StackFrames
 from hlofuse.ir.text.computation_reader import Body, Fallback, ReadCache

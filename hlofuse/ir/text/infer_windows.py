@@ -64,8 +64,6 @@ def convolution(given: Given) -> Shape:
     return Shape(max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__), tuple(sizes))
 
 
-# ------------------------------------------------------------ infer indexing
-#
 # Shapes of dots, gathers, scatters and scans.
 
 
@@ -148,8 +146,6 @@ def _inserted(shape: Shape, dimension: int, size: int) -> Shape:
     return Shape(shape.element_type, (*sizes[:dimension], size, *sizes[dimension:]))
 
 
-# ------------------------------------------------------------ infer given
-#
 # What the rules of shape inference are given.
 
 

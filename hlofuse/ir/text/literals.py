@@ -230,8 +230,6 @@ def _check_float(element_type: str, word: str, where: int) -> None:
         raise Rejected(where, f"{word} is out of range for {element_type}")
 
 
-# ------------------------------------------------------------ constants
-#
 # Ordinary constants: text whose form and range are plain to see.
 
 # Well inside the type's range: what comes near the limits is looked at by the grammar's own check.
@@ -282,8 +280,6 @@ def _range(element_type: str) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if element_type[0] == "s" else (0, (1 << bits) - 1)
 
 
-# ------------------------------------------------------------ elements
-#
 # Elements of tuples that a text names without an instruction: `name#1#0`.
 
 

@@ -39,7 +39,7 @@ _PROPERTIES = rf"{_TILES}(?:E\(\d{{1,3}}+\))?(?:S\(\d{{1,3}}+\))?(?<=\))"
 LAYOUT = rf"\{{((?:\d{{1,2}}+(?:,\d{{1,2}}+)*+)?)(?::({_PROPERTIES}))?\}}"
 ARRAY = rf"({PRIMITIVE})\[((?:\d{{1,18}}+(?:,\d{{1,18}}+)*+)?)\](?:{LAYOUT})?"
 
-# ------------------------------------------------------------------ attribute values, by name
+# Attribute values, by name.
 
 _NUMBER = r"\d{1,9}+"
 _RANGE = r"\[\d{1,18}+:\d{1,18}+(?::\d{1,18}+)?\]"
@@ -120,7 +120,7 @@ COMMON_ATTRIBUTES = re.compile(
 SHARDING = re.compile(r', sharding=\{(?:[^{}"\n]++|\{[^{}"\n]*+\})*+\}')
 CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
 
-# ------------------------------------------------------------------ lines
+# Lines.
 
 _PARENTHESES = nested(r"\(", r"\)", r'[^()\n"]++', 6)
 # Loose: what it finds is read, and judged, by `shapes`.
@@ -189,8 +189,6 @@ NUMBERED_STRING = re.compile(rf"(\d++) ({STRING})", re.ASCII)
 RECORD = re.compile(r"(\d++) \{([^}]*+)\}", re.ASCII)
 
 
-# ------------------------------------------------------------ fast path miss
-#
 # How the fast path says that a piece of text is the grammar's to read.
 
 

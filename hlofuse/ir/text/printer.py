@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.ir.attributes.metadata import quote
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
-from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, PrintOptions
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.stack_frames import StackFrames
 

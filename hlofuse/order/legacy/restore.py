@@ -16,9 +16,7 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 from hlofuse.order.legacy.undone import (
-    ExpandedGemms,
     GroupedTransposes,
-    MergedBatches,
     SunkBroadcasts,
     merge_equals,
     split_broadcasts,
@@ -50,8 +48,6 @@ def _restore(computation: Computation) -> None:
     sunk = SunkBroadcasts(graph)
     split_groups(graph)
     grouped = GroupedTransposes(graph)
-    gemms = ExpandedGemms(graph)
-    batches = MergedBatches(graph)
     split_broadcasts(graph)
     split_transposes(graph)
     for left in reversed(range(_ROUNDS)):
@@ -62,9 +58,6 @@ def _restore(computation: Computation) -> None:
         if left == 0:
             merge_equals(graph)
         _simplify_bitcasts(graph, sunk=sunk if left == 0 else None)
-        if left == _ROUNDS - 1:
-            batches.put_back()
-            gemms.put_together()
     sunk.cancel_converts()
     merge_equals(graph)
     graph.take_over()

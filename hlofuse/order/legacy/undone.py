@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlofuse.analysis.expensive import is_broadcast_of_constant
+from hlofuse.analysis.elementwise import is_broadcast_of_constant
 from hlofuse.ir.graph import Instruction
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 
@@ -110,89 +110,6 @@ def merge_equals(graph: ShadowGraph) -> None:
             graph.replace(node, remaining)
 
 
-# ---------------------------------------------------------------- expanded gemms
-# Triton's matrix products as the operations they were made of.
-# GemmFusion (`xla/service/gpu/transforms/gemm_fusion.cc`) takes bitcasts, transposes and converts around a
-# dot into a fusion after the first LayoutNormalization: that saw them as users of what the fusion reads now.
-
-
-class ExpandedGemms:
-    """Takes Triton's matrix products of a shadow graph apart, and puts them together when asked."""
-
-    def __init__(self, graph: ShadowGraph) -> None:
-        self._graph = graph
-        self._fusions = [x for x in graph.of if _is_triton_gemm(x)]
-        for fusion in self._fusions:
-            self._expand(graph.of[fusion])
-
-    def _expand(self, node: Node) -> None:
-        fusion = node.source
-        assert fusion is not None
-        inside: dict[Instruction, Node] = {}
-        place = {o: o.users.index(node) for o in node.operands}
-        for operand in place:
-            operand.users.remove(node)
-        for x in fusion.fused_computation.post_order():
-            if x.opcode == "parameter":
-                inside[x] = node.operands[int(x.parameter_number or 0)]
-                continue
-            operands = [inside[o] for o in x.operands]
-            same = _same_bitcast(x, operands)
-            if same is None:
-                same = self._graph.add(Node(x, x.shape.key, operands, is_bitcast=x.opcode == "bitcast"))
-                for operand in set(operands) & place.keys():
-                    # It stands where the fusion stood.
-                    operand.users.remove(same)
-                    operand.users.insert(place[operand], same)
-            inside[x] = same
-        self._graph.replace_uses(node, inside[fusion.fused_computation.root])
-        node.dead, node.operands = True, []
-
-    def put_together(self) -> None:
-        """Make fusions of them, in the order of the walk."""
-        nodes: dict[Instruction | None, list[Node]] = {}
-        for node in self._graph.nodes if self._fusions else ():
-            nodes.setdefault(node.source, []).append(node)
-
-        def alive(source: Instruction) -> Node | None:
-            return next((n for n in nodes.get(source, ()) if not n.dead), None)
-
-        for fusion in self._fusions:
-            root = alive(fusion.fused_computation.root)
-            if root is None:
-                continue
-            read = _boundary(root, set(fusion.operands))
-            operands = [read.get(o) or alive(o) for o in fusion.operands]
-            created = self._graph.add(Node(fusion, fusion.shape.key, [o for o in operands if o is not None]))
-            nodes.setdefault(fusion, []).append(created)
-            self._graph.replace(root, created)
-
-
-def _is_triton_gemm(x: Instruction) -> bool:
-    return x.fusion_kind == "kCustom" and '"__triton_gemm"' in (x.attributes.raw("backend_config") or "")
-
-
-def _same_bitcast(x: Instruction, operands: list[Node]) -> Node | None:
-    """The bitcast outside that CSE had made one with this one."""
-    if x.opcode != "bitcast":
-        return None
-    return next((u for u in operands[0].users if u.is_bitcast and u.shape == x.shape.key), None)
-
-
-def _boundary(root: Node, outer: set[Instruction]) -> dict[Instruction, Node]:
-    """What a fusion rooted at `root` reads, by what it was."""
-    found: dict[Instruction, Node] = {}
-    stack, seen = [root], {root}
-    while stack:
-        for operand in stack.pop().operands:
-            if operand.source in outer:
-                found.setdefault(operand.source, operand)
-            elif operand not in seen:
-                seen.add(operand)
-                stack.append(operand)
-    return found
-
-
 # ---------------------------------------------------------------- grouped transposes
 # Transposes as they were before TransposeDimensionGrouper put bitcasts around them.
 # It merges dimensions that stay together (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`), and
@@ -264,51 +181,6 @@ def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]]
             return None
         groups.append(group)
     return None if rest else groups
-
-
-# ---------------------------------------------------------------- merged batches
-# Dots as they were before DotDimensionMerger gave them one batch dimension.
-# It reshapes the operands (`xla/service/gpu/transforms/dot_dimension_merger.cc`) after the first
-# LayoutNormalization, for which the dots read what now is read through a bitcast.
-
-_DOTS = frozenset({"custom-call", "dot"})
-
-
-class MergedBatches:
-    """Takes the bitcasts in front of batched dots out of a shadow graph, and puts them back when asked."""
-
-    def __init__(self, graph: ShadowGraph) -> None:
-        self._graph = graph
-        self._read_through: list[tuple[Node, int, Instruction]] = []
-        for node in list(graph.nodes):
-            bitcast = node.source
-            if node.dead or not node.is_bitcast or bitcast is None or not _merges_batch(bitcast):
-                continue
-            if node.users and all(u.source is not None and u.source.opcode in _DOTS for u in node.users):
-                for user in node.users:
-                    self._read_through += [
-                        (user, k, bitcast) for k, o in enumerate(user.operands) if o is node
-                    ]
-                graph.bypass(node)
-
-    def put_back(self) -> None:
-        """Read through the bitcasts from here on, each dot through its own."""
-        for user, k, bitcast in self._read_through:
-            operand = user.operands[k]
-            new = self._graph.add(Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
-            new.operands, new.users = [operand], [user]
-            user.operands[k] = new
-            place = operand.users.index(user)
-            if operand in user.operands:
-                operand.users.insert(place, new)
-            else:
-                operand.users[place] = new
-
-
-def _merges_batch(bitcast: Instruction) -> bool:
-    """It makes one dimension of the leading ones and leaves the two that are multiplied."""
-    before, after = bitcast.operands[0].shape.dimensions, bitcast.shape.dimensions
-    return 3 <= len(after) < len(before) and before[-len(after) + 1 :] == after[1:]
 
 
 # ---------------------------------------------------------------- sunk broadcasts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.analysis.expensive import is_constant_effective_scalar
+from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context, both_orders

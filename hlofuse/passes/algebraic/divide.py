@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hlofuse.analysis.expensive import is_constant_effective_scalar
+from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context, both_orders
 from hlofuse.passes.algebraic.facts import (

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.algebraic import (
     arithmetic,
-    broadcast,
-    calls,
     compare_select,
     convolution,
     divide,
@@ -29,9 +27,6 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.trace import Recorder
 
-# Which function simplifies which operation.
-
-
 Handler = Callable[[Context, Instruction], None]
 
 HANDLERS: dict[str, Handler] = {
@@ -40,13 +35,13 @@ HANDLERS: dict[str, Handler] = {
     "and": compare_select.handle_and,
     "bitcast": reshape.handle_bitcast,
     "bitcast-convert": reshape.handle_bitcast_convert,
-    "broadcast": broadcast.handle_broadcast,
+    "broadcast": transpose.handle_broadcast,
     "clamp": compare_select.handle_clamp,
     "compare": compare_select.handle_compare,
     "complex": unary.handle_complex,
     "concatenate": pad_concatenate.handle_concatenate,
-    "conditional": calls.handle_conditional,
-    "constant": broadcast.handle_constant,
+    "conditional": unary.handle_conditional,
+    "constant": transpose.handle_constant,
     "convert": unary.handle_convert,
     "convolution": convolution.handle_convolution,
     "copy": transpose.handle_copy,
@@ -56,17 +51,17 @@ HANDLERS: dict[str, Handler] = {
     "dynamic-update-slice": dynamic_slices.handle_dynamic_update_slice,
     "exponential": unary.handle_exponential,
     "gather": gather_scatter.handle_gather,
-    "get-tuple-element": calls.handle_get_tuple_element,
+    "get-tuple-element": unary.handle_get_tuple_element,
     "imag": unary.handle_part,
-    "iota": broadcast.handle_iota,
+    "iota": transpose.handle_iota,
     "log": unary.handle_log,
-    "map": calls.handle_map,
+    "map": unary.handle_map,
     "maximum": compare_select.handle_extreme,
     "minimum": compare_select.handle_extreme,
     "multiply": arithmetic.handle_multiply,
     "negate": unary.handle_negate,
     "not": compare_select.handle_not,
-    "opt-barrier": calls.handle_barrier,
+    "opt-barrier": unary.handle_barrier,
     "or": compare_select.handle_or,
     "pad": pad_concatenate.handle_pad,
     "power": unary.handle_power,
@@ -81,17 +76,13 @@ HANDLERS: dict[str, Handler] = {
     "scatter": gather_scatter.handle_scatter,
     "select": compare_select.handle_select,
     "slice": slice.handle_slice,
-    "sort": calls.handle_sort,
+    "sort": unary.handle_sort,
     "sqrt": unary.handle_sqrt,
     "subtract": arithmetic.handle_subtract,
     "transpose": transpose.handle_transpose,
     "xor": compare_select.handle_xor,
 }
 _HANDLED = frozenset(HANDLERS)
-
-
-# The pass: every computation, again and again until nothing changes.
-
 
 _MOST_RUNS = 50
 

@@ -58,7 +58,7 @@ def has_no_loop_copies(loop: Instruction) -> bool:
     return is_flagged(loop, _NO_COPIES)
 
 
-# ------------------------------------------------------------ by kind
+# By kind.
 
 
 def _for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:

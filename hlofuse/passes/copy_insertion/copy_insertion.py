@@ -25,8 +25,7 @@ from hlofuse.passes.copy_insertion.adding import (
     replace_users,
 )
 from hlofuse.passes.copy_insertion.removing import remove_copies
-from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites.entries import COPY
 from hlofuse.trace import OnlySkipped, Recorder

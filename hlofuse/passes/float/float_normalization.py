@@ -14,8 +14,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.rewriting import attempt, visit
-from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.trace import Recorder
 
 _LEFT_ALONE = frozenset(

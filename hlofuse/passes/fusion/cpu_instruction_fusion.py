@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlofuse.analysis.cpu_predicates import is_expensive_on_cpu, is_output_fusible, is_softmax_shift
-from hlofuse.analysis.cpu_tiled_emitter import is_supported_elemental_op
+from hlofuse.analysis.cpu_predicates import (
+    is_expensive_on_cpu,
+    is_output_fusible,
+    is_softmax_shift,
+    is_supported_elemental_op,
+)
 from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from hlofuse.analysis.call_order import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.analysis.expensive import is_expensive
+from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.errors import HlofuseError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlofuse.analysis.expensive import is_expensive
+from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.errors import HlofuseError

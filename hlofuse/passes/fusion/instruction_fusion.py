@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 from hlofuse.analysis.call_order import non_fusion_computations
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
-from hlofuse.analysis.expensive import is_expensive, is_fusible
+from hlofuse.analysis.elementwise import is_expensive, is_fusible
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import Pass
-from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue
-from hlofuse.passes.fusion.globally_unfusible import globally_unfusible
+from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue, globally_unfusible
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.evaluate import in_force, pair_verdict

@@ -95,7 +95,7 @@ def _replace(old: Instruction, new: Instruction) -> None:
     replace_instruction(old, new, has_side_effect)
 
 
-# ------------------------------------------------------------ slices
+# Slices.
 
 
 def _read_slice(operand: Instruction) -> list[Instruction]:
@@ -157,7 +157,7 @@ def _element(x: Instruction, number: int) -> Instruction:
     return make.added(x, "get-tuple-element", x.shape.tuple_shapes[number], [x], index=str(number))
 
 
-# ------------------------------------------------------------ the fusion
+# The fusion.
 
 
 class _Plan:
@@ -276,7 +276,7 @@ def _is_scalar(x: Instruction, types: frozenset[str]) -> bool:
     return x.shape.is_array and not x.shape.rank and x.shape.element_type in types
 
 
-# ------------------------------------------------------------ other users
+# Other users.
 
 
 def _has_unroutable_users(hero: Instruction, inputs: Sequence[Instruction]) -> bool:

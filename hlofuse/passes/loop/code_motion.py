@@ -11,7 +11,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter, set_called
 from hlofuse.passes.common.make import elements
-from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.loop.parts import (
     all_loops,
     body_of,
@@ -21,7 +21,6 @@ from hlofuse.passes.loop.parts import (
     replace_loop,
 )
 from hlofuse.passes.loop.trip_count import trip_count
-from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.rules.rewrites.entries import INVARIANT
 from hlofuse.trace import Recorder
 

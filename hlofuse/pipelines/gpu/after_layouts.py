@@ -6,8 +6,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.dot.dot_operands import GemvRewriter
-from hlofuse.passes.float.conversions import SimplifyFPConversions
-from hlofuse.passes.float.expanders import BitcastDtypesExpander
+from hlofuse.passes.float.conversions import BitcastDtypesExpander, SimplifyFPConversions
 from hlofuse.passes.float.float_normalization import FloatNormalization, computes_bf16
 from hlofuse.passes.gpu.copies import HostOffloader, MoveCopyToUsers
 from hlofuse.passes.gpu.cublas.rewriter import (

@@ -14,8 +14,7 @@ from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.dot.dot_operands import DotOperandConverter
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
-from hlofuse.passes.float.conversions import ConvertMover
-from hlofuse.passes.float.expanders import ComparisonExpander, LogisticExpander
+from hlofuse.passes.float.conversions import ComparisonExpander, ConvertMover, LogisticExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization, library_takes_bf16
 from hlofuse.passes.gpu.convolutions.epilogues import CudnnFusedConvRewriter
 from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization, CudnnPadForConvolutions

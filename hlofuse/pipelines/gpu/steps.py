@@ -7,13 +7,12 @@ from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint
 from hlofuse.passes.cse import HloCSE
-from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_operands import TransposeFolding, never
 from hlofuse.passes.gpu.convolutions.calls import normalized_call
 from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable
 from hlofuse.passes.gpu.matrix_layout import can_fold_transpose
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
-from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.releases import AROUND_FUSION
 
 _COMMON = Options(

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.plugins.pattern.nodes import Alias, Definition, Graph, Hole, Operation, Pattern
-from hlofuse.plugins.pattern.shapes import Sizes, fit
+from hlofuse.plugins.pattern.nodes import Alias, Definition, Graph, Hole, Operation, Pattern, Sizes, fit
 from hlofuse.plugins.pattern.values import Value, candidates, origin
 
 COMMUTATIVE = frozenset("add multiply maximum minimum and or xor".split())

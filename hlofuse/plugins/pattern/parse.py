@@ -10,8 +10,16 @@ import re
 
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.text.errors import Rejected, located, suggestion
-from hlofuse.plugins.pattern.nodes import Alias, Definition, Graph, Hole, Operation, Pattern, ShapePattern
-from hlofuse.plugins.pattern.shapes import ShapeReader
+from hlofuse.plugins.pattern.nodes import (
+    Alias,
+    Definition,
+    Graph,
+    Hole,
+    Operation,
+    Pattern,
+    ShapePattern,
+    ShapeReader,
+)
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _HEADER = re.compile(r"\s*HloModule[^\n]*\n")

@@ -138,7 +138,7 @@ def _read_maximum(module: Module, finding: Finding) -> bool:
 
 def _same_segments(s: Situation) -> Iterator[Finding]:
     """Several sums over the same segments."""
-    sums = [x for x in s.outside_fusions("scatter") if x.shape.is_array and x.shape.rank == 1]
+    sums = [x for x in s.unfused("scatter") if x.shape.is_array and x.shape.rank == 1]
     found = Counter(without_bitcasts(x.operands[1]) for x in sums if combines_by(x, "add"))
     return (Finding(indices.name) for indices, times in found.items() if times > 1)
 
@@ -146,7 +146,7 @@ def _same_segments(s: Situation) -> Iterator[Finding]:
 def _several_draws(s: Situation) -> Iterator[Finding]:
     """Draws of the same shape."""
     found: dict[object, list[str]] = {}
-    for x in filter(is_draw, s.outside_fusions("shift-right-logical")):
+    for x in filter(is_draw, s.unfused("shift-right-logical")):
         found.setdefault((x.computation, x.shape), []).append(x.name)
     return (Finding(names[0]) for names in found.values() if len(names) > 1)
 

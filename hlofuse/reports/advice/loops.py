@@ -11,9 +11,9 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline
+from hlofuse.passes.dce import TupleSimplifier
 from hlofuse.passes.loop.parts import body_of, carried_unchanged, is_element
 from hlofuse.passes.loop.trip_count import counter_of
-from hlofuse.passes.tuple_simplifier import TupleSimplifier
 from hlofuse.reports.advice.patterns import (
     LARGE,
     SMALL,

@@ -22,7 +22,7 @@ def each(where: Callable[[Instruction], object], *opcodes: str, backend: str = "
     """Finds the instructions of these opcodes for which `where` is true, those inside of fusions left out."""
 
     def find(s: Situation) -> Iterator[Finding]:
-        candidates = s.outside_fusions(*opcodes) if backend in ("", s.backend) else ()
+        candidates = s.unfused(*opcodes) if backend in ("", s.backend) else ()
         return (Finding(x.name) for x in candidates if where(x))
 
     return find

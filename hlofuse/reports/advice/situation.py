@@ -31,7 +31,7 @@ class Situation:
         """All instructions with these opcodes, those inside library fusions, too."""
         return [i for opcode in opcodes for i in self._by_opcode.get(opcode, ())]
 
-    def outside_fusions(self, *opcodes: str) -> list[Instruction]:
+    def unfused(self, *opcodes: str) -> list[Instruction]:
         """The instructions with these opcodes that are in no library fusion."""
         return [i for i in self.of(*opcodes) if i.computation is None or i.computation.fusion is None]
 

@@ -23,10 +23,10 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
 
     A refusal whose pair was fused later, or whose producer or consumer is gone, stood for a while only.
     """
-    key: tuple[str, str | None]
-    last: dict[tuple[str, str | None], tuple[Event, str | None]] = {}
+    key: KernelNames
+    last: dict[KernelNames, tuple[Event, str | None]] = {}
     """The event and the consumer it speaks of, under the name that had then."""
-    steps: dict[tuple[str, str | None], list[int]] = {}
+    steps: dict[KernelNames, list[int]] = {}
     whole: dict[str, Event] = {}
     """What priority fusion said last of a producer, by the name that this pass leaves it."""
     here = Lineage(e for e in events if e.pass_name == PRIORITY_FUSION)
@@ -65,7 +65,7 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
 
 
 def _of_other_users(
-    producer: str, e: Event, last: Mapping[tuple[str, str | None], tuple[Event, str | None]], facts: Facts
+    producer: str, e: Event, last: Mapping[KernelNames, tuple[Event, str | None]], facts: Facts
 ) -> Iterator[Refusal]:
     """Priority fusion takes a producer into all its users or none: what is said of one holds for all.
 
@@ -83,8 +83,8 @@ def _of_other_users(
         )
         users = [facts.after[n] for n in map(facts.final_name, names) if n in facts.after]
     for user in dict.fromkeys(users):
-        known = last.get((producer, user.name))
-        if known is not None and known[0] is e:
+        previous = last.get((producer, user.name))
+        if previous is not None and previous[0] is e:
             continue
         for refusal in _refusals((producer, user.name), e, user.name, [e.step], facts, e.consumer):
             if refusal.between_kernels:
@@ -92,7 +92,7 @@ def _of_other_users(
 
 
 def _refusals(
-    key: tuple[str, str | None],
+    key: KernelNames,
     event: Event,
     considered: str | None,
     steps: list[int],
@@ -111,7 +111,7 @@ def _refusals(
 
 
 def _refusal(
-    key: tuple[str, str | None],
+    key: KernelNames,
     event: Event,
     considered: str | None,
     steps: list[int],

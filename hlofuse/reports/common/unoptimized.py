@@ -20,8 +20,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.unfusing import inline_calls
 from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
-from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.tuple_simplifier import TupleSimplifier
+from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.pipelines.manager import FusionInput, lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.releases import AROUND_FUSION

@@ -11,7 +11,7 @@ from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import fusion_result_of
-from hlofuse.inputs.load import load
+from hlofuse.inputs.many import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 

@@ -16,13 +16,13 @@ first: it exists to merge those.
 from __future__ import annotations
 
 from hlofuse.analysis.async_ops import ends_of, is_async_end
-from hlofuse.analysis.expensive import is_fusible
+from hlofuse.analysis.elementwise import is_fusible
 from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import us_text
-from hlofuse.inputs.backend import NO_TARGET
+from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.stage import Stage
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hlofuse.diff import ModuleDiff
 from hlofuse.format.escape import shorten
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.print_options import PrintOptions
+from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.clusters import Cluster

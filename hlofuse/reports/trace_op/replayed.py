@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import before_optimizations_of
-from hlofuse.inputs.named_order import in_creation_order
+from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.inputs.unread_elements import restore_literals
 from hlofuse.ir.errors import HlofuseError

@@ -123,7 +123,8 @@ def _ranked(suggestions: Iterable[Suggestion], account: Account) -> tuple[Sugges
     best: dict[object, Suggestion] = {}
     for s in sorted(suggestions, key=lambda s: tuple(-x for x in s.trial.gain)):
         if s.trial.helps(account.totals):
-            best.setdefault(s.flag or ((s.rule, s.sources) if s.rule else s.text), s)
+            place = (s.rule, s.sources) if s.rule else s.text
+            best.setdefault(s.trial.totals if s.flag else place, s)
     return tuple(best.values())
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.cpu_predicates import dot_strategy, product_as_reduce
-from hlofuse.analysis.cpu_tiled_emitter import why_not_tiled
+from hlofuse.analysis.cpu_predicates import dot_strategy, product_as_reduce, why_not_tiled
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.in_place import can_update_in_place

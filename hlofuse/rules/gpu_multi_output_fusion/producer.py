@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.analysis.expensive import is_fusible
+from hlofuse.analysis.elementwise import is_elementwise, is_fusible
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import microseconds

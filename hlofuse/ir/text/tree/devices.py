@@ -8,18 +8,22 @@ from typing import Any
 
 from lark import Token
 
-from hlofuse.ir.attributes.groups import Axis, IotaGroups, Mesh, MeshGroups, ReplicaGroups
-from hlofuse.ir.attributes.sharding import DimensionSharding, NamedSharding, TileSharding, TupleSharding
+from hlofuse.ir.attributes.sharding import (
+    Axis,
+    DimensionSharding,
+    IotaGroups,
+    Mesh,
+    MeshGroups,
+    NamedSharding,
+    ReplicaGroups,
+    TileSharding,
+    TupleSharding,
+)
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed, unquote
-from hlofuse.ir.text.tree.handlers import Span, handler, place, spanning, values
+from hlofuse.ir.text.tree.handlers import HANDLERS, Span, handler, place, spanning, values
 
-# ------------------------------------------------------------------ iotas and meshes
-
-
-@handler("bracketed")
-def _bracketed(parts: list[Any]) -> tuple[int, ...]:
-    return tuple(parts[1])
+# Iotas and meshes.
 
 
 @spanning("iota")
@@ -46,16 +50,6 @@ def _mesh(parts: list[Any]) -> Mesh:
     return Mesh(tuple(axes))
 
 
-@handler("axis")
-def _axis(parts: list[Any]) -> tuple[str, int]:
-    return unquote(parts[0]), signed(parts[2])
-
-
-@handler("maximal_mesh")
-def _maximal_mesh(parts: list[Any]) -> Mesh:
-    return Mesh(maximal=signed(parts[3]))
-
-
 @spanning("device_ids")
 def _device_ids(parts: list[Any]) -> tuple[Any, int]:
     """A list of devices, an iota or nothing, and where it stands."""
@@ -77,16 +71,6 @@ def _with_devices(mesh: Mesh, device_ids: tuple[Any, int] | None) -> Mesh:
     return Mesh(mesh.axes, tuple(ids))
 
 
-@handler("any_mesh")
-def _any_mesh(parts: list[Any]) -> Mesh:
-    return _with_devices(parts[0], parts[1] if len(parts) > 1 else None)
-
-
-@handler("axes", "axes_dimensions")
-def _axes(parts: list[Any]) -> tuple[Any, ...]:
-    return tuple(values(parts))
-
-
 @spanning("axis_ref")
 def _axis_ref(parts: list[Any]) -> tuple[Axis, int]:
     name = unquote(parts[0])
@@ -106,7 +90,7 @@ def _resolved(mesh: Mesh, references: Iterable[tuple[Axis, int]]) -> tuple[Axis,
     return tuple(out)
 
 
-# ------------------------------------------------------------------ replica groups
+# Replica groups.
 
 
 @spanning("groups")
@@ -126,7 +110,7 @@ def _groups(parts: list[Any]) -> ReplicaGroups | IotaGroups | MeshGroups:
     return IotaGroups(first[0], first[1], dimensions, permutation)
 
 
-# ------------------------------------------------------------------ shardings
+# Shardings.
 
 
 @handler("sharding")
@@ -135,11 +119,6 @@ def _sharding(parts: list[Any]) -> TileSharding | NamedSharding | TupleSharding:
     if inner and not isinstance(inner[0], list):
         return inner[0]  # type: ignore[no-any-return]
     return TupleSharding(tuple(i[0] for i in inner))
-
-
-@handler("braced_sharding")
-def _braced_sharding(parts: list[Any]) -> list[Any]:
-    return [parts[1]]
 
 
 @spanning("tile_sharding")
@@ -197,11 +176,6 @@ def _tile_sharding_part(parts: list[Any]) -> tuple[str, Any]:
     return key, signed(parts[1]) if isinstance(parts[1], Token) else parts[1]
 
 
-@handler("sharding_type")
-def _sharding_type(parts: list[Any]) -> str:
-    return str(parts[0])
-
-
 @handler("named_sharding")
 def _named_sharding(parts: list[Any]) -> NamedSharding:
     mesh, *rest = values(parts)
@@ -219,16 +193,6 @@ def _named_sharding(parts: list[Any]) -> NamedSharding:
             DimensionSharding(_resolved(mesh, axes), closed) for axes, closed in fields["dimensions"]
         )
     return NamedSharding(mesh, **out)
-
-
-@handler("sharding_metadata")
-def _sharding_metadata(parts: list[Any]) -> tuple[Any, ...]:
-    return parts[2]  # type: ignore[no-any-return]
-
-
-@handler("whole_sharding")
-def _whole_sharding(parts: list[Any]) -> dict[str, Any]:
-    return {"whole": str(parts[0]), "metadata": parts[1] if len(parts) > 1 else ()}
 
 
 @spanning("unreduced_sharding")
@@ -278,3 +242,22 @@ def _axes_dimension(parts: list[Any]) -> tuple[list[tuple[Axis, int]], bool]:
     if marks and (len(marks) > 1 or items[-1] is not marks[0]):
         raise Rejected(marks[0].start_pos or 0, "? comes last in a dimension")
     return [i for i in items if not isinstance(i, Token)], not marks
+
+
+# Rules of one expression.
+HANDLERS.update(
+    {
+        "bracketed": lambda parts: tuple(parts[1]),
+        "axis": lambda parts: (unquote(parts[0]), signed(parts[2])),
+        "maximal_mesh": lambda parts: Mesh(maximal=signed(parts[3])),
+        "any_mesh": lambda parts: _with_devices(parts[0], parts[1] if len(parts) > 1 else None),
+        **dict.fromkeys(("axes", "axes_dimensions"), lambda parts: tuple(values(parts))),
+        "braced_sharding": lambda parts: [parts[1]],
+        "sharding_type": lambda parts: str(parts[0]),
+        "sharding_metadata": lambda parts: parts[2],
+        "whole_sharding": lambda parts: {
+            "whole": str(parts[0]),
+            "metadata": parts[1] if len(parts) > 1 else (),
+        },
+    }
+)

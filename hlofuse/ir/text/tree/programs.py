@@ -9,9 +9,8 @@ from lark import Token
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed, unquote
-from hlofuse.ir.text.tree.handlers import Span, fits_int32, handler, place, spanning, values
+from hlofuse.ir.text.tree.handlers import HANDLERS, Span, fits_int32, handler, place, spanning, values
 from hlofuse.ir.text.tree.nodes import (
-    AttributeNode,
     CallNode,
     ComputationNode,
     InstructionNode,
@@ -27,11 +26,6 @@ def _module(parts: list[Any]) -> ModuleNode:
     return ModuleNode(name, attributes, tables, rest)
 
 
-@handler("headless_text")
-def _headless(parts: list[Any]) -> ModuleNode:
-    return ModuleNode(None, [], [], parts)
-
-
 @spanning("single_text")
 def _single(parts: list[Any]) -> ModuleNode:
     if len(parts) == 1:
@@ -42,17 +36,7 @@ def _single(parts: list[Any]) -> ModuleNode:
     return ModuleNode(None, [], [], single=node)
 
 
-@handler("tables")
-def _tables(parts: list[Any]) -> list[dict[int, Any]]:
-    return [dict(p) for p in parts[1::2]]
-
-
 handler("strings", "records", "record_fields", "operands")(values)
-
-
-@handler("numbered_string")
-def _numbered_string(parts: list[Any]) -> tuple[int, str]:
-    return signed(parts[0]), unquote(parts[1]) if len(parts) > 1 else ""
 
 
 _RECORDS = (
@@ -77,11 +61,6 @@ def _record(parts: list[Any]) -> tuple[int, dict[str, int]]:
     return signed(number), out
 
 
-@handler("record_field")
-def _record_field(parts: list[Any]) -> tuple[str, int]:
-    return parts[0][:-1], fits_int32(parts[1])
-
-
 @spanning("entry_computation")
 def _entry(parts: list[Any]) -> ComputationNode:
     node = _plain(parts[1:])
@@ -99,11 +78,6 @@ def _plain(parts: list[Any]) -> ComputationNode:
 @spanning("signature")
 def _signature(parts: list[Any]) -> tuple[Shape, int]:
     return parts[2].value[0], parts[2].start
-
-
-@handler("body")
-def _body(parts: list[Any]) -> list[InstructionNode]:
-    return parts[1:-1]
 
 
 @spanning("instruction")
@@ -154,16 +128,20 @@ def _shape_operand(parts: list[Any]) -> OperandNode:
     return OperandNode(parts[0].value[0], None, [], None, parts[0].start)
 
 
-@handler("name", "word")
-def _first(parts: list[Any]) -> Any:
-    return parts[0]
-
-
 @handler("literal", "scalar", "braced", "parenthesized")
 def _nothing(parts: list[Any]) -> None:
     """A literal stays text; it is checked against its shape by `literals.check_literal`."""
 
 
-@handler("attributes")
-def _attributes(parts: list[Any]) -> list[AttributeNode]:
-    return parts[1::2]
+# Rules of one expression.
+HANDLERS.update(
+    {
+        "headless_text": lambda parts: ModuleNode(None, [], [], parts),
+        "tables": lambda parts: [dict(p) for p in parts[1::2]],
+        "numbered_string": lambda parts: (signed(parts[0]), unquote(parts[1]) if len(parts) > 1 else ""),
+        "record_field": lambda parts: (parts[0][:-1], fits_int32(parts[1])),
+        "body": lambda parts: parts[1:-1],
+        **dict.fromkeys(("name", "word"), lambda parts: parts[0]),
+        "attributes": lambda parts: parts[1::2],
+    }
+)

@@ -21,12 +21,12 @@ from hlofuse.ir.attributes.window import (
 )
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed, unquote
-from hlofuse.ir.text.tree.handlers import Span, fits_int32, handler, spanning, values
+from hlofuse.ir.text.tree.handlers import HANDLERS, Span, fits_int32, handler, spanning, values
 from hlofuse.ir.text.tree.nodes import AttributeNode
 
 _LARGEST_FLOAT = 3.4028234663852886e38
 
-# ------------------------------------------------------------------ one attribute
+# One attribute.
 
 
 @spanning("attribute", "integer_attribute")
@@ -92,17 +92,7 @@ _TOKEN_VALUES: dict[str, Any] = {
 }
 
 
-# ------------------------------------------------------------------ simple values
-
-
-@handler("boolean")
-def _boolean(parts: list[Any]) -> bool:
-    return bool(parts[0].type == "TRUE")
-
-
-@handler("number")
-def _number(parts: list[Any]) -> float:
-    return float(parts[0].split("(")[0])
+# Simple values.
 
 
 @handler("integers")
@@ -113,39 +103,8 @@ def _integers(parts: list[Any]) -> list[int]:
     return parts[0]  # type: ignore[no-any-return]
 
 
-@handler("integer_list")
-def _integer_list(parts: list[Any]) -> tuple[int, ...]:
-    return tuple(parts[1]) if len(parts) == 3 else ()
-
-
-@handler("integer_lists", "booleans", "words")
-def _list(parts: list[Any]) -> tuple[Any, ...]:
-    return tuple(str(p) if isinstance(p, Token) else p for p in parts if not _is_mark(p))
-
-
 def _is_mark(part: Any) -> bool:
     return isinstance(part, Token) and part.type in ("LBRACE", "RBRACE", "COMMA")
-
-
-@handler("names")
-def _names(parts: list[Any]) -> tuple[Token, ...]:
-    return tuple(p for p in parts[1:-1] if not _is_mark(p))
-
-
-@handler("called")
-def _called(parts: list[Any]) -> Any:
-    """The token of a name, or the instructions of a computation written in place."""
-    return parts[0]
-
-
-@handler("called_list")
-def _called_list(parts: list[Any]) -> list[Any]:
-    return [p for p in parts[1:-1] if not _is_mark(p)]
-
-
-@handler("shape_list")
-def _shape_list(parts: list[Any]) -> tuple[Any, ...]:
-    return tuple(s for s, _ in values(parts))
 
 
 @spanning("typed_literal")
@@ -156,17 +115,7 @@ def _typed_literal(parts: list[Any]) -> list[tuple[Any, Span]]:
     return [(parts[0].value, parts[1])]
 
 
-# ------------------------------------------------------------------ windows, slices
-
-
-@handler("ranges")
-def _ranges(parts: list[Any]) -> SliceRanges:
-    return SliceRanges(values(parts))
-
-
-@handler("range")
-def _range(parts: list[Any]) -> SliceRange:
-    return SliceRange(*(signed(p) for p in parts if p.type == "INT"))
+# Windows, slices.
 
 
 @spanning("window")
@@ -211,12 +160,7 @@ def _window_field(parts: list[Any]) -> tuple[str, list[Any]]:
     return key[:-1], [signed(n) for n in value.split("x")]
 
 
-# ------------------------------------------------------------------ metadata and the like
-
-
-@handler("frontend_attributes")
-def _frontend(parts: list[Any]) -> dict[str, str]:
-    return dict(values(parts))
+# Metadata and the like.
 
 
 @handler("frontend_attribute")
@@ -225,21 +169,11 @@ def _frontend_attribute(parts: list[Any]) -> tuple[str, str]:
     return key[:-1], unquote(value) if value.type == "STRING" else str(value)
 
 
-@handler("any_key", "reduction")
-def _text(parts: list[Any]) -> str:
-    return str(parts[0])
-
-
 @handler("statistics")
 def _statistics(parts: list[Any]) -> Statistics:
     if len(parts) == 2:
         return Statistics()
     return Statistics(signed(parts[2]), tuple(p for p in parts[3:] if isinstance(p, tuple)))
-
-
-@handler("statistic")
-def _statistic(parts: list[Any]) -> tuple[str, float]:
-    return parts[0][:-1], float(parts[1].split("(")[0])
 
 
 @spanning("metadata")
@@ -264,11 +198,6 @@ def _metadata_field(parts: list[Any]) -> tuple[str, Any]:
     return key[:-1], value
 
 
-@handler("metadata_list")
-def _metadata_list(parts: list[Any]) -> tuple[OpMetadata, ...]:
-    return tuple(values(parts))
-
-
 @handler("accuracy")
 def _accuracy(parts: list[Any]) -> ResultAccuracy:
     if parts[1].type == "KEY_MODE":
@@ -276,16 +205,6 @@ def _accuracy(parts: list[Any]) -> ResultAccuracy:
             raise Rejected(parts[2].start_pos, "expected the mode default or highest")
         return ResultAccuracy(mode=str(parts[2]))
     return ResultAccuracy(**dict(values(parts)))
-
-
-@handler("tolerance")
-def _tolerance(parts: list[Any]) -> tuple[str, float]:
-    return parts[0][:-1], parts[1]
-
-
-@handler("sparsity_config")
-def _sparsity_config(parts: list[Any]) -> SparsityConfig:
-    return SparsityConfig(**{str(k[:-1]): v for k, v in zip(parts[1:-1:2], parts[2:-1:2], strict=True)})
 
 
 @handler("tensor_sparsity")
@@ -300,3 +219,32 @@ def _tensor_sparsity(parts: list[Any]) -> TensorSparsity:
         else:
             fields[key[:-1]] = signed(value)
     return TensorSparsity(**fields)
+
+
+# Rules of one expression.
+HANDLERS.update(
+    {
+        "boolean": lambda parts: bool(parts[0].type == "TRUE"),
+        "number": lambda parts: float(parts[0].split("(")[0]),
+        "integer_list": lambda parts: tuple(parts[1]) if len(parts) == 3 else (),
+        **dict.fromkeys(
+            ("integer_lists", "booleans", "words"),
+            lambda parts: tuple(str(p) if isinstance(p, Token) else p for p in parts if not _is_mark(p)),
+        ),
+        "names": lambda parts: tuple(p for p in parts[1:-1] if not _is_mark(p)),
+        # The token of a name, or the instructions of a computation written in place.
+        "called": lambda parts: parts[0],
+        "called_list": lambda parts: [p for p in parts[1:-1] if not _is_mark(p)],
+        "shape_list": lambda parts: tuple(s for s, _ in values(parts)),
+        "ranges": lambda parts: SliceRanges(values(parts)),
+        "range": lambda parts: SliceRange(*(signed(p) for p in parts if p.type == "INT")),
+        "frontend_attributes": lambda parts: dict(values(parts)),
+        **dict.fromkeys(("any_key", "reduction"), lambda parts: str(parts[0])),
+        "statistic": lambda parts: (parts[0][:-1], float(parts[1].split("(")[0])),
+        "metadata_list": lambda parts: tuple(values(parts)),
+        "tolerance": lambda parts: (parts[0][:-1], parts[1]),
+        "sparsity_config": lambda parts: SparsityConfig(
+            **{str(k[:-1]): v for k, v in zip(parts[1:-1:2], parts[2:-1:2], strict=True)}
+        ),
+    }
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -17,7 +16,7 @@ from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
 from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
-from hlofuse.rules.priority_fusion import TRITON_RULES, PairRule, PriorityPair, structure_rules
+from hlofuse.rules.priority_fusion import TRITON_RULES, PriorityPair, structure_rules
 from hlofuse.rules.verdict import Verdict
 
 _Fused: TypeAlias = "SummaryPair | int | bool"
@@ -33,7 +32,6 @@ class DecisiveRules(Observer):
 
     def __init__(self) -> None:
         self.codes: set[str] = set()
-        self._refused: dict[tuple[str, SummaryPair], bool] = {}
 
     def refused(self, producer: Instruction, verdict: Verdict, legality: Legality) -> None:
         code = verdict.rule.code
@@ -79,30 +77,14 @@ class DecisiveRules(Observer):
         if legality.settings.plugins is not None:
             return True
         pair = model.pair(producer, consumer)
+        settings = replace(legality.settings, disabled=legality.settings.disabled | {code})
+        candidate = PriorityPair(producer, consumer, replace(legality.state, settings=settings), pair)
         if legality.tiles and (is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)):
-            if _refuse(TRITON_RULES[:-1], code, producer, consumer, legality, pair):
+            if first_verdict(TRITON_RULES[:-1], candidate, settings) is not None:
                 return False
-            tiling = legality.cached_tiling(producer, consumer)
+            tiling = legality.found_tiling(producer, consumer)
             return estimate_of(tiling).ticks if isinstance(tiling, Tiling) else tiling is None
-        refused = self._refused.get((code, pair))
-        if refused is None:
-            rules = structure_rules(producer, consumer, pair, legality.limits)
-            refused = _refuse(rules, code, producer, consumer, legality, pair)
-            self._refused[code, pair] = refused
-        if refused:
+        rules = structure_rules(producer, consumer, pair, legality.limits)
+        if first_verdict(rules, candidate, settings) is not None:
             return False
         return pair if never_in_place(consumer) or not in_place_pairs(consumer, model.release) else True
-
-
-def _refuse(
-    rules: Sequence[PairRule],
-    code: str,
-    producer: Instruction,
-    consumer: Instruction,
-    legality: Legality,
-    pair: SummaryPair,
-) -> bool:
-    """True if one of the rules says no, that one left out."""
-    settings = replace(legality.settings, disabled=legality.settings.disabled | {code})
-    candidate = PriorityPair(producer, consumer, replace(legality.state, settings=settings), pair)
-    return first_verdict(rules, candidate, settings) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from hlofuse.analysis.expensive import ALWAYS_FUSIBLE, is_fusible
+from hlofuse.analysis.elementwise import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling.tiling import Tiling, backend_config_text

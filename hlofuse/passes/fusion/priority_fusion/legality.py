@@ -237,7 +237,7 @@ class Legality:
 
     # ------------------------------------------------------------ tilings
 
-    def cached_tiling(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal | None:
+    def found_tiling(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal | None:
         """What `_tile` has found out of such a pair before; None if nothing."""
         pair = self.pair_id(producer, consumer, False)
         return self.tilings.get(pair) if pair is not None else None

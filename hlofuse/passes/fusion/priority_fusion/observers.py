@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from hlofuse.ir.graph import Instruction
 
@@ -13,18 +13,16 @@ if TYPE_CHECKING:
     from hlofuse.rules.verdict import Verdict
 
 
+Condition: TypeAlias = Callable[[Instruction], bool]
+
+
 class Observer:
     """Sees every decision of the pass and changes none. Each method does nothing unless overridden."""
 
     def begin(self, model: CombinedModel) -> None:
         """The pass starts. Its estimates are in `model`, to be read only."""
 
-    def fusing(
-        self,
-        producer: Instruction,
-        consumers: Sequence[Instruction],
-        is_tied: Callable[[Instruction], bool],
-    ) -> None:
+    def fusing(self, producer: Instruction, consumers: Sequence[Instruction], is_tied: Condition) -> None:
         """The producer is about to be fused; `is_tied` finds others of its priority."""
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
