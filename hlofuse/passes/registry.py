@@ -36,8 +36,8 @@ _PASSES: dict[str, dict[str, str]] = {
     },
     "gpu-legacy": {
         "variadic-op-splitter": "hlofuse.passes.fusion.before_fusion:VariadicOpSplitter",
-        "fusion": "hlofuse.passes.fusion.gpu_instruction_fusion:GpuInstructionFusion",
-        "fusion_merger": "hlofuse.passes.fusion.fusion_merger:FusionMerger",
+        "fusion": "hlofuse.passes.fusion.gpu_legacy:GpuInstructionFusion",
+        "fusion_merger": "hlofuse.passes.fusion.gpu_legacy:FusionMerger",
         "multi_output_fusion": "hlofuse.passes.fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
         "horizontal_loop_fusion": "hlofuse.passes.fusion.horizontal_loop_fusion:HorizontalLoopFusion",
         "horizontal_input_fusion": "hlofuse.passes.fusion.horizontal_input_fusion:HorizontalInputFusion",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import clone_computation
 from hlofuse.passes.common.rewriting import substituted
 
 _COPIED_ATTRIBUTES = ("backend_config", "frontend_attributes", "metadata")
@@ -68,3 +71,163 @@ def drop_unused(computation: Computation) -> None:
 
 def all_loops(module: Module) -> list[Instruction]:
     return loops_of(module.computations)
+
+
+# Values a loop carries for nothing (`TryRemoveDeadWhileParams`, `TryRemoveRepeatedWhileTupleIndices`).
+
+
+def remove_dead(loop: Instruction) -> bool:
+    """`TryRemoveDeadWhileParams`."""
+    body = body_of(loop)
+    if not is_removable(loop) or not loop.shape.is_tuple or body.root.opcode != "tuple":
+        return False
+    size = len(loop.shape.tuple_shapes)
+    if not size or not only_elements_are_read(loop):
+        return False
+    used = _used(loop, size)
+    if len(used) == size:
+        return False
+    keep(loop, sorted(used))
+    return True
+
+
+def _used(loop: Instruction, size: int) -> set[int]:
+    """Elements that matter to anybody but themselves or others that matter to nobody."""
+    body, condition = body_of(loop), condition_of(loop)
+    after = set(range(size))
+    if not loop.is_root and all(u.opcode == "get-tuple-element" for u in loop.users):
+        after = {u.tuple_index for u in loop.users}
+    groups = _Groups()
+    depends: dict[Instruction, int] = {}
+    """The elements that an instruction is computed from, one bit each."""
+    acting_bits = 0
+    for part in (body, condition):
+        parameter = part.parameters[0]
+        for i in part.post_order():
+            if i is parameter or i is body.root:
+                continue
+            if i.opcode == "get-tuple-element" and i.operands[0] is parameter:
+                depends[i] = 1 << i.tuple_index
+                groups.join(body.root.operands[i.tuple_index], i)
+            else:
+                bits = 0
+                for o in i.operands:
+                    bits |= depends.get(o, 0)
+                    groups.join(o, i)
+                depends[i] = bits
+            if has_side_effect(i) or i is condition.root:
+                acting_bits |= depends[i]
+    acting = _places(acting_bits)
+    outputs = body.root.operands
+    affecting_bits = 0
+    for k, o in enumerate(outputs):
+        affecting_bits |= depends.get(o, 0) & ~(1 << k)
+    affecting = _places(affecting_bits)
+    used = {k for k in range(size) if k in affecting or k in after or k in acting}
+    members: dict[Instruction, set[int]] = {}
+    for k, o in enumerate(outputs):
+        members.setdefault(groups.find(o), set()).add(k)
+    for part in (body, condition):
+        for element in part.parameters[0].users:
+            members.setdefault(groups.find(element), set()).add(element.tuple_index)
+    for group in members.values():
+        if not any(
+            k in acting or (k in after and not is_element(outputs[k], body.parameters[0], k)) for k in group
+        ):
+            used -= group
+    return used
+
+
+def _places(bits: int) -> set[int]:
+    return {k for k in range(bits.bit_length()) if bits >> k & 1}
+
+
+class _Groups:
+    """Instructions connected by use (`UnionFind`)."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Instruction, Instruction] = {}
+
+    def find(self, x: Instruction) -> Instruction:
+        root = x
+        while self._parent.get(root, root) is not root:
+            root = self._parent[root]
+        while x is not root:
+            self._parent[x], x = root, self._parent.get(x, x)
+        return root
+
+    def join(self, a: Instruction, b: Instruction) -> None:
+        self._parent[self.find(a)] = self.find(b)
+
+
+def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] | None = None) -> Instruction:
+    """A loop that carries only these elements; of others the initial value is read, or the element that
+    `instead` names (`RemoveDeadTupleIndices`)."""
+    init = loop.operands[0]
+    place = {old: new for new, old in enumerate(indices)}
+    shape = Shape.tuple_of([init.shape.tuple_shapes[k] for k in indices])
+    parts = [clone_computation(c) for c in (condition_of(loop), body_of(loop))]
+    body = parts[1]
+    body.root = make.tuple_of(body.root, [body.root.operands[k] for k in indices])
+    for part in parts:
+        parameter = part.parameters[0]
+        parameter.shape = shape
+        readers = [u for u in parameter.users if u.opcode == "get-tuple-element"]
+        for reader in readers:
+            if reader.tuple_index in place:
+                set_tuple_index(reader, place[reader.tuple_index])
+        drop_unused(part)
+    if init.opcode == "tuple":
+        values = [init.operands[k] for k in indices]
+    else:
+        values = [make.get_tuple_element(loop, init, k) for k in indices]
+    new = new_loop(loop, make.tuple_of(loop, values), parts[0], body)
+    results = []
+    for k in range(len(init.shape.tuple_shapes)):
+        if k in place or instead is not None:
+            index = place[k] if k in place else place[(instead or {})[k]]
+            results.append(make.get_tuple_element(loop, new, index))
+        else:
+            results.append(make.get_tuple_element(loop, init, k))
+    replace_loop(loop, make.tuple_of(loop, results))
+    return new
+
+
+def remove_duplicates(loop: Instruction) -> bool:
+    """`TryRemoveRepeatedWhileTupleIndices`: the same value carried twice."""
+    init, body = loop.operands[0], body_of(loop)
+    if not is_removable(loop) or init.opcode != "tuple" or body.root.opcode != "tuple":
+        return False
+    if not only_elements_are_read(loop):
+        return False
+    unchanged: dict[Hashable, list[int]] = {}
+    for k, o in enumerate(body.root.operands):
+        if is_element(o, body.parameters[0], k):
+            unchanged.setdefault(init.operands[k], []).append(k)
+    first = _merge(loop, unchanged, from_init=True)
+    init, body = first.operands[0], body_of(first)
+    updated: dict[Hashable, list[int]] = {}
+    for k, o in enumerate(body.root.operands):
+        if o.opcode == "dynamic-update-slice" and is_element(o.operands[0], body.parameters[0], k):
+            updated.setdefault((init.operands[k], *o.operands[1:]), []).append(k)
+    second = _merge(first, updated, from_init=False)
+    return second is not loop
+
+
+def _merge(loop: Instruction, duplicates: Mapping[Hashable, list[int]], *, from_init: bool) -> Instruction:
+    duplicate_of = {k: indices[0] for indices in duplicates.values() for k in indices[1:]}
+    if not duplicate_of:
+        return loop
+    for part in (body_of(loop), condition_of(loop)):
+        parameter = part.parameters[0]
+        survivors: dict[int, Instruction] = {}
+        for reader in list(parameter.users):
+            if reader.opcode != "get-tuple-element" or reader.tuple_index not in duplicate_of:
+                continue
+            index = duplicate_of[reader.tuple_index]
+            if index not in survivors:
+                survivors[index] = make.get_tuple_element(parameter, parameter, index)
+            reader.replace_all_uses_with(survivors[index])
+            part.remove_instruction(reader)
+    retained = [k for k in range(len(loop.shape.tuple_shapes)) if k not in duplicate_of]
+    return keep(loop, retained, None if from_init else duplicate_of)

@@ -11,7 +11,6 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, drop, inline, replace_parameter
 from hlofuse.passes.common.make import elements
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.loop.dead_values import remove_dead, remove_duplicates
 from hlofuse.passes.loop.parts import (
     all_loops,
     body_of,
@@ -19,6 +18,8 @@ from hlofuse.passes.loop.parts import (
     is_element,
     is_removable,
     new_loop,
+    remove_dead,
+    remove_duplicates,
     replace_loop,
 )
 from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count

@@ -11,7 +11,7 @@ from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_operands import TransposeFolding, never
 from hlofuse.passes.gpu.convolutions.calls import normalized_call
 from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable
-from hlofuse.passes.gpu.matrix_layout import can_fold_transpose
+from hlofuse.passes.gpu.layout_assignment import can_fold_transpose
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
 from hlofuse.releases import AROUND_FUSION
 

@@ -31,8 +31,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.unfusing import check_growth, inline_calls, most_instructions, unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.fusion.fusion_merger import FusionMerger
-from hlofuse.passes.fusion.gpu_instruction_fusion import GpuInstructionFusion
+from hlofuse.passes.fusion.gpu_legacy import FusionMerger, GpuInstructionFusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
 from hlofuse.releases import AROUND_FUSION, Release

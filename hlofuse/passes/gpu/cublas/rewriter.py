@@ -18,7 +18,7 @@ from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensio
 from hlofuse.passes.dot.dot_operand import BATCH, CONTRACTING, DotOperand
 from hlofuse.passes.gpu.cublas.calls import called_instead, config_of, configure, is_call
 from hlofuse.passes.gpu.cublas.epilogues import with_activation, with_factor, with_sum
-from hlofuse.passes.gpu.matrix_layout import is_for_cublas, is_tiny
+from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
 from hlofuse.trace import Recorder
 
 # Products of two batch dimensions get one (`NormalizeBatchDimensions`).
