@@ -127,6 +127,7 @@ def command(
 
     def draw(console: Console) -> None:
         from hlofuse.reports.explain.text import print_explanation
+        from hlofuse.reports.verdict.phrases import untried_lines
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
@@ -134,7 +135,8 @@ def command(
         if found is None:
             return
         if answer is not None:
-            console.print()
+            for line in ("", *untried_lines(answer), ""):
+                console.print(line)
         print_explanation(
             found,
             console,

@@ -25,6 +25,7 @@ from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule
 
 UNTRIED = "estimated by XLA's model, not replayed"
+UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
 def trial_of(before: Totals, after: Totals, how: str) -> Trial:
@@ -50,7 +51,10 @@ def _account(observed: Observed) -> Account:
 def of_recipes(
     situation: Situation, observed: Observed, ranking: Ranking | None, cache: SharedTables
 ) -> Iterator[Suggestion]:
-    """One for each recipe that applies; with a `ranking` it is tried, else estimated."""
+    """One for each recipe that applies; with a `ranking` it is tried, else estimated.
+
+    Without a trial where there is neither a rewrite to try nor a figure.
+    """
     relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
     for recipe in RECIPES:
         findings = list(recipe.find(situation))
@@ -64,10 +68,11 @@ def of_recipes(
                 trial = trial_of(situation.facts.totals_after, _account(changed).totals, "replayed")
             elif recipe.rewrite is None and findings[0].rule in relaxed:
                 trial = _without(relaxed[findings[0].rule])
+            elif recipe.rewrite is not None:
+                continue
         else:
             trial = _estimate(situation, findings)
-        if trial is not None:
-            yield _of_recipe(recipe, findings, trial, situation)
+        yield _of_recipe(recipe, findings, trial or UNKNOWN, situation)
 
 
 def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation) -> Suggestion:

@@ -113,7 +113,7 @@ def print_changes(
         print_command(
             console, 2, "explain", *input_arguments, "--disable", best.label.removeprefix("without ")
         )
-    for line in _rest(ranking):
+    for line in (*_rest(ranking), *phrases.untried_lines(v)):
         indented(console, line, 2, "dim")
     _print_fixed(ranking.fixed, console, limit)
 

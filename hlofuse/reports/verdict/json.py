@@ -33,6 +33,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
             "is_ranked": v.is_ranked,
         },
         "suggestions": [_suggestion(s) for s in v.suggestions],
+        "untried": [_suggestion(s) for s in v.untried],
     }
 
 

@@ -96,5 +96,7 @@ class Verdict:
     """False for a module so large that rules were not replayed one by one."""
     hot_kernels: tuple[HotKernel, ...]
     """Slowest first; without times by bytes."""
+    untried: tuple[Suggestion, ...] = ()
+    """Recipes whose symptom is there, and of which nothing says what they gain here."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""

@@ -119,6 +119,8 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
     if not v.is_replayed:
         return "No change was tried: this module is fused; one from before fusion tells more"
+    if not v.suggestions and v.untried:
+        return f"{plural(len(v.untried), 'recipe')} may apply, not tried (--details lists them)"
     if not v.suggestions:
         return "No suggestion: no known change makes this module better"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
@@ -126,12 +128,24 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     return f"Suggestions, {tried}{more}"
 
 
-def trial_line(s: Suggestion, v: Verdict) -> str:
-    """`−1.01 µs (14%), 2 → 1 kernels · epi.py:12 · replayed`."""
+def untried_lines(v: Verdict) -> Iterator[str]:
+    """The recipes that may apply, each with its lines."""
+    if v.untried:
+        yield "Recipes whose symptom is here, not tried on this module:"
+    for s in v.untried:
+        yield "  " + " · ".join(filter(None, (s.text, _where(s), f"recipe {s.recipe}")))
+
+
+def _where(s: Suggestion) -> str:
     where = ", ".join(line.partition(" ")[0] for line in s.sources[:_LINES])
     if where and s.places > min(len(s.sources), _LINES):
         where += f" ({plural(s.places, 'place')})"
-    parts = [gain_text(s.trial, v.totals), printable(where)]
+    return printable(where)
+
+
+def trial_line(s: Suggestion, v: Verdict) -> str:
+    """`−1.01 µs (14%), 2 → 1 kernels · epi.py:12 · recipe scale-the-summands`."""
+    parts = [gain_text(s.trial, v.totals), _where(s)]
     parts.append(f"recipe {s.recipe}" if s.recipe else f"hlofuse rule {s.rule}" if s.rule else "")
     return " · ".join(filter(None, parts))
 

@@ -16,7 +16,7 @@ from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.verdict.candidates import of_flags, of_recipes, of_rules, trial_of
+from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules, trial_of
 from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
 from hlofuse.reports.whatif.model import Ranking
 from hlofuse.reports.whatif.ranking import Progress, rank
@@ -69,6 +69,8 @@ def verdict(
         compiled = {s.flag for s in flags}
         suggestions = [s for s in suggestions if not s.flag or s.flag not in compiled] + flags
         suggestions += of_rules(ranking, suggestions)
+    untried = tuple(s for s in suggestions if s.trial is UNKNOWN)
+    suggestions = [s for s in suggestions if s.trial is not UNKNOWN]
     helpful = _ranked(suggestions, account)
     best, best_of = _best(helpful, ranking)
     return Verdict(
@@ -81,6 +83,7 @@ def verdict(
         (len(ranking.relaxed) if ranking is not None else 0) + sum(s.kind != "report" for s in suggestions),
         ranking is not None,
         hot_kernels(facts),
+        untried,
     )
 
 
