@@ -1,8 +1,6 @@
 """For each operand of an operation, which of its elements a result element reads
 (`ComputeOutputToInputIndexing` in `xla/hlo/analysis/indexing_analysis.cc`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

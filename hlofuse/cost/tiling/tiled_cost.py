@@ -1,8 +1,6 @@
 """Run time of a fusion for given tilings
 (`EstimateRunTimeForTiledHloComputation` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operations on one value, powers, complex numbers and converts."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.fusing import set_tuple_index

@@ -4,8 +4,6 @@ Mirrors `AddCopiesToResolveInterference` of `xla/service/copy_insertion.cc` with
 for the chains of send and recv that go around a loop (`AddCopiesForNonCopyableTransitions`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 
 from hlofuse.analysis.alias_info import AliasInfo

@@ -1,7 +1,5 @@
 """How many tasks the threads share a kernel in (`xla/service/cpu/parallel_task_assignment.cc`)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Splits concatenates of very many arrays (`xla/backends/gpu/transforms/variadic_op_splitter.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Merges fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`, until 0.4.35)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

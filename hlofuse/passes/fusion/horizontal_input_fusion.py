@@ -1,7 +1,5 @@
 """Joins reductions that feed one consumer (`xla/service/gpu/transforms/horizontal_input_fusion.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar

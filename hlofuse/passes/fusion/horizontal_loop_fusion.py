@@ -1,7 +1,5 @@
 """Joins small loops that feed one consumer (`xla/service/gpu/transforms/horizontal_loop_fusion.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Handlers for shapes, each a shape and how deep its tuples go, and for layouts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lark import Token
