@@ -7,7 +7,7 @@ concatenate is a region: analysed on its own, because a block computes only one 
 
 from hlofuse.cost.tiling import constraints
 from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition, NotTiled, Operation
-from hlofuse.cost.tiling.dot_support import (
+from hlofuse.cost.tiling.contractions import (
     dot_contraction,
     has_small_contraction,
     parameters_for_contraction,
