@@ -1,4 +1,5 @@
-"""Merges fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`, until 0.4.35)."""
+"""XLA:GPU's fusion passes before PriorityFusion, until 0.4.35. The later one comes first here: it merges
+fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`)."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
