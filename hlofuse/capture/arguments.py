@@ -5,8 +5,6 @@ for the type; `128@data` is a dimension that the axis `data` of the mesh divides
 both do. It is read as syntax, never run.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """From a program to a folder of what XLA made of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -12,8 +12,6 @@ gpu_target_config.pbtxt     (gpu) the device
 hlofuse.json                what compiled it: the jaxlib, backend, device and flags
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Sequence

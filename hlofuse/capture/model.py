@@ -1,7 +1,5 @@
 """What is captured, and what comes out."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ What the cost models read comes from the device's file. Of the rest (limits on t
 versions of libraries) XLA reads little before code is generated; there the same is said of every CUDA device.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which target a dump is for, where nobody says: told by the dumps' names and by what is in the module."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Sequence

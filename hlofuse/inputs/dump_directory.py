@@ -1,7 +1,5 @@
 """A directory written by `--xla_dump_to`: its modules, and the stages of each."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What an input is: stage, backend, device, release, front end and partitions, each with its evidence."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every module of a directory, by name: what two directories are paired by."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from dataclasses import dataclass, field

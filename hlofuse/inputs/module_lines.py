@@ -1,7 +1,5 @@
 """Where the lines of a module begin and end in a text that holds more than that."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

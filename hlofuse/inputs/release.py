@@ -1,7 +1,5 @@
 """Which XLA release wrote a dump: what a capture says, names of files, the text; and which is replayed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Each line is one observation on dumps of the eleven named releases, CPU and GPU.
 on the machine are not among them: XLA's source says which those are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which moment of a compilation a module shows, and whether fusion can be replayed from it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a capture says of itself: the jaxlib that compiled a module, for what, and with which flags."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Suggestions for a mistyped name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from hlofuse.format.escape import printable

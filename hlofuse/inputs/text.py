@@ -1,7 +1,5 @@
 """Bytes to text: plain files, gzip, standard input, with a bound on what is taken into memory."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import sys

@@ -4,8 +4,6 @@ Reads the few fields needed off the wire (`HloProto`, `HloModuleProto`, `HloComp
 `HloInstructionProto` in `xla/service/hlo.proto`); everything else is skipped.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hlofuse.inputs.wire_format import fields, module_proto, varint

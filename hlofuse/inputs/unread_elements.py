@@ -4,8 +4,6 @@ A front end takes every result of a call apart at once, read or not (`xla/hlo/tr
 says of an element where it is read only, as `name#1`. XLA's passes meet the others too: what nobody reads is
 visited first (`HloComputation::Accept`), so that a call is inlined in another order."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Protocol buffers off the wire: just enough to find a module and its ids in what XLA writes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

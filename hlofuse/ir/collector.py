@@ -1,7 +1,5 @@
 """Work that makes no garbage: looking for some takes up to a third of the time."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What goes wrong with an input, said to a person."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -1,7 +1,5 @@
 """Joining fusions that do not depend on each other into one (`HorizontalLoopFusionImpl::Fuse`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

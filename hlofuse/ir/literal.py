@@ -1,7 +1,5 @@
 """Constant values (`xla/literal.h`), kept as written and read on demand."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cached_property

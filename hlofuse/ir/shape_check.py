@@ -4,8 +4,6 @@ Layouts do not matter here, nor the precision of floating-point numbers. Opcodes
 any shape.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Putting what a fusion or a call computes where it stands: the opposite of fusing and outlining."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.ir.errors import HlofuseError

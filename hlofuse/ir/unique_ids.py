@@ -1,7 +1,5 @@
 """Unique ids of instructions, which XLA's passes see and a text dump does not carry."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

@@ -12,6 +12,10 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Recorder
 
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.releases import Release
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
@@ -49,6 +53,20 @@ class Pass:
             if f.compare and value != f.default:
                 options.append(f"{f.name}={str(value).lower() if isinstance(value, bool) else value}")
         return self.name + (f"({', '.join(options)})" if options else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevicePass(Pass):
+    """A pass that a list may name without a device, and that cannot run so."""
+
+    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
+
+    def required_device(self) -> DeviceDescription:
+        """HlofuseError where there is none."""
+        if self.device is None:
+            raise HlofuseError(f"{self.name} asks for a device")
+        return self.device
 
 
 @dataclass(frozen=True)

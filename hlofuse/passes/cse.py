@@ -1,7 +1,5 @@
 """Merges equal constants and equal operations (`xla/service/hlo_cse.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 

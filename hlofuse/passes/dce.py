@@ -1,7 +1,5 @@
 """Removes what nobody uses (`xla/hlo/transforms/simplifiers/hlo_dce.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect

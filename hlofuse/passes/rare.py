@@ -1,7 +1,5 @@
 """Passes that find nothing to do in most modules."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module

@@ -4,8 +4,6 @@ A pass's file is imported only when the pass is made. Passes before fusion are m
 backend (`hlofuse.pipelines`), because XLA runs most of them there with options of their own.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Putting one custom fusion in the place of a match."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar

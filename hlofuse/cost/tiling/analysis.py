@@ -5,11 +5,9 @@ An operation is met once for each distinct map from root indices to its own. Eac
 concatenate is a region: analysed on its own, because a block computes only one of them.
 """
 
-from __future__ import annotations
-
 from hlofuse.cost.tiling import constraints
 from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition, NotTiled, Operation
-from hlofuse.cost.tiling.dot_support import (
+from hlofuse.cost.tiling.contractions import (
     dot_contraction,
     has_small_contraction,
     parameters_for_contraction,

@@ -3,8 +3,6 @@
 A condition is a disjunction of conjunctions of `expression in interval`, where the variables of an
 expression are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEVER` none."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

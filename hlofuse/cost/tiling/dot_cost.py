@@ -4,8 +4,6 @@ All times are ticks of 0.25 ns. Single precision is XLA's: its table of bandwidt
 quotients are floats.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ Operations are numbered from the root in the order a walk over operands meets th
 equal keys have the same tilings, costs and refusals, whatever their instructions are called.
 """
 
-from __future__ import annotations
-
 from hlofuse.cost.tiling.op_kinds import OpKind, OpKinds
 from hlofuse.ir.graph import Computation, Instruction
 

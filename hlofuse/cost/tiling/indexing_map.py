@@ -6,8 +6,6 @@ XLA's run-time variables come only from operations Triton refuses, and are left 
 interned: equal maps are the same object.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from math import lcm
 

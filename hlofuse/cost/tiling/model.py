@@ -1,8 +1,6 @@
 """The tiled model: the best tiling of a fusion that Triton would emit, and what it costs
 (`GpuPerformanceModelWithIndexingAnalysis` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias

@@ -1,8 +1,6 @@
 """For each operand of an operation, which of its elements a result element reads
 (`ComputeOutputToInputIndexing` in `xla/hlo/analysis/indexing_analysis.cc`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -78,7 +76,8 @@ def _maps(
         results = [variable(numbers.index(d)) for d in range(len(numbers))]
         return (from_sizes(results, dims),)
     if opcode == "reverse":
-        return (from_sizes([_reversed(d, n, d in numbers) for d, n in enumerate(dims)], dims),)
+        flip = [add(negate(variable(d)), n - 1) if d in numbers else variable(d) for d, n in enumerate(dims)]
+        return (from_sizes(flip, dims),)
     if opcode == "slice":
         windows = _SLICE.findall(str(key[0]))
         starts = [add(mul(variable(d), int(s or 1)), int(a)) for d, (a, _, s) in enumerate(windows)]
@@ -90,10 +89,6 @@ def _maps(
     if opcode == "dot":
         return _dot(dims, operands[0].dimensions, operands[1].dimensions, cast("DotDimensions", key))
     return (None,) * len(operands)
-
-
-def _reversed(d: int, size: int, really: bool) -> Expr:
-    return add(negate(variable(d)), size - 1) if really else variable(d)
 
 
 def _reduce(shape: Shape, operands: tuple[Shape, ...], reduced: set[int]) -> tuple[IndexingMap | None, ...]:

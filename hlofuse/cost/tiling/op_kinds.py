@@ -1,7 +1,5 @@
 """What the tiled model has to know of one operation, shared by all operations alike."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription

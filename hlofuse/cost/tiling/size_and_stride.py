@@ -3,8 +3,6 @@
 
 In the results, variable i stands for the *size* of the tile along dimension i."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

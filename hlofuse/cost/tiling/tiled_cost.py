@@ -1,8 +1,6 @@
 """Run time of a fusion for given tilings
 (`EstimateRunTimeForTiledHloComputation` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +9,7 @@ from numpy.typing import NDArray
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode
 from hlofuse.cost.tiling.constraints import NotTiled, Operation
-from hlofuse.cost.tiling.dot_support import dot_contraction
+from hlofuse.cost.tiling.contractions import dot_contraction
 from hlofuse.cost.tiling.expressions import Expr
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, dot_problem, dot_times

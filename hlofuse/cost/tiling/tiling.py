@@ -1,8 +1,6 @@
 """The outcome of the tiled model, and tile sizes in a fusion's backend config
 (`xla/service/gpu/model/block_level_parameters.h`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.backend_config import TRITON, fusion_config, gpu_config_text

@@ -1,8 +1,6 @@
 """What may be part of a Triton fusion, and XLA's words where not
 (`xla/backends/gpu/codegen/triton/support.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 

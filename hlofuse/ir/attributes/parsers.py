@@ -3,8 +3,6 @@
 The common forms are read by patterns, anything else by the grammar; both make the same values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any

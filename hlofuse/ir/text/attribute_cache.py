@@ -1,7 +1,5 @@
 """Attribute texts of instructions, checked once for each opcode and shared."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

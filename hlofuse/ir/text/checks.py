@@ -5,8 +5,8 @@ Shapes are compared, not inferred: XLA infers them only where the text leaves th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from lark import Token
 
@@ -105,7 +105,7 @@ def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence
         if flag is not None and flag.value and "channel_id" not in values and "mode" not in values:
             raise Rejected(flag.key.start_pos or 0, "use_global_device_ids=true needs a channel_id")
     check = _CHECKS.get(opcode)
-    if check is not None and (message := check(operands, values, node.shape)):
+    if check is not None and (message := check(_Written(operands, values, node.shape))):
         raise Rejected(where, f"{opcode} {message}")
 
 
@@ -132,18 +132,24 @@ def _check_async(node: InstructionNode, stage: str, operands: Sequence[Instructi
         raise Rejected(where, f"{opcode} cannot follow {before}")
 
 
-def _even(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
-    return f"takes an even number of operands, not {len(operands)}" if len(operands) % 2 else None
+class _Written(NamedTuple):
+    """An instruction as the text has it; without a shape where that is left out."""
+
+    operands: Sequence[Instruction]
+    values: dict[str, AttributeNode]
+    shape: Shape | None
 
 
-def _reduce_window(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
-    return (
-        "takes at least one input and its initial value" if not operands else _even(operands, values, shape)
-    )
+def _even(x: _Written) -> str | None:
+    return f"takes an even number of operands, not {len(x.operands)}" if len(x.operands) % 2 else None
 
 
-def _scatter(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
-    return None if len(operands) % 2 else f"takes an odd number of operands, not {len(operands)}"
+def _reduce_window(x: _Written) -> str | None:
+    return _even(x) if x.operands else "takes at least one input and its initial value"
+
+
+def _scatter(x: _Written) -> str | None:
+    return None if len(x.operands) % 2 else f"takes an odd number of operands, not {len(x.operands)}"
 
 
 def _slice_operands(fixed: int, message: str, operands: Sequence[Instruction]) -> str | None:
@@ -156,52 +162,42 @@ def _slice_operands(fixed: int, message: str, operands: Sequence[Instruction]) -
     return None if len(indices) == rank else f"takes one start index a dimension: {rank}, not {len(indices)}"
 
 
-def _dynamic_slice(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
-    return _slice_operands(1, "takes at least one operand", operands)
-
-
-def _dynamic_update_slice(operands: Sequence[Instruction], values: object, shape: object) -> str | None:
-    return _slice_operands(2, "takes at least two operands", operands)
-
-
-def _tuple(operands: Sequence[Instruction], values: object, shape: Shape | None) -> str | None:
-    if shape is None or len(shape.tuple_shapes) == len(operands):
+def _tuple(x: _Written) -> str | None:
+    if x.shape is None or len(x.shape.tuple_shapes) == len(x.operands):
         return None
-    return f"has {len(operands)} operands and {len(shape.tuple_shapes)} elements in its shape"
+    return f"has {len(x.operands)} operands and {len(x.shape.tuple_shapes)} elements in its shape"
 
 
-def _same_count(operands: Sequence[Instruction], values: object, shape: Shape | None) -> str | None:
-    if shape is None:
+def _same_count(x: _Written) -> str | None:
+    if x.shape is None:
         return None
-    before = operands[0].shape if operands else None
+    before = x.operands[0].shape if x.operands else None
     if before is None:
         return "takes at least one operand"
-    if not shape.is_array or not before.is_array:
+    if not x.shape.is_array or not before.is_array:
         return "goes from array to array"
-    if UNBOUNDED in before.dimensions or shape.element_count == before.element_count:
+    if UNBOUNDED in before.dimensions or x.shape.element_count == before.element_count:
         return None
-    counts = f"{before} has {before.element_count} and {shape} {shape.element_count}"
+    counts = f"{before} has {before.element_count} and {x.shape} {x.shape.element_count}"
     return f"keeps the number of elements, but {counts}"
 
 
-def _dynamic_reshape(operands: Sequence[Instruction], values: object, shape: Shape | None) -> str | None:
-    if (message := _same_count(operands, values, shape)) or shape is None:
+def _dynamic_reshape(x: _Written) -> str | None:
+    if (message := _same_count(x)) or x.shape is None:
         return message
-    if len(operands) - 1 != len(shape.dimensions):
-        return f"takes one size a dimension: {len(shape.dimensions)}, not {len(operands) - 1}"
+    if len(x.operands) - 1 != len(x.shape.dimensions):
+        return f"takes one size a dimension: {len(x.shape.dimensions)}, not {len(x.operands) - 1}"
     return None
 
 
-def _recv(operands: object, values: object, shape: Shape | None) -> str | None:
-    return "has a tuple for its shape" if shape is None or not shape.tuple_shapes else None
+def _recv(x: _Written) -> str | None:
+    return "has a tuple for its shape" if x.shape is None or not x.shape.tuple_shapes else None
 
 
-def _conditional(
-    operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object
-) -> str | None:
-    if not operands:
+def _conditional(x: _Written) -> str | None:
+    if not x.operands:
         return "takes at least one operand"
-    index = operands[0].shape
+    index = x.operands[0].shape
     if not index.is_array or index.dimensions or index.element_type not in ("pred", "s32"):
         return "chooses by a scalar pred[] or s32[]"
     if index.element_type == "pred":
@@ -209,71 +205,61 @@ def _conditional(
         branches = 2
     else:
         wanted = {"branch_computations"}
-        branches = len(values["branch_computations"].value) if "branch_computations" in values else 0
-    given = {k for k in values if k.endswith("_computation") or k == "branch_computations"}
+        branches = len(x.values["branch_computations"].value) if "branch_computations" in x.values else 0
+    given = {k for k in x.values if k.endswith("_computation") or k == "branch_computations"}
     if given != wanted:
         return f"over {index} takes {' and '.join(sorted(wanted, reverse=True))}"
-    if not branches or len(operands) != branches + 1:
-        return f"takes an operand for each of its {branches} branches, not {len(operands) - 1}"
+    if not branches or len(x.operands) != branches + 1:
+        return f"takes an operand for each of its {branches} branches, not {len(x.operands) - 1}"
     return None
 
 
-def _broadcast(
-    operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object
-) -> str | None:
-    before = operands[0].shape
+def _broadcast(x: _Written) -> str | None:
+    before = x.operands[0].shape
     scalar = before.is_array and not before.dimensions
-    return None if scalar or "dimensions" in values else "needs the attribute dimensions="
+    return None if scalar or "dimensions" in x.values else "needs the attribute dimensions="
 
 
-def _custom_call(
-    operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: Shape | None
-) -> str | None:
-    layouts = values.get("operand_layout_constraints")
+def _custom_call(x: _Written) -> str | None:
+    layouts = x.values.get("operand_layout_constraints")
     if layouts is None:
         return None
-    if len(layouts.value) != len(operands):
-        return f"has {len(operands)} operands and {len(layouts.value)} operand_layout_constraints"
-    for number, (wanted, operand) in enumerate(zip(layouts.value, operands, strict=True)):
+    if len(layouts.value) != len(x.operands):
+        return f"has {len(x.operands)} operands and {len(layouts.value)} operand_layout_constraints"
+    for number, (wanted, operand) in enumerate(zip(layouts.value, x.operands, strict=True)):
         if not compatible(wanted, operand.shape):
             return f"constrains operand {number} to {wanted}, but it is {operand.shape}"
     return None
 
 
-def _channel(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:
-    before = operands[0]
+def _channel(x: _Written) -> str | None:
+    before = x.operands[0]
     if before.opcode not in ("send", "recv", "send-done", "recv-done"):
         return None
-    channel = values["channel_id"].value if "channel_id" in values else None
-    earlier_channel = before.attributes.get("channel_id")
-    return (
-        None
-        if channel == earlier_channel
-        else f"has channel_id {channel}, but its operand has {earlier_channel}"
-    )
+    channel = x.values["channel_id"].value if "channel_id" in x.values else None
+    earlier = before.attributes.get("channel_id")
+    return None if channel == earlier else f"has channel_id {channel}, but its operand has {earlier}"
 
 
-def _dot(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:
+def _dot(x: _Written) -> str | None:
     # Until 2025 a sparse operand brought its metadata along as an operand more; XLA minds none too many.
-    wanted = 2 + (len(values["sparsity"].value) if "sparsity" in values else 0)
-    return None if len(operands) >= wanted else f"takes {wanted} operands, not {len(operands)}"
+    wanted = 2 + (len(x.values["sparsity"].value) if "sparsity" in x.values else 0)
+    return None if len(x.operands) >= wanted else f"takes {wanted} operands, not {len(x.operands)}"
 
 
-def _scan(operands: Sequence[Instruction], values: dict[str, AttributeNode], shape: object) -> str | None:
-    carries: int = values["num_carries"].value
-    return (
-        None if len(operands) >= carries else f"takes its {carries} carries as operands, not {len(operands)}"
-    )
+def _scan(x: _Written) -> str | None:
+    carries, count = x.values["num_carries"].value, len(x.operands)
+    return None if count >= carries else f"takes its {carries} carries as operands, not {count}"
 
 
-_CHECKS = {
+_CHECKS: dict[str, Callable[[_Written], str | None]] = {
     "scan": _scan,
     "dot": _dot,
     "reduce": _even,
     "reduce-window": _reduce_window,
     "scatter": _scatter,
-    "dynamic-slice": _dynamic_slice,
-    "dynamic-update-slice": _dynamic_update_slice,
+    "dynamic-slice": lambda x: _slice_operands(1, "takes at least one operand", x.operands),
+    "dynamic-update-slice": lambda x: _slice_operands(2, "takes at least two operands", x.operands),
     "tuple": _tuple,
     "reshape": _same_count,
     "dynamic-reshape": _dynamic_reshape,

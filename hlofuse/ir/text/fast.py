@@ -5,8 +5,6 @@ grammar would read the same; the rest is handed over piece by piece (`Fallback`)
 not stand by itself, `FastPathMiss` hands over the whole text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from functools import partial

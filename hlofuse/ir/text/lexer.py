@@ -3,8 +3,6 @@
 The patterns come from the grammar. Added here are the decisions that need to know what came before,
 and the checks XLA makes on single tokens: integer range, escapes in strings, NaN payloads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

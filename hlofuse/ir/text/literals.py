@@ -1,7 +1,5 @@
 """Does a literal fit its shape: nesting, counts, kinds and ranges of values (`ParseDenseLiteral`)."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ An opcode or attribute that is missing here is not wrong, it is the grammar's to
 here has to be something the grammar accepts with the same meaning, and need not be all of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 All repetition is possessive or over disjoint alternatives, so no text makes a match backtrack for long.
 Only ASCII is looked at as letters and digits, as in XLA's lexer."""
 
-from __future__ import annotations
-
 import re
 
 from hlofuse.ir.shape import ARRAY_TYPES

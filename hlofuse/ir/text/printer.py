@@ -1,7 +1,5 @@
 """From a module back to HLO text (`HloModule::Print`, `HloComputation::Print`, `HloInstruction::Print`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from hlofuse.ir.attributes.metadata import quote

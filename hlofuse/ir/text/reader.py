@@ -1,7 +1,5 @@
 """Reading a dump: the fast path where the text is ordinary, the grammar for the rest."""
 
-from __future__ import annotations
-
 from hlofuse.ir.collector import no_collection
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Module

@@ -1,7 +1,5 @@
 """Shapes by their text: read once, shared by every instruction that has them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from math import prod

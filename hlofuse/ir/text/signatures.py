@@ -3,8 +3,6 @@
 The union over the releases hlofuse reads: an attribute XLA has dropped since is still allowed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

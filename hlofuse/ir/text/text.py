@@ -1,7 +1,5 @@
 """Strings and numbers as HLO text writes them: unescaping (`absl::CUnescape`), 64-bit integers."""
 
-from __future__ import annotations
-
 import re
 
 UNSIGNED_LIMIT = 1 << 64

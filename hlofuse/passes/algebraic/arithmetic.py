@@ -1,7 +1,5 @@
 """Sums, differences and products."""
 
-from __future__ import annotations
-
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context, both_orders
 from hlofuse.passes.algebraic.facts import (

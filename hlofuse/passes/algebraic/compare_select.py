@@ -1,7 +1,5 @@
 """Comparisons, logical operations, maxima and minima, and selections."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.analysis.structural_key import StructuralKeys

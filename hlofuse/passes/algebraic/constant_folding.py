@@ -1,7 +1,5 @@
 """Operations on constants become constants (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_dead

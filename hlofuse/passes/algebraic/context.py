@@ -1,7 +1,5 @@
 """What a rewrite is told: the options of its target, and the computation it is in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

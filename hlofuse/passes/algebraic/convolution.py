@@ -1,8 +1,6 @@
 """Convolutions (`HandleConvolution`): padding taken in, operands exchanged where the filter is the larger
 (`xla/hlo/transforms/simplifiers/conv_operand_swapper.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.ir.attributes.window import (

@@ -1,7 +1,5 @@
 """Quotients and remainders (`HandleDivide`, `HandleRemainder`)."""
 
-from __future__ import annotations
-
 import math
 
 from hlofuse.analysis.elementwise import is_constant_effective_scalar

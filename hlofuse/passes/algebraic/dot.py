@@ -1,7 +1,5 @@
 """Products."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.shapes import inverse

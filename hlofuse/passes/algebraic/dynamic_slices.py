@@ -1,7 +1,5 @@
 """Slices whose place is computed (`HandleDynamicSlice`, `HandleDynamicUpdateSlice`)."""
 
-from __future__ import annotations
-
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction

@@ -1,7 +1,5 @@
 """What is known of a value: all elements equal to a constant, never negative, and the like."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

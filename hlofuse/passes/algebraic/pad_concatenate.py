@@ -1,7 +1,5 @@
 """Pads and concatenations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension

@@ -1,7 +1,5 @@
 """Reductions (`HandleReduce`)."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction

@@ -1,7 +1,5 @@
 """Reductions over windows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension

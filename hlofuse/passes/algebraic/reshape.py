@@ -1,7 +1,5 @@
 """Reshapes and bitcasts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

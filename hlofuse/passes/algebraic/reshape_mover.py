@@ -1,8 +1,6 @@
 """Reshapes and transposes move behind elementwise operations
 (`xla/hlo/transforms/simplifiers/reshape_mover.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect

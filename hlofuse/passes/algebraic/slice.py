@@ -1,7 +1,5 @@
 """Slices (`HandleSlice`)."""
 
-from __future__ import annotations
-
 import math
 
 from hlofuse.ir.graph import Instruction

@@ -1,6 +1,4 @@
-"""Operations on one value, powers, complex numbers and converts."""
-
-from __future__ import annotations
+"""Operations on one value, powers, complex numbers and converts; operations that call computations."""
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
@@ -175,9 +173,6 @@ def handle_reduce_precision(c: Context, x: Instruction) -> None:
     precision = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
     if c.options.remove_no_op_reduce_precision and bits == precision:
         c.replace(x, x.operands[0])
-
-
-# Operations that call computations, and tuples.
 
 
 # Maps, sorts and conditionals.

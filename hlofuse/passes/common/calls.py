@@ -1,7 +1,5 @@
 """Clones of computations, and calls that give way to what they call."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

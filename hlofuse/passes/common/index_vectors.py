@@ -3,8 +3,6 @@
 Mirrors helpers of `xla/service/hlo_creation_utils.cc`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension

@@ -1,7 +1,5 @@
 """Constants as numbers: reading what a dump shows of them, rounding and writing as XLA does."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

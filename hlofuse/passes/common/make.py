@@ -4,8 +4,6 @@ What they say of their origin: `added` nothing but what it is given, `add` the m
 stands beside, `derived` that, the sharding and the frontend attributes (`HloInstruction::AddInstruction`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlofuse.ir.attributes.attributes import Attributes

@@ -1,7 +1,5 @@
 """What an instruction's attributes say, as passes read it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Shapes to make new instructions of, and how the dimensions of a reshape correspond."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Passes that take out what is said of a program and computes nothing: placements, shardings, barriers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target, hands_on, has_side_effect

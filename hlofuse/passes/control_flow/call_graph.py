@@ -1,7 +1,5 @@
 """Passes on the graph of calls."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 

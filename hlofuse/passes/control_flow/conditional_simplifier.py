@@ -1,8 +1,6 @@
 """Conditionals that choose less, or need not
 (`xla/hlo/transforms/simplifiers/conditional_simplifier.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined

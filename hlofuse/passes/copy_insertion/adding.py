@@ -4,8 +4,6 @@ Mirrors `AddCopiesToResolveInterference` of `xla/service/copy_insertion.cc` with
 for the chains of send and recv that go around a loop (`AddCopiesForNonCopyableTransitions`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 
 from hlofuse.analysis.alias_info import AliasInfo
@@ -199,7 +197,7 @@ def deep_copy(
                 elements.append(_leaf(element, (*index, k), indices, added))
             continue
         levels.pop()
-        whole = _tuple(source, elements)
+        whole = make.added(source, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
         if not levels:
             return whole
         levels[-1][2].append(whole)
@@ -211,10 +209,6 @@ def replace_users(users: Sequence[Instruction], old: Instruction, new: Instructi
         old.replace_use_with(user, new)
     if old.is_root and old.computation is not None:
         old.computation.root = new
-
-
-def _tuple(source: Instruction, elements: Sequence[Instruction]) -> Instruction:
-    return make.added(source, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
 
 
 def _leaf(

@@ -3,8 +3,6 @@
 Mirrors `OptimizeInputOutputBufferAlias` of `xla/hlo/transforms/simplifiers`.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import TypeVar
 

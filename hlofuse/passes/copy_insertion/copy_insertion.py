@@ -1,7 +1,5 @@
 """Copies where two values would need one buffer at the same time (`xla/service/copy_insertion.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Which buffers XLA:GPU's kernels may share (`xla/service/gpu/{alias_info,nvptx_alias_info}.cc`)."""
 
-from __future__ import annotations
-
 from collections import deque
 from functools import cached_property
 

@@ -4,8 +4,6 @@ Mirrors `CopyInsertion::RemoveUnnecessaryCopies` and `CopyRemover` (`xla/service
 analysis by regions, which both backends leave off by default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cmp_to_key

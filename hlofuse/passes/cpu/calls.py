@@ -1,6 +1,5 @@
-"""How many tasks the threads share a kernel in (`xla/service/cpu/parallel_task_assignment.cc`)."""
-
-from __future__ import annotations
+"""Which operations XLA:CPU makes calls: first those that threads share
+(`xla/service/cpu/parallel_task_assignment.cc`), then loops that become one kernel."""
 
 import math
 from dataclasses import dataclass

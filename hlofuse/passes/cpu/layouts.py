@@ -1,7 +1,5 @@
 """What XLA:CPU asks of layouts (`xla/service/cpu/cpu_layout_assignment.cc`): row-major operands, mostly."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.convolution import dimension_numbers, why_not_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect

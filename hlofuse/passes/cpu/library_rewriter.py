@@ -1,7 +1,5 @@
 """Fusions that YNNPACK computes (`xla/backends/cpu/transforms/library_rewriter.cc`)."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What YNNPACK computes for XLA:CPU (`xla/backends/cpu/ynn_support.cc`, `transforms/ynn_matcher.h`)."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast

@@ -1,7 +1,5 @@
 """Walks over the elements of a row-major array (`BufferView`, `xla/hlo/analysis/shape_tracker.h`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Passes that merge, sort and normalize the dimensions of products."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

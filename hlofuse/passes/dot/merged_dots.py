@@ -5,8 +5,6 @@ Dimensions of the new product: of the shared operand as in its source, of the ot
 contracting, the last two exchanged where the first product has its free dimension last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The rows are laid out once for each group, with zeros in place of those that are of other groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect

@@ -178,9 +178,6 @@ class ChangeOpDataType(Pass):
         return substituted(x, new)
 
 
-# Passes that write operations on the bits of floats in plain ones.
-
-
 # Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`).
 
 

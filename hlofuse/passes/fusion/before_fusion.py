@@ -1,6 +1,5 @@
-"""Splits concatenates of very many arrays (`xla/backends/gpu/transforms/variadic_op_splitter.cc`)."""
-
-from __future__ import annotations
+"""What XLA:GPU does right before fusion: it splits concatenates of very many arrays
+(`xla/backends/gpu/transforms/variadic_op_splitter.cc`) and makes iotas inside sorts."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """XLA:CPU's instruction fusion (`xla/service/cpu/cpu_instruction_fusion.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

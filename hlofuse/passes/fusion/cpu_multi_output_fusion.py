@@ -1,7 +1,5 @@
 """XLA:CPU's sibling fusion, off unless asked for (`xla/service/cpu/cpu_multi_output_fusion.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

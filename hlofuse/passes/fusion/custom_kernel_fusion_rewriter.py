@@ -4,8 +4,6 @@ XLA had a pass of this name (`custom_kernel_fusion_rewriter.cc`) for kernels of 
 nothing unless a package with patterns takes part in the replay.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial

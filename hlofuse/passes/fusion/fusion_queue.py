@@ -1,7 +1,5 @@
 """Which consumer is next, and its operands in which order (`ReversePostOrderFusionQueue`)."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

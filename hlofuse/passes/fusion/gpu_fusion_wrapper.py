@@ -1,7 +1,5 @@
 """Wraps single operations into fusions on GPU (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

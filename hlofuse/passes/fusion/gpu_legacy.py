@@ -1,6 +1,5 @@
-"""Merges fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`, until 0.4.35)."""
-
-from __future__ import annotations
+"""XLA:GPU's fusion passes before PriorityFusion, until 0.4.35. The later one comes first here: it merges
+fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`)."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -14,9 +13,8 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import DevicePass
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
-from hlofuse.releases import Release
 from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.fusion_merger import (
     MERGE_RULES,
@@ -35,19 +33,15 @@ from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True, kw_only=True)
-class FusionMerger(Pass):
+class FusionMerger(DevicePass):
     """`fusion_merger`: each fusion, producers first, goes into all of its users or stays."""
 
     name: ClassVar[str] = "fusion_merger"
-    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if self.device is None:
-            raise HlofuseError("fusion_merger asks for a device")
         changed = False
         for computation in non_fusion_computations(module):
-            changed |= _Driver(self, self.device, recorder).run(computation)
+            changed |= _Driver(self, self.required_device(), recorder).run(computation)
         return changed
 
 

@@ -1,22 +1,17 @@
 """GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.merged_order import MergedOrder
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.passes.base import Pass
-from hlofuse.releases import Release
+from hlofuse.passes.base import DevicePass
 from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
@@ -35,18 +30,14 @@ from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuMultiOutputFusion(Pass):
+class GpuMultiOutputFusion(DevicePass):
     """`multi_output_fusion` on GPU: siblings first, then a producer with one of its consumers."""
 
     name: ClassVar[str] = "multi_output_fusion"
-    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
     tables: SharedTables | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if self.device is None:
-            raise HlofuseError("multi_output_fusion asks for a device")
-        model = kernel_model(self.device, self.release, self.tables)
+        model = kernel_model(self.required_device(), self.release, self.tables)
         changed = False
         for computation in fusible_computations(module, self.release):
             changed |= _Driver(computation, model, self, recorder).run()

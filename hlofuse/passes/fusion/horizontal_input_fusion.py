@@ -1,22 +1,17 @@
 """Joins reductions that feed one consumer (`xla/service/gpu/transforms/horizontal_input_fusion.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from hlofuse.analysis.call_order import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
-from hlofuse.releases import Release
+from hlofuse.passes.base import DevicePass
 from hlofuse.rules.gpu_multi_output_fusion.shapes import hero_input_shape, shapes_differ
 from hlofuse.rules.horizontal_fusion import (
     JOINED_REDUCTIONS,
@@ -92,19 +87,15 @@ def _insert(v: list[T], place: int, is_before: Callable[[T, T], bool], *, guarde
 
 
 @dataclass(frozen=True, kw_only=True)
-class HorizontalInputFusion(Pass):
+class HorizontalInputFusion(DevicePass):
     """`horizontal_input_fusion`: consumers in post-order, their operands by the shape that is reduced."""
 
     name: ClassVar[str] = "horizontal_input_fusion"
-    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if self.device is None:
-            raise HlofuseError("horizontal_input_fusion asks for a device")
         changed = False
         for computation in non_fusion_computations(module):
-            model = kernel_model(self.device, self.release)
+            model = kernel_model(self.required_device(), self.release)
             changed |= _Driver(self, model, recorder).run(computation)
         return changed
 

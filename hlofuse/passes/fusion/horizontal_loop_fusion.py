@@ -1,21 +1,16 @@
 """Joins small loops that feed one consumer (`xla/service/gpu/transforms/horizontal_loop_fusion.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import fuse_in_place_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
-from hlofuse.passes.base import Pass
-from hlofuse.releases import Release
+from hlofuse.passes.base import DevicePass
 from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.gpu_fusible import outputs_of
@@ -29,17 +24,13 @@ from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True, kw_only=True)
-class HorizontalLoopFusion(Pass):
+class HorizontalLoopFusion(DevicePass):
     """`horizontal_loop_fusion`: the entry computation, consumers last to first."""
 
     name: ClassVar[str] = "horizontal_loop_fusion"
-    device: DeviceDescription | None = field(default=None, compare=False, repr=False)
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if self.device is None:
-            raise HlofuseError("horizontal_loop_fusion asks for a device")
-        model = kernel_model(self.device, self.release)
+        model = kernel_model(self.required_device(), self.release)
         drivers = [_Driver(self, model, recorder, sliced) for sliced in (False, True)]
         stack = module.entry.post_order()
         changed = False

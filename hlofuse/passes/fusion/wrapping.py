@@ -1,7 +1,5 @@
 """A single operation becomes a fusion of its own (`xla/codegen/emitters/fusion_wrapper_base.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Passes that move copies."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

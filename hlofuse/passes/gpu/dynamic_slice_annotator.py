@@ -1,8 +1,6 @@
 """Writes into slices of one stretch of memory where they are at each turn of a loop
 (`xla/backends/gpu/transforms/dynamic_slice_annotator.cc`, `dynamic_slice_analysis.cc`)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Fusions that Triton emits better (`xla/backends/gpu/transforms/fusion_block_level_rewriter.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlofuse.cost.gpu.backend_config import fusion_config

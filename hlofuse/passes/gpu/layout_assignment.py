@@ -1,7 +1,5 @@
 """What XLA:GPU asks of layouts (`xla/backends/gpu/transforms/layout_assignment.cc`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Passes that give names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.elementwise import is_fusible

@@ -1,7 +1,5 @@
 """Passes that leave reductions fewer dimensions, in the order they lie in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from hlofuse.cost.gpu.device import DeviceDescription

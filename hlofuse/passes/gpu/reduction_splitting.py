@@ -1,7 +1,5 @@
 """Passes that make several reductions of one."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

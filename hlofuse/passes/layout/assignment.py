@@ -1,7 +1,5 @@
 """Passing on what is asked of layouts (`PropagateConstraints`)."""
 
-from __future__ import annotations
-
 from collections import deque
 
 from hlofuse.ir.graph import Instruction

@@ -1,7 +1,5 @@
 """Reshapes and broadcasts that keep memory in order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast

@@ -1,7 +1,5 @@
 """Makes every array row-major, dimensions renumbered as they lie (`xla/service/layout_normalization.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Mirrors `ChooseOperandLayoutFromOutputLayout` and `ChooseOutputLayoutFromOperandLayout`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target

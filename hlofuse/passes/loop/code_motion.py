@@ -1,7 +1,5 @@
 """Passes that move constants into loops and what never changes out of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect

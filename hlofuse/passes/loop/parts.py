@@ -1,7 +1,5 @@
 """The parts of a loop, and loops that carry other values."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect

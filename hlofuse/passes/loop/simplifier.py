@@ -1,7 +1,5 @@
 """Simpler loops (`xla/service/while_loop_simplifier.cc`)."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module

@@ -1,7 +1,5 @@
 """How often a loop runs, and the pass that notes it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Counter-based generators and distributions as XLA's builder writes them (`xla/hlo/builder/lib/prng.cc`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the comparators of sorts compare."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

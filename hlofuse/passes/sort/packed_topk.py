@@ -3,8 +3,6 @@
 Mirrors `DecomposeTopKWithSorting` (`xla/service/topk_rewriter.cc`).
 """
 
-from __future__ import annotations
-
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape

@@ -1,7 +1,5 @@
 """Sorts by CUB, and the memory they need."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Passes on sorts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.ir.fusing import clone_of, computation_of

@@ -1,7 +1,5 @@
 """Where in a computation a pattern stands, and may be replaced."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice

@@ -4,8 +4,6 @@ The text is HLO's with less obligation and a few liberties (docs/extending.md), 
 its own: HLO's grammar stays what XLA accepts.
 """
 
-from __future__ import annotations
-
 import re
 
 from hlofuse.ir.opcodes import OPCODES

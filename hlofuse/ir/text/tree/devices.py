@@ -1,7 +1,5 @@
 """Handlers for what names devices: shardings, meshes, replica groups."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

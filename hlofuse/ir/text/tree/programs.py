@@ -1,7 +1,5 @@
 """Handlers for modules, computations and instructions; literals stay text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lark import Token

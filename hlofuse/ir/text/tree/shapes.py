@@ -1,6 +1,4 @@
-"""Handlers for shapes, each a shape and how deep its tuples go, and for layouts."""
-
-from __future__ import annotations
+"""Handlers for shapes, each a shape and how deep its tuples go, layouts, and tables inside attributes."""
 
 from typing import Any
 
@@ -114,9 +112,6 @@ def _parenthesized(parts: list[Any]) -> str:
     """What stands between the parentheses, without a comma left over at the end."""
     texts = [",".join(map(str, p)) if isinstance(p, list) else str(p) for p in parts]
     return "".join(t for t in texts if t not in ("(", ")")).rstrip(",")
-
-
-# Handlers for the tables inside attributes: aliasing, layouts of the entry, origins, domains.
 
 
 # Aliasing.

@@ -1,7 +1,5 @@
 """Handlers for attribute values: from the parts of a rule to the typed value (`hlofuse.ir.attributes`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lark import Token

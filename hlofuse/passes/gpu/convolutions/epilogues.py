@@ -1,8 +1,6 @@
 """What cuDNN does with a convolution: a factor, sums, an activation
 (`xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

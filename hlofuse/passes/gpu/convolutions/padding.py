@@ -1,7 +1,5 @@
 """Passes that pad convolutions for cuDNN."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect

@@ -1,7 +1,5 @@
 """Convolutions as calls of cuDNN (`xla/backends/gpu/transforms/conv_rewriter.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Calls of cuBLAS, and what they are told (`GemmBackendConfig`, `xla/service/gpu/backend_configs.proto`)."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

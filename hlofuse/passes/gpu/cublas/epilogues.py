@@ -1,7 +1,5 @@
 """What cuBLAS does with a product: a factor, a sum, an activation (`GemmRewriterVisitor`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """Puts the operand that is computed, or the longer one, on the left of a fused product
 (`xla/backends/gpu/transforms/gemm_fusion_swap_operands.cc`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a GEMM fusion can take in, and whether that is worth it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
