@@ -192,8 +192,6 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
     return Totals(kernels, total, launches, modelled, floor, floors, copies, copy_bytes)
 
 
-# ------------------------------------------------------------ how often
-#
 # Trip counts multiply; of a conditional the dearest branch runs.
 
 

@@ -80,8 +80,6 @@ def _flip(
     return None
 
 
-# ------------------------------------------------------------ sums
-#
 # The two sums that XLA compares for a producer.
 
 

@@ -57,8 +57,6 @@ class KernelTimes:
         return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
 
 
-# ------------------------------------------------------------ custom
-#
 # The time of a custom kernel, by what its package says that it does.
 
 

@@ -60,8 +60,6 @@ class CostObserver(ReplayObserver):
         launch = self.model.device.launch_overhead_us if self.model is not None else 1.0
         return StepCost(first, second, both, found.consumers, found.leaves, launch)
 
-    # ------------------------------------------------------------ called by the pass
-
     def begin(self, model: CombinedModel) -> None:
         self.model = model
 

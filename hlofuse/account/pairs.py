@@ -53,8 +53,6 @@ def _terms(reads: Sequence[OperandRead | TileRead]) -> tuple[ReadTerm, ...]:
     return tuple(found)
 
 
-# ------------------------------------------------------------ remarks
-#
 # Peculiarities of XLA's model that a pair's figures rest on.
 
 _WARP = 32

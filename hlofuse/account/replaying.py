@@ -77,8 +77,6 @@ class Costs(KernelTimes):
             saved += self.model.run_time(user).ticks - fused
         return us(saved) if abs(saved) < INFINITE else None
 
-    # ------------------------------------------------------------ fusions
-
     def fusion(self, event: Event) -> StepCost | None:
         """The figures of a fuse event; None for bitcasts and for other passes."""
         number = self._number_of(event)

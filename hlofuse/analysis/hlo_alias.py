@@ -137,8 +137,6 @@ class HloAlias:
             buffer = self._buffers[value] = HloBuffer([value])
         return buffer
 
-    # ------------------------------------------------------------ what has to share
-
     def _join_input_output(self, module: Module) -> None:
         root, parameters = module.entry.root, module.entry.parameters
         for output, (number, index) in self.config.aliases.items():

@@ -68,8 +68,6 @@ class HloDataflow:
         value = self.value_at(instruction, index)
         return value is not None and value.instruction is instruction
 
-    # ------------------------------------------------------------ beginning
-
     def _initialize(self, x: Instruction) -> None:
         """`InitializeInstructionValueSets`."""
         opcode = x.opcode
@@ -128,8 +126,6 @@ class HloDataflow:
         self._count += 1
         self._values.append(value)
         return value
-
-    # ------------------------------------------------------------ spreading
 
     def _propagate(self) -> None:
         """Hand values on until nothing changes, in the order in which the program runs (`Propagate`)."""
@@ -199,8 +195,6 @@ class HloDataflow:
                 self._phis.register(current, inputs)
                 changed = True
         return changed
-
-    # ------------------------------------------------------------ end
 
     def _replace_phis(self) -> None:
         """`OptimizePhiValues`."""

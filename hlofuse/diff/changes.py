@@ -63,8 +63,6 @@ class Changes:
                 yield Added(tuple(v.instances), self._because_unused(m.after, m.backward, v))
         yield from self._roots()
 
-    # ------------------------------------------------------------ what differs
-
     def _compare(self, b: Value, a: Value) -> Iterator[Detail]:
         one, other = b.instruction, a.instruction
         if b.exact != a.exact:
@@ -178,8 +176,6 @@ class Changes:
                 one, other = m.before.values[b.root], m.after.values[a.root]
                 detail = Detail(Kind.ROOT, b.computation.name, one.instruction.name, other.instruction.name)
                 yield Changed(tuple(one.instances), tuple(other.instances), (detail,))
-
-    # ------------------------------------------------------------ what follows from what
 
     def _because(self, b: Value, a: Value) -> tuple[Instruction, ...]:
         """The reasons of a change if every one of its details has one elsewhere."""

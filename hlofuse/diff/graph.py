@@ -104,8 +104,6 @@ class Graph:
     def entry(self) -> Region:
         return self.regions[self.module.entry]
 
-    # ------------------------------------------------------------ building
-
     def _add_region(self, computation: Computation) -> None:
         region = self.regions[computation] = Region(computation)
         assigned: dict[tuple[int, int], int] = {}

@@ -46,8 +46,6 @@ class Matching:
     def free_after(self, region: Region) -> list[int]:
         return [i for i in region.indices if self.backward[i] < 0]
 
-    # ------------------------------------------------------------ a pair of regions
-
     def fix(self, b: Region, a: Region) -> None:
         """What is known to begin with: parameters and root."""
         match_parameters(self, b, a)
@@ -178,9 +176,6 @@ def _unique(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
     for key, value in pairs:
         out[key] = -1 if key in out else value
     return out
-
-
-# ---------------------------------------------------------------- parameters
 
 
 def match_parameters(m: Matching, b: Region, a: Region) -> None:

@@ -92,8 +92,6 @@ class Similarity:
                 for x, score in self.scores[y].items():
                     heapq.heappush(self.queue, (-score, y, x))
 
-    # ------------------------------------------------------------ proposals
-
     def _propose_around(self, b: int, a: int) -> None:
         one, other = self.m.before.values[b], self.m.after.values[a]
         if len(one.operands) == len(other.operands):
@@ -172,8 +170,6 @@ class Similarity:
             self.scores.setdefault(b, {})[a] = score
             self.scores.setdefault(~a, {})[b] = score
             heapq.heappush(self.queue, (-score, b, a))
-
-    # ------------------------------------------------------------ likeness
 
     def score(self, b: Value, a: Value) -> float:
         """How alike two values of one opcode are; 10 and more is beyond doubt."""

@@ -61,8 +61,6 @@ class Boxes:
         """The boxes there are, by name."""
         return dict(self._alive)
 
-    # ------------------------------------------------------------ decisions
-
     def _fuse(self, event: Event) -> list[Op]:
         producer = self._alive.get(event.producer or "")
         # Horizontal fusion names the first of a row as everyone's consumer, which by then is the fusion.
@@ -100,8 +98,6 @@ class Boxes:
         if target_box is None:
             ops.append(self._rename(into, target))
         return ops
-
-    # ------------------------------------------------------------ changes
 
     def _join(self, box: int, into: int, *, copy: bool) -> Op:
         self._members[into] |= self._members[box]

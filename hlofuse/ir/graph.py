@@ -125,8 +125,6 @@ class Instruction:
     def __repr__(self) -> str:
         return f"<{self.opcode} {self.name}>"
 
-    # ------------------------------------------------------------ facts
-
     @property
     def is_root(self) -> bool:
         """True for the root of the computation it is in."""
@@ -181,8 +179,6 @@ class Instruction:
         """The framework's name for the operation, from the metadata."""
         op_name = self.attributes.op_name
         return op_name if op_name is not UNREAD else self.attributes.read_op_name()
-
-    # ------------------------------------------------------------ edges
 
     def add_user(self, user: Instruction) -> None:
         """Append `user` unless it is there (`HloInstruction::Users::AddUser`)."""
@@ -409,8 +405,6 @@ class Computation:
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
 
-    # ------------------------------------------------------------ reading
-
     @property
     def callers(self) -> dict[Instruction, int]:
         """Instructions that call this computation, in the order they came to do so, with how often."""
@@ -523,8 +517,6 @@ class Computation:
     def unreachable_roots(self) -> list[Instruction]:
         """What nobody uses or waits for, but for the root (`CollectUnreachableRoots`)."""
         return [i for i in self if not i.users and i is not self.root and not i.control_successors]
-
-    # ------------------------------------------------------------ changing
 
     def add_instruction(self, instruction: Instruction, name: str | None = None) -> Instruction:
         """Put `instruction` at the end, under a name made unique in the module."""

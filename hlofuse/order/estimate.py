@@ -88,9 +88,6 @@ def _sums_split_product(x: Computation) -> bool:
     return caller.operands[0].opcode == "fusion"
 
 
-# ---------------------------------------------------------------- functions called again
-
-
 def repeated_calls(module: Module) -> dict[Computation, int]:
     """Loop bodies, conditions and branches that call a function that was called before.
 

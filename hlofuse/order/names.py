@@ -126,9 +126,6 @@ def is_of_derivative(x: Instruction) -> bool:
     return "transpose(" in (x.op_name or "")
 
 
-# ---------------------------------------------------------------- calls, loops and branches
-
-
 def is_of_call(x: Instruction) -> bool:
     """True if it was inlined from a computation that its own computation called."""
     in_body, call = _innermost(x.op_name or "")

@@ -23,9 +23,6 @@ _SAME_NAMES = (Phase.CALLS, Phase.SIMPLIFIED, Phase.LAYOUTS)
 """Phases whose instructions bear the same names as those that ReshapeMover puts in their place."""
 
 
-# ---------------------------------------------------------------- what names do not tell
-
-
 def add_recreated(phases: Phases) -> None:
     """Put in what was recreated with what seems to be of a later round, and what was spread for it."""
     for find in (
@@ -171,8 +168,6 @@ def alone_in_layout(phases: Phases) -> list[Instruction]:
     return found
 
 
-# ---------------------------------------------------------------- numbers
-
 _CERTAINTY = {
     Phase.CALLS: 6,
     Phase.SIMPLIFIED: 7,
@@ -214,9 +209,6 @@ def by_numbers(phases: Phases) -> Phases:
             found[x] = iterations[at]
             at = step[at]
     return found
-
-
-# ---------------------------------------------------------------- rounds
 
 
 def in_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:

@@ -145,8 +145,6 @@ class _OneComputation:
                     set_tuple_index(user, index)
                     self._record(EQUAL_OUTPUTS, user.name, user)
 
-    # ------------------------------------------------------------ when are two the same
-
     def _key(self, instruction: Instruction) -> Hashable:
         cached_key = self._key_of.get(instruction)
         if cached_key is None:

@@ -200,8 +200,6 @@ class Release:
         source="service/gpu/model/hlo_op_profiles_data.h",
     )
 
-    # ------------------------------------------------------------ tiles
-
     every_tile_needs_registers: bool = _holds(
         "A tiling spills if any tile is too large; since, only tiles of results, operands and iotas count.",
         until="0.6",

@@ -138,8 +138,6 @@ def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None 
     return lines
 
 
-# ------------------------------------------------------------ names
-#
 # From what a person typed to what they meant.
 
 
@@ -165,8 +163,6 @@ def part_number(name: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
 
 
-# ------------------------------------------------------------ values
-#
 # Where a value comes from, past everything that only hands it on.
 #
 # A fusion drawn open has no box of its own: its results come out of boxes inside, its parameters are
@@ -226,8 +222,6 @@ def leaf_bytes(leaf: Leaf) -> int:
     return shape.byte_size
 
 
-# ------------------------------------------------------------ text
-#
 # Text from a dump is data: what makes it harmless wherever a picture shows it.
 
 LONGEST_TOOLTIP = 2_000

@@ -104,8 +104,6 @@ def category(opcode: str) -> str:
     return _CATEGORY.get(opcode) or _CATEGORY.get(split_async(opcode)[0], "elementwise")
 
 
-# ------------------------------------------------------------ legend
-#
 # The key to a picture: only the kinds that occur in it.
 
 _FUSION_TITLES = {

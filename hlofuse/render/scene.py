@@ -106,8 +106,6 @@ class Scene:
         return sum(len(p.all_boxes()) for p in self.panels)
 
 
-# ------------------------------------------------------------ metrics
-#
 # How wide a text is, without asking a font: Helvetica's own widths.
 #
 # Graphviz inflates every shape that is no box to fit the text into its inner circle; sizing them here
@@ -137,8 +135,6 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     return units * size / 1000 * (_BOLD if bold else 1.0)
 
 
-# ------------------------------------------------------------ provenance
-#
 # Which operations of the module before became which kernel after, read off the events of a replay.
 
 

@@ -94,8 +94,6 @@ ELEMENT_OF_TUPLE = _tidies(
 )
 
 
-# ------------------------------------------------------------ gpu rewrites
-#
 # Rules of the passes before PriorityFusion: VariadicOpSplitter (VS…), SortIotaFusion (SI…).
 
 MAX_CONCATENATE_OPERANDS = Knob(

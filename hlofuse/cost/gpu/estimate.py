@@ -40,8 +40,6 @@ class Estimate:
         return "compute" if self.compute > self.memory else "memory"
 
 
-# ------------------------------------------------------------ coalescing
-#
 # What stands before a read across the grain of memory (`IsReadCoalescedHeuristic`).
 
 

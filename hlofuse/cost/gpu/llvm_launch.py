@@ -36,9 +36,6 @@ def _transpose_blocks(transpose: TiledTranspose) -> int:
     return math.prod(-(-size // TILE) if k in (2, moved) else size for k, size in enumerate(source))
 
 
-# ---------------------------------------------------------------- reductions
-
-
 def _reduction_launch(
     device: DeviceDescription, kernel: FusionAnalysis, reduction: Reduction
 ) -> tuple[int, int]:
@@ -63,9 +60,6 @@ def _reduction_launch(
     tile = 1 if several_rows else _ROW_TILE[2] // vector
     across = -(-(minor // vector) // (tile * in_row))
     return -(-outer // min(outer, _ROW_TILE[0])) * -(-middle // rows) * across, in_row * rows
-
-
-# ---------------------------------------------------------------- kernels
 
 
 def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:

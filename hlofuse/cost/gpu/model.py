@@ -62,8 +62,6 @@ class KernelModel:
         self.cache = EstimateCache()
         """What is kept of each instruction until `invalidate`."""
 
-    # ------------------------------------------------------------ what passes ask
-
     def run_time(self, instruction: Instruction) -> Estimate:
         """`EstimateRunTimeForInstruction`."""
         cache = self.cache[instruction]
@@ -212,8 +210,6 @@ class KernelModel:
         """Instructions emitted after fusing, copies counted (`ProducerConsumerMergedTooLarge`)."""
         return self.pair(producer, consumer).merged_ir_size
 
-    # ------------------------------------------------------------ structure
-
     def summary(self, instruction: Instruction) -> Summary:
         """The figures of an instruction's structure."""
         cached = self._summary_of.get(instruction)
@@ -259,8 +255,6 @@ class KernelModel:
         """The instruction has been removed."""
         self.invalidate(instruction)
         self.changed(instruction)
-
-    # ------------------------------------------------------------ estimates, by structure
 
     def _run(self, instruction: Instruction) -> Estimate:
         summary = self._summary_of.get(instruction) or self.summary(instruction)

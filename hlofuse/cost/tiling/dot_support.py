@@ -106,8 +106,6 @@ def scaled_dot_refusal(dot: Instruction) -> str | None:
     return None
 
 
-# ------------------------------------------------------------ dot dimensions
-#
 # Which dimensions of a dot's operands are what.
 
 DotDimensions: TypeAlias = tuple[tuple[int, ...], ...]

@@ -143,8 +143,6 @@ class Simplifier:
 
         return self._map_summands(expr, scale), divisor, rest
 
-    # ------------------------------------------------------------ one kind each
-
     def _mod(self, expr: Expr) -> Expr:
         m, m_hi = self.range_of(expr.rhs)
         if m != m_hi:
@@ -312,8 +310,6 @@ class Simplifier:
                 factors[term] = factors.get(term, 0) + b
             mods.append((mod(base.lhs, c), -b))
             divs[k] = None
-
-    # ------------------------------------------------------------ constraints
 
     def narrow(self, expr: Expr, interval: Interval) -> tuple[Expr, Interval, bool]:
         """The constraint `expr in interval` on a simpler expression (`SimplifyConstraintRange`)."""

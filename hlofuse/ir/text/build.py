@@ -61,8 +61,6 @@ class Builder(Operands):
         self.nesting = 0
         self.shared: dict[tuple[tuple[str, str], ...], Attributes] = {}
 
-    # -------------------------------------------------------------- modules
-
     def module(self, node: ModuleNode) -> Module:
         """All of a text."""
         entry: Computation | None = None
@@ -135,8 +133,6 @@ class Builder(Operands):
         scope.close(None, node.start)
         return scope.computation
 
-    # -------------------------------------------------------------- computations
-
     def computation(self, node: ComputationNode) -> Computation:
         """One computation, which those below it can call."""
         name = bare(node.name)
@@ -176,8 +172,6 @@ class Builder(Operands):
         scope.close(root, where)
         self.finished.append(scope.computation)
         return scope.computation
-
-    # -------------------------------------------------------------- instructions
 
     def instruction(
         self, node: InstructionNode, scope: Scope, default_name: str | None = None

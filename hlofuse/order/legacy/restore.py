@@ -63,9 +63,6 @@ def _restore(computation: Computation) -> None:
     graph.take_over()
 
 
-# ---------------------------------------------------------------- LayoutNormalization
-
-
 def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> None:
     """`LayoutNormalizationVisitor`: every operation on row-major arrays, bitcasts around."""
 
@@ -101,9 +98,6 @@ def _is_recreated(source: Instruction) -> bool:
     if opcode == "bitcast-convert":
         return source.shape.rank == source.operands[0].shape.rank
     return opcode in _RECREATED or opcode in ELEMENTWISE_OPCODES
-
-
-# ---------------------------------------------------------------- AlgebraicSimplifier
 
 
 def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> None:

@@ -8,7 +8,6 @@ from hlofuse.analysis.elementwise import is_broadcast_of_constant
 from hlofuse.ir.graph import Instruction
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 
-# ---------------------------------------------------------------- duplicates
 # Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
 # of constants (HostOffloadLegalize copies them for each use), transposes before library calls, scatters and
 # gathers (LayoutAssignment copies an operand for each use), converts before what cannot compute in less than
@@ -110,7 +109,6 @@ def merge_equals(graph: ShadowGraph) -> None:
             graph.replace(node, remaining)
 
 
-# ---------------------------------------------------------------- grouped transposes
 # Transposes as they were before TransposeDimensionGrouper put bitcasts around them.
 # It merges dimensions that stay together (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`), and
 # runs between the last but one LayoutNormalization and the last: for those before, what now reads an array
@@ -183,7 +181,6 @@ def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]]
     return None if rest else groups
 
 
-# ---------------------------------------------------------------- sunk broadcasts
 # Broadcasts that the last simplification before fusion moved behind converts.
 # In bf16 programs `convert(broadcast(x))` becomes `broadcast(convert(x))`, and where x is a convert itself
 # the two cancel out. The old broadcast and convert stay in the module unused, which tells that it happened;

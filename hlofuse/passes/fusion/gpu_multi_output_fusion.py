@@ -72,8 +72,6 @@ class _Driver:
                 changed = True
         return changed
 
-    # ------------------------------------------------------------ siblings
-
     def _fuse_siblings(self, parent: Instruction) -> bool:
         scalar = parent.shape.is_array and parent.shape.is_effective_scalar
         if scalar and IS_SCALAR.code not in self._settings.disabled:
@@ -121,8 +119,6 @@ class _Driver:
         # XLA does not ask what joining saves; who reads the record does.
         self._record(*names, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), unfused))
 
-    # ------------------------------------------------------------ producer and consumer
-
     def _best_consumer(self, producer: Instruction) -> Instruction | None:
         """`GetProducerConsumerMultiOutputFusionCandidates` and the choice among them."""
         users = producer.users
@@ -157,8 +153,6 @@ class _Driver:
             self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
         self._record(*names, fusion, "multi-output", SAVES_TIME.code, times, created=fusion is not consumer)
-
-    # ------------------------------------------------------------ both
 
     def _merge(self, fusion: Instruction, other: Instruction) -> None:
         self._reach.merge(fusion, other)

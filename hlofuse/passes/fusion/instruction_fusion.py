@@ -74,8 +74,6 @@ class FusionDriver:
         self._settled = False
         """Whether the latest refusal holds for good."""
 
-    # ------------------------------------------------------------ hooks
-
     def computations(self) -> list[Computation]:
         """Those to go through, in order (`GetFusionComputations`)."""
         found = non_fusion_computations(self.module)
@@ -118,8 +116,6 @@ class FusionDriver:
             merge_fusion(fusion, producer)
         else:
             append_producer(fusion, producer)
-
-    # ------------------------------------------------------------ the walk
 
     def run(self) -> bool:
         self.prepare()

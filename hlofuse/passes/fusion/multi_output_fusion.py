@@ -63,8 +63,6 @@ class SiblingDriver:
         self._queue: list[tuple[int, int, Instruction, Instruction]] = []
         self._pushed = 0
 
-    # ------------------------------------------------------------ hooks
-
     def why_no_candidate(self, instruction: Instruction) -> Verdict | None:
         """What keeps an instruction out altogether (`IsFusible`)."""
         return first_verdict(self.candidate_rules, instruction, self.settings)
@@ -77,8 +75,6 @@ class SiblingDriver:
     def profit(self, a: Instruction, b: Instruction) -> int:
         """What joining the two saves (`GetProfit`)."""
         return shared_bytes(a, b)
-
-    # ------------------------------------------------------------ the walk
 
     def run(self) -> bool:
         for instruction in self._order:

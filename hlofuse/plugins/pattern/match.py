@@ -141,8 +141,6 @@ class _Matcher:
         for more in self.named(names[0], place.operand(order[0]), found):
             yield from self._operands(names[1:], place, order[1:], more)
 
-    # ------------------------------------------------------------ what cannot be, whatever else is found
-
     def _possible(self, name: str, value: Value) -> bool:
         """False where no choice of anything else would make it fit: asked once for each name and value.
 
@@ -176,8 +174,6 @@ class _Matcher:
                 else:
                     return True
         return False
-
-    # ------------------------------------------------------------ what else is said of an operation
 
     def _attributes(self, wanted: Operation, instruction: Instruction) -> bool:
         computations = dict(instruction.called)

@@ -48,8 +48,6 @@ class _Reader:
         self.at = 0
         self.shapes = ShapeReader(self.text)
 
-    # ------------------------------------------------------------ computations
-
     def pattern(self) -> Pattern:
         header = _HEADER.match(self.text)
         if header:
@@ -155,8 +153,6 @@ class _Reader:
         found = re.compile(rf"%?{re.escape(name)}\s*=").search(self.text, start)
         return found.start() if found else start
 
-    # ------------------------------------------------------------ instructions
-
     def _definition(self, uses: list[tuple[str, int]]) -> tuple[bool, int, str, Definition]:
         m = re.compile(r"\s*ROOT\b").match(self.text, self.at)
         if m:
@@ -251,8 +247,6 @@ class _Reader:
         if m is None:
             raise Rejected(self.at, "expected a closing quote")
         self.at = m.end()
-
-    # ------------------------------------------------------------ characters
 
     def _here(self) -> int:
         """The next position that is not blank."""

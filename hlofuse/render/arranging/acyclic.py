@@ -62,8 +62,6 @@ def _on_cycles(
     return {member for cycle in components(successors) for member in cycle}
 
 
-# ------------------------------------------------------------ reduction
-#
 # Too many arrows to follow: those that others imply are said in words instead.
 #
 # An arrow from A to B is implied where another way leads from A to B; without it every reader still sees

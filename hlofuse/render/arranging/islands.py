@@ -91,8 +91,6 @@ def _gather(components: list[list[str]]) -> list[set[str]]:
     return groups
 
 
-# ------------------------------------------------------------ proportions
-#
 # How panels are set out: a guess at their sizes, made without Graphviz so that DOT says it too.
 
 _BOX = (150.0, 26.0)

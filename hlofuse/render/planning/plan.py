@@ -183,8 +183,6 @@ def _where(computation: Computation) -> str:
     return "entry" if computation.is_entry else shorten(computation.name, 40)
 
 
-# ------------------------------------------------------------ parts
-#
 # A computation too big to draw, in parts: by source scope, then by stretches of the order of execution.
 #
 # Every part is convex (see `arranging.acyclic`), so parts and what stays outside form a graph without cycles.
@@ -309,8 +307,6 @@ def _stem(name: str) -> str:
     return _DIGITS.sub("", name)
 
 
-# ------------------------------------------------------------ neighbourhood
-#
 # A picture of what lies around one instruction.
 
 
@@ -365,8 +361,6 @@ def neighbourhood(
     return panel
 
 
-# ------------------------------------------------------------ panel plan
-#
 # What is drawn of one computation, and of one module.
 
 

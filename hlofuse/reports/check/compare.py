@@ -81,9 +81,6 @@ def _change(base: float, now: float, form: Callable[[float], str], unit: str) ->
     return " → ".join(distinguishable(base, now, form, unit))
 
 
-# ------------------------------------------------------------ kernels
-
-
 class _Group:
     """Kernels that belong together: what was there, and what is there now."""
 

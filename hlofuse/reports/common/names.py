@@ -25,8 +25,6 @@ from hlofuse.trace.provenance import Fate, Provenance
 
 How: TypeAlias = Literal["name", "final name", "source line", "op_name", "added after fusion"]
 
-# ------------------------------------------------------------ in one module
-
 
 def matching(module: Module, text: str) -> list[Instruction]:
     """The instructions of one module that a name, a source line or a part of an `op_name` means."""
@@ -81,9 +79,6 @@ def described_by(instructions: Iterable[Instruction], module: Module, text: str)
 def plain_name(text: str) -> str:
     """A name as instructions have it: without `%` and blanks around it."""
     return text.strip().lstrip("%")
-
-
-# ------------------------------------------------------------ in a replay
 
 
 def holder_of(name: str, facts: Facts) -> Instruction | None:

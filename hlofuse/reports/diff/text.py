@@ -71,8 +71,6 @@ class _Report:
         if parts and not diff.same:
             self._print(f"\nnot compared: {' and '.join(parts)}, which nothing calls", "dim")
 
-    # ------------------------------------------------------------ sections
-
     def _fusion(self, group: FusionGroup) -> tuple[str, str, list[str], str]:
         change = group.first
         module = (self.summary.diff.after if change.after else self.summary.diff.before).module
@@ -147,8 +145,6 @@ class _Report:
             if place:
                 lines.append(place)
         return "changed", "yellow", lines, ""
-
-    # ------------------------------------------------------------ printing
 
     def _print(self, text: str, style: str = "") -> None:
         start = "\n" if text.startswith("\n") else ""

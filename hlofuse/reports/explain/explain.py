@@ -118,9 +118,6 @@ def _rewrites(events: Iterable[Event], facts: Facts) -> tuple[Rewrite, ...]:
     return tuple(found)
 
 
-# ------------------------------------------------------------ fused
-
-
 def _counted_once(stories: Sequence[PassStory]) -> Iterable[PassStory]:
     """A kernel that an earlier pass has made saves what it saves there; later passes add what they share."""
     seen: set[str] = set()

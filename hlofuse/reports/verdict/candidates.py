@@ -45,9 +45,6 @@ def _account(observed: Observed) -> Account:
     return Facts(observed.replay, observed.costs).account_after
 
 
-# ------------------------------------------------------------ the program
-
-
 def of_recipes(
     situation: Situation, observed: Observed, ranking: Ranking | None, cache: SharedTables
 ) -> Iterator[Suggestion]:
@@ -118,9 +115,6 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
             text = f"Report to XLA: {r.rule.title[:1].lower()}{r.rule.title[1:]}"
             sources = tuple(line for line in lines if line)
             yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), _without(r))
-
-
-# ------------------------------------------------------------ flags
 
 
 def of_flags(

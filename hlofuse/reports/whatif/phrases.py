@@ -45,9 +45,6 @@ def edges_text(d: Difference) -> str:
     return " ".join(parts) or "–"
 
 
-# ------------------------------------------------------------ sweeps
-
-
 def sweep_rows(s: Sweep) -> Iterator[tuple[bool, tuple[str, ...]]]:
     """One row for each point, and one for XLA's own where no point is that; true for XLA's."""
     for device, xla, values in zip(s.devices, s.xla, s.xla_values, strict=True):

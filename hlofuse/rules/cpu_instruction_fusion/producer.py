@@ -131,8 +131,6 @@ def producer_is_a_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "fusion" else None
 
 
-# ------------------------------------------------------------ output fusion
-#
 # Rules that let an add be done while a matrix-vector product writes its results.
 
 _SHOULD_FUSE_OUTPUT_FUSION = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
@@ -165,8 +163,6 @@ def goes_into_its_dot(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if has_output_fusible_operand(pair.producer) else None
 
 
-# ------------------------------------------------------------ softmax
-#
 # The producer of a softmax, which XLA:CPU computes exactly once.
 
 SOFTMAX_SHIFT = register(

@@ -62,8 +62,6 @@ def _inside(instruction: Instruction) -> list[Instruction]:
 RULES = (strength_reduced, not_a_library_call)
 
 
-# ------------------------------------------------------------ heroes
-#
 # The heroes of a kernel by name, and why an emitter made for one of its operations does not take it.
 
 _MOST_JOINED = 4

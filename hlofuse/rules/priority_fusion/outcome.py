@@ -57,8 +57,6 @@ SMALL_CONSTANT = register(
 )
 
 
-# ------------------------------------------------------------ cost
-#
 # The verdict of the cost model: no rule forbids the fusion, but it would not pay.
 #
 # XLA gives no words for it: such a producer has a priority below zero and never enters the queue.

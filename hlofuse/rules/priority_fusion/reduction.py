@@ -52,8 +52,6 @@ def reduction_becomes_loop(pair: PriorityPair) -> dict[str, Any] | None:
     return {} if launch.kind == "loop" else None
 
 
-# ------------------------------------------------------------ scatter
-#
 # Rules about scatters, which write their result over an operand.
 
 _MIRRORS_SCATTER = "xla/service/gpu/gpu_fusible.cc: CanEmitInputFusedScatter"
@@ -113,8 +111,6 @@ def updated_operand(consumer: Instruction) -> Instruction | None:
     return consumer.operands[consumer.fused_root.operands[0].parameter_number]
 
 
-# ------------------------------------------------------------ triton
-#
 # Rules for pairs of which one is a Triton fusion already: the other must be something Triton can emit.
 
 UNSUPPORTED = register(

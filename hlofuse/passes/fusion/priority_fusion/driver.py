@@ -92,8 +92,6 @@ class Driver:
                 observer.prevented(verdict)
         return verdict is None
 
-    # ------------------------------------------------------------ priorities
-
     def _estimate(self, instruction: Instruction) -> None:
         """Have the run time of now at hand (`UpdatePerformanceModelCache`).
 
@@ -175,8 +173,6 @@ class Driver:
                 self._estimate(instruction)
         self._set_priorities(marked)
         self._marked, self._new_consumers, self._removed_times = {}, {}, {}
-
-    # ------------------------------------------------------------ one step
 
     def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
         """Fuse the producer into the consumers, bitcasts left out.

@@ -88,8 +88,6 @@ class Legality:
         """There are Triton fusions, of which pairs have tilings."""
         self._only_structure = self._ids is None and settings.plugins is None
 
-    # ------------------------------------------------------------ pairs
-
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept by the model until one of the two changes (`CanFuseCached`)."""
         answers = self._cache[producer].answers
@@ -234,8 +232,6 @@ class Legality:
             answers.summary = None
             if not answers.never_in_place:
                 answers.works_in_place = None
-
-    # ------------------------------------------------------------ tilings
 
     def found_tiling(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal | None:
         """What `_tile` has found out of such a pair before; None if nothing."""

@@ -62,8 +62,6 @@ class RecordedOrder(TieBreaker):
                 kind = "priority" if isinstance(step, PriorityStep) else "refusal"
                 self._note(kind, step.producer, _text(step), None)
 
-    # ------------------------------------------------------------ called by the pass
-
     def order_updates(self, producers: list[Instruction]) -> None:
         about = self._about
         producers.sort(key=lambda p: about[p.name][0][0] if about.get(p.name) else 0)

@@ -107,8 +107,6 @@ class _Growing:
         self._inputs.append(outer)
         return self._add(Instruction(f"parameter_{number}", outer.shape, "parameter", payload=str(number)))
 
-    # ------------------------------------------------------------ toward operands
-
     def _toward_operands(
         self, root: Instruction, order: DimensionOrder, side: DotProperties, split: int, most: int | None
     ) -> tuple[Instruction, int]:
@@ -177,8 +175,6 @@ class _Growing:
                 continue
             done[current] = self._add(clone_of(hlo, [done[k] for k in below[current]]))
         return done[number]
-
-    # ------------------------------------------------------------ toward users
 
     def _toward_users(
         self, hlo: Instruction, fused: Instruction, order: DimensionOrder, side: DotProperties, split: int
