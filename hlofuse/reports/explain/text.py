@@ -81,8 +81,6 @@ def _print_fused(
     if any(g.kernel is not None for g in shown):
         for g in shown:
             print_timed_kernel(g, console, limit)
-    elif console.width >= _WIDE:
-        _fused_table(shown, console)
     else:
         for g in shown:
             _fused_block(g, console)
@@ -90,29 +88,6 @@ def _print_fused(
     _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
     if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
         indented(console, f"({phrases.SIBLINGS_UNTIMED}; the times are the model's)", 2, "dim")
-
-
-def _fused_table(groups: Sequence[FusedGroup], console: Console) -> None:
-    table = plain_table(
-        ("steps", "left"),
-        ("kernel", "left"),
-        ("saves", "right"),
-        ("took in", "left"),
-        ("rule", "left"),
-        ("source", "left"),
-    )
-    table.columns[0].no_wrap = True
-    table.columns[3].ratio = 1
-    for g in groups:
-        table.add_row(
-            _steps(g),
-            _fusion_name(g),
-            _saved(g),
-            Text(_took_in(g, _NAMES * 2)),
-            Text(" ".join(_codes(g))),
-            Text(shorten(phrases.sources(g), console.width // 4), style="dim"),
-        )
-    indented(console, table)
 
 
 def _fused_block(g: FusedGroup, console: Console) -> None:
