@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
-from hlofuse.reports.advice.patterns import combines_by, each, is_constant, only_reader, source, sum_of
+from hlofuse.reports.advice.matching import combines_by, each, is_constant, only_reader, source, sum_of
 from hlofuse.reports.advice.recipe import Finding, Recipe
 
 

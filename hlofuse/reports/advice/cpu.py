@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.passes.common import make
 from hlofuse.passes.reduction import TreeReductionRewriter
-from hlofuse.reports.advice.patterns import (
+from hlofuse.reports.advice.matching import (
     SMALL,
     combines_by,
     each,

@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array
-from hlofuse.reports.advice.patterns import (
+from hlofuse.reports.advice.matching import (
     LARGE,
     combines_by,
     each,

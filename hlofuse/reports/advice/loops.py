@@ -14,7 +14,7 @@ from hlofuse.passes.common.calls import inline
 from hlofuse.passes.dce import TupleSimplifier
 from hlofuse.passes.loop.parts import body_of, carried_unchanged, is_element
 from hlofuse.passes.loop.trip_count import counter_of
-from hlofuse.reports.advice.patterns import (
+from hlofuse.reports.advice.matching import (
     LARGE,
     SMALL,
     Find,

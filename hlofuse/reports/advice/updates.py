@@ -11,7 +11,7 @@ from hlofuse.analysis.shape_tree import Index
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import integer_of
-from hlofuse.reports.advice.patterns import LARGE, combines_by, each, only_reader, origins, source
+from hlofuse.reports.advice.matching import LARGE, combines_by, each, only_reader, origins, source
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 
