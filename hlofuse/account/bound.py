@@ -1,7 +1,5 @@
 """What no choice of fusions can go below."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The figures that reports quote: plain data, microseconds and bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.account.flips import Flip

@@ -4,8 +4,6 @@ It stands for XLA's estimate where XLA has none (matrix products, library calls,
 estimate is lower than any machine.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

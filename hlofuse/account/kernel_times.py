@@ -1,7 +1,5 @@
 """The time of every kernel of a module as it is, without a replay."""
 
-from __future__ import annotations
-
 from hlofuse.account.account import Account
 from hlofuse.account.figures import KernelTime, kernel_time, us
 from hlofuse.account.tiles import tiling_of

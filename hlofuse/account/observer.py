@@ -1,7 +1,5 @@
 """Observers of priority fusion: the estimates and ties of each fusion, and the graph at chosen moments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """What runs of a module at any stage: the passes that are left are repeated up to what is launched."""
 
-from __future__ import annotations
-
 from hlofuse.account.account import Account
 from hlofuse.account.kernel_times import KernelTimes
 from hlofuse.cost.gpu.device import DeviceDescription

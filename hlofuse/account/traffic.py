@@ -5,8 +5,6 @@ and not the whole array; an update that is not in place writes the whole array; 
 of memory; and calls of cuBLAS and cuDNN read their operands and write their first result.
 """
 
-from __future__ import annotations
-
 from hlofuse.analysis.bitcasts import shape_size
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.custom_calls import custom_call_target

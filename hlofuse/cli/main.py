@@ -1,7 +1,5 @@
 """The `hlofuse` command. Each subcommand is a file of its own, imported only when it runs."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os

@@ -1,7 +1,5 @@
 """`hlofuse replay`: the module as XLA's fusion passes would leave it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What runs of either side, and what it costs: a diff itself compares modules as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

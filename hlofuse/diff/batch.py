@@ -1,7 +1,5 @@
 """Many modules compared with many, by name: an upgrade at a glance."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """From matched values to edits: what differs, and what merely follows from something that differs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from hlofuse.diff.graph import Graph, Value

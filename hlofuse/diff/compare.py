@@ -1,7 +1,5 @@
 """`diff`: two modules in, a ModuleDiff out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hlofuse.account.traffic import KernelCosts

@@ -1,7 +1,5 @@
 """What became of the fusions: split, merged, grown, new, gone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from hlofuse.account.traffic import KernelCosts

@@ -4,8 +4,6 @@ Operations that are matched by structure and come from the same function come fr
 number.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable

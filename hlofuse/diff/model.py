@@ -1,7 +1,5 @@
 """What `diff` finds, as data. Reports are made from this and from nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The call graph: which computation is compared with which, starting at the entries."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Callable
 

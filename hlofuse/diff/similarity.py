@@ -5,8 +5,6 @@ how many neighbours they share, and by the hints names and metadata give. The be
 proposes in its turn.
 """
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections.abc import Iterable

@@ -8,8 +8,6 @@ sides and comparing subgraphs is comparing integers. There are three levels of s
 - opcode: the opcode alone.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Hashable, Sequence

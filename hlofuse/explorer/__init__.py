@@ -1,7 +1,5 @@
 """`explore`: every decision of a replay in one HTML file to step through."""
 
-from __future__ import annotations
-
 from hlofuse.account import Observed
 from hlofuse.explorer.collect import page_of
 from hlofuse.explorer.model import passes_of, sequence_of

@@ -4,8 +4,6 @@ The trace speaks in names of the moment; here they become numbers that stay, and
 it makes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from hlofuse.explorer.model import Change, Op, Operation, Region

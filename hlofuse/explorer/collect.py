@@ -1,7 +1,5 @@
 """From a replay to what the page shows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """One file of HTML: markup, style, scripts and data, and a policy that lets in nothing else."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from importlib.resources import files

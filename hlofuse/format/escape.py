@@ -1,7 +1,5 @@
 """What comes from a dump is data: made safe before it is shown, or before it is typed."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Sequence

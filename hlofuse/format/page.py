@@ -4,8 +4,6 @@ A report is written once, as lines, indented lines and tables of rich. On a term
 out; a `MarkdownPage` makes GitHub's Markdown of them.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Files of the user's program relative to the project, and layers of the model in an `op_name`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Quantities in a form people take in: three figures and a decimal prefix."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")

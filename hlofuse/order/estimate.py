@@ -4,8 +4,6 @@ Whatever the compiler creates is put after what there is (`HloComputation::AddIn
 removed leaves no gap (`Cleanup`), so ids are in the order of who created an instruction last, and when.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What names and metadata say of the operation, call or loop that an instruction came from."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

@@ -5,8 +5,6 @@ another one of its opcode takes the name as well (`HloComputation::ReplaceInstru
 program may be on something young. Then the operands tell: they have not been there before either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple

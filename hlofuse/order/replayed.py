@@ -4,8 +4,6 @@ PriorityFusion breaks ties by ids and visits users in the order of XLA's use-lis
 but both result from what the passes before fusion did, in order, to the module before optimizations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 
 from hlofuse.analysis.custom_calls import is_radix_sort

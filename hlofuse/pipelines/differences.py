@@ -1,7 +1,5 @@
 """What differs between releases for one target: rules, behaviours, passes and knobs, from their spans."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -3,8 +3,6 @@
 A flag is text, `--name=value`. Without a value it is `true`.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 

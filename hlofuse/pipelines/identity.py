@@ -1,7 +1,5 @@
 """What a module was taken for, each statement with what it rests on. `hlofuse.inputs` finds it out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """What XLA's passes that are not implemented work on, where an opcode alone does not say it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target

@@ -1,7 +1,5 @@
 """A drawing of lines, points and text at given places, as DOT that Graphviz draws in any format (`nop2`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The XLA releases whose fusion is repeated, as jaxlib counts them, oldest first."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

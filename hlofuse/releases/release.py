@@ -1,7 +1,5 @@
 """What differs between XLA releases: one behaviour a line, with its span and its source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any

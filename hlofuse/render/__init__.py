@@ -8,8 +8,6 @@ dot.py, engine.py, svg.py   DOT, Graphviz, and its SVG made fit to keep
 animate.py, atlas.py  a film of the decisions, a directory of pictures
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hlofuse.ir import Module

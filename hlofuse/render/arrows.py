@@ -1,7 +1,5 @@
 """The arrows of a panel: from where a value is computed to who reads it, and stubs where the picture ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A big module as a directory of pictures: an overview, and one of each part, computation, closed fusion."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """From a plan to boxes, frames and arrows: one panel for one computation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hlofuse.account.traffic import KernelCosts

@@ -1,7 +1,5 @@
 """Which panels a picture has: the module as it is, after a replay, or both side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A scene as DOT text: readable, the same every time, and with nothing of the dump as markup."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A picture, ready to be written in any format."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

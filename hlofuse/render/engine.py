@@ -3,8 +3,6 @@
 Either runs as a program of its own, so that a layout that takes too long can be ended.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

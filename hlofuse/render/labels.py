@@ -1,7 +1,5 @@
 """What is written in a box: the opcode, what singles this instruction out, and its shape."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Iterable

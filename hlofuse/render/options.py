@@ -1,7 +1,5 @@
 """What a caller may ask of a picture, and the two modules that one may show."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 The hues are Okabe and Ito's, which stay apart under every common colour blindness; fills are pale
 so that black text reads on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

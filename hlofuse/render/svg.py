@@ -4,8 +4,6 @@ Only elements and attributes on a list come through, so that nothing a dump says
 even if an escape were missed on the way.
 """
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping

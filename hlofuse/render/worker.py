@@ -1,7 +1,5 @@
 """`python -m hlofuse.render.worker -Tsvg [-Knop2] [-Gname=value]…`: `dot`, by pygraphviz."""
 
-from __future__ import annotations
-
 import sys
 
 

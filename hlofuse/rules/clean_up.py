@@ -1,7 +1,5 @@
 """Rules of the passes that tidy up after fusion: CSE (CS…), DCE (DC…), TupleSimplifier (TS…)."""
 
-from __future__ import annotations
-
 from hlofuse.rules.catalogue import Knob, Rule, register
 
 _CSE = "xla/service/hlo_cse.cc: HloCSE::RunOnComputation"

@@ -1,7 +1,5 @@
 """Rules CpuMultiOutputFusion adds to the shared ones. Codes MO02…"""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.cpu_predicates import is_supported_elemental_op

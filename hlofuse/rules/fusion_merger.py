@@ -4,8 +4,6 @@ A fusion is merged into all of its users or into none. `PRODUCER_RULES` are aske
 `USER_RULES` of every user in turn; what follows is asked once all users have passed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules of FusionWrapper: which operation left alone becomes a fusion of its own. Codes FW…"""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 Both join small kernels that have nothing to do with each other but feed the same consumer.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.elementwise import is_elementwise

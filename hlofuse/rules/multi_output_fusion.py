@@ -3,8 +3,6 @@
 Two kernels that read the same array become one kernel with several results.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page of a rule, with the same sections in the terminal, in Markdown and in JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

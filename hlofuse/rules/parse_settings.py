@@ -1,7 +1,5 @@
 """Settings from what a user wrote (`--set NAME=VALUE`, `--disable CODE`)."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Iterable, Mapping

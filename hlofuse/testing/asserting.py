@@ -1,7 +1,5 @@
 """Assertions about what fusion leaves, with the rules that stood in the way in their message."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory

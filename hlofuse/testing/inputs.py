@@ -1,7 +1,5 @@
 """What a test may hand in: a dump, a text, a module, or what `hlofuse.capture` has captured."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from pathlib import Path

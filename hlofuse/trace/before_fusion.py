@@ -1,7 +1,5 @@
 """Keeps what the passes before fusion tell of their rewrites, and follows what they made to fusion."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

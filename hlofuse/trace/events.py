@@ -2,8 +2,6 @@
 
 The JSON form (one object a line) is a public contract, see `docs/trace.md`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple

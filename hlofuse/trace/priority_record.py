@@ -3,8 +3,6 @@
 XLA writes it beside its dumps when the pass is dumped (`--xla_dump_hlo_pass_re=priority-fusion`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What became of each instruction while passes ran, found by watching the graph, whatever the pass."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.ir.graph import Instruction, Module

@@ -1,7 +1,5 @@
 """Takes down what a pass decides."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A console that breaks no line between a number and its unit, or what is counted and its count."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Rewrites that other passes made between the rounds: each is undone first and repeated in its place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.analysis.elementwise import is_broadcast_of_constant

@@ -6,8 +6,6 @@ double buffering, asynchronous dots, rematerialization and collectives of severa
 combining, and passes that only write backend configs.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from hlofuse.cost.gpu.backend_config import fusion_config

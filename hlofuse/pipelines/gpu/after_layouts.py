@@ -1,7 +1,5 @@
 """What XLA:GPU runs between layout assignment and fusion (`xla/service/gpu/gpu_compiler.cc`)."""
 
-from __future__ import annotations
-
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass

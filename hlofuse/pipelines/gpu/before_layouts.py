@@ -1,7 +1,5 @@
 """What XLA:GPU runs ahead of layout assignment (`xla/service/gpu/gpu_compiler.cc`)."""
 
-from __future__ import annotations
-
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.reshape_mover import SliceSinker

@@ -6,8 +6,6 @@ Passes that concern several partitions, host memory or element types smaller tha
 they change nothing.
 """
 
-from __future__ import annotations
-
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pipeline
 from hlofuse.passes.control_flow.annotations import AllReduceSimplifier, ShardingRemover, ShardyXLA

@@ -3,8 +3,6 @@
 A box around two ops with a third between them that lies outside makes the arrows run in a circle:
 Graphviz then fails or draws nonsense, and a reader sees a kernel that waits for itself."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 
 from hlofuse.analysis.components import components

@@ -1,7 +1,5 @@
 """What is drawn as a box of its own, and what only threads values to another."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hlofuse.ir import Computation, Instruction

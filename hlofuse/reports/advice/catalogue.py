@@ -1,7 +1,5 @@
 """All recipes."""
 
-from __future__ import annotations
-
 from hlofuse.reports.advice.collectives import COLLECTIVES
 from hlofuse.reports.advice.cpu import CPU
 from hlofuse.reports.advice.indexing import INDEXING

@@ -1,7 +1,5 @@
 """Recipes about collectives between devices."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make

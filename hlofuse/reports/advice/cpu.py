@@ -1,7 +1,5 @@
 """Recipes for the CPU, and about sums."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES

@@ -1,7 +1,5 @@
 """A recipe: a change to a program that makes XLA fuse more, with its page in docs/recipes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

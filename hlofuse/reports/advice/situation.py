@@ -1,7 +1,5 @@
 """A replayed module as recipes look at it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from hlofuse.analysis.bitcasts import without_bitcasts

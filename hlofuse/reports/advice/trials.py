@@ -1,7 +1,5 @@
 """Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Unrolling of loops that count."""
 
-from __future__ import annotations
-
 import json
 
 from hlofuse.ir.fusing import clone_of, computation_of

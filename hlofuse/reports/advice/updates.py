@@ -1,7 +1,5 @@
 """Recipes about arrays that are updated in place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hlofuse.analysis.bitcasts import without_bitcasts

@@ -1,7 +1,5 @@
 """The stored baseline, read and written."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The check itself: every module against its budgets and its baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """A profile against that of the baseline: figures first, then which kernels came of which."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace

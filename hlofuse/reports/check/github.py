@@ -1,7 +1,5 @@
 """Workflow commands: annotations on the lines of the user's program in a pull request."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hlofuse.format.escape import printable

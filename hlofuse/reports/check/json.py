@@ -1,7 +1,5 @@
 """`hlofuse check --format json`; the fields are described in docs/json-check.md."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """JUnit XML: a test case for each module, as every CI system shows them."""
 
-from __future__ import annotations
-
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable

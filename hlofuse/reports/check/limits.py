@@ -1,7 +1,5 @@
 """Budgets: numbers with units, and which modules they hold for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

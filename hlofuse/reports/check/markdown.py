@@ -1,7 +1,5 @@
 """For a job summary and a comment: GitHub's markdown, cut where GitHub would refuse it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hlofuse.format.escape import markdown, markdown_code, table

@@ -1,7 +1,5 @@
 """From a replay, or from a module as XLA left it, to the profile that is checked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

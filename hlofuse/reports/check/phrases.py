@@ -1,7 +1,5 @@
 """Sentences that the formats share. What comes from a dump is made safe by each format itself."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

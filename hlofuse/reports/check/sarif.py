@@ -1,7 +1,5 @@
 """SARIF 2.1.0, as GitHub's code scanning and editors take it."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote

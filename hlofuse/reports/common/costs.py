@@ -1,7 +1,5 @@
 """Times and traffic of XLA's model, in words and as JSON values (docs/json.md)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost

@@ -1,7 +1,5 @@
 """What several parts of an explanation ask about a replay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property

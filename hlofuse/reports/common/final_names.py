@@ -5,8 +5,6 @@ module is at hand, its instructions are matched with the replay's by what they c
 after fusion are replayed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

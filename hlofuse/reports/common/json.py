@@ -1,7 +1,5 @@
 """Places and figures as JSON values; the schema is in docs/json.md."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -5,8 +5,6 @@ A pass gives new names to what it makes (`multiply` becomes `broadcast_multiply_
 of the final module that stands for it, and knows what each fusion has taken in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from hlofuse.analysis.async_ops import is_async_end

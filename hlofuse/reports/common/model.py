@@ -1,7 +1,5 @@
 """What the reports of several questions are made of: plain data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol

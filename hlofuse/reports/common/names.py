@@ -5,8 +5,6 @@ XLA's final one (what a profiler shows), a source line `model.py:35`, or a part 
 components. The names of instructions go before lines, and lines before parts of an `op_name`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Rules, places, figures and loops in words: the same in every report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.account import Totals

@@ -1,7 +1,5 @@
 """Which rules hold back most."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from hlofuse.account import PRIORITY_FUSION

@@ -5,8 +5,6 @@ calls are inlined, tuples cleaned, equal operations merged, what nothing uses re
 nothing made bitcasts. Some passes are repeated for none, so that a replay of the result is approximate.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How a replay compares with XLA's own result, where that lies beside the input."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path

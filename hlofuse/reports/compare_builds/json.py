@@ -1,7 +1,5 @@
 """`explain --compare-device --format json`; the schema is in docs/json.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.reports.common.costs import detail_json

@@ -1,7 +1,5 @@
 """The report as one page to open, keep or attach; with the picture of both sides where there is one."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 from hlofuse.diff.model import FusionKind

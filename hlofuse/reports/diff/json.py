@@ -1,7 +1,5 @@
 """The report for programs: everything in the diff, as JSON. The schema is in docs/json-diff.md."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """What became of many modules: a row each, the totals first. Text, markdown, JSON and HTML."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Words for the parts of a diff. Plain text: whoever prints it makes it safe for where it goes."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

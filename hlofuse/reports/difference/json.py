@@ -1,7 +1,5 @@
 """The difference to XLA as JSON values (docs/json-what-if.md)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.reports.common.json import place_json, totals_json

@@ -1,7 +1,5 @@
 """The difference to XLA in words: the same in every report of a what-if run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.account import Totals

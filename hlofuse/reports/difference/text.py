@@ -1,7 +1,5 @@
 """The head of a what-if report for the terminal: that it is one, and what it changes."""
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.text import Text
 

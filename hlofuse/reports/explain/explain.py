@@ -1,7 +1,5 @@
 """From a replay to an explanation."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`explain --format json`; the schema is in docs/json.md."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kernels in `explain` for the terminal: those that take longest, those of a pass, those asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.console import Console

@@ -1,7 +1,5 @@
 """What an explanation consists of: plain data, made once and drawn by the renderers beside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlofuse.account import KernelTime, StepCost, Totals

@@ -1,7 +1,5 @@
 """Sentences of an explanation in detail."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.account import Totals

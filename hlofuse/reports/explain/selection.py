@@ -1,7 +1,5 @@
 """An explanation of some kernels alone: those that a name means."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.reports.common.names import Names

@@ -1,7 +1,5 @@
 """A module after fusion, as JSON; the schema is in docs/stages.md."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

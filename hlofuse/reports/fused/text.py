@@ -1,7 +1,5 @@
 """A module after fusion, for the terminal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

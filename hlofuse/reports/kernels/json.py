@@ -1,7 +1,5 @@
 """`kernels --format json`; the schema is in docs/json.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.reports.common.json import created_by_json

@@ -1,7 +1,5 @@
 """`stats --format json`; the schema is in docs/json.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.reports.common.json import cost_json, totals_json

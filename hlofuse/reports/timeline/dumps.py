@@ -1,7 +1,5 @@
 """The dumps of each module in the order XLA wrote them, and what their file times tell."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`timeline --format json`: `docs/timeline.md` says what the fields mean."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

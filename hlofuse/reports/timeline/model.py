@@ -1,7 +1,5 @@
 """What a film tells, as data. Reports are made from this and from nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path

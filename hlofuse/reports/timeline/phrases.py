@@ -1,7 +1,5 @@
 """Words for the steps of a film. Plain text: whoever prints it makes it safe for where it goes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

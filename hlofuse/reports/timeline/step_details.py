@@ -1,7 +1,5 @@
 """One step of a film from near: groups of changes, and the first of each group line by line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

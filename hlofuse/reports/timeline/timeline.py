@@ -1,7 +1,5 @@
 """`timeline`: every dump of a module compared with the one ahead of it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 

@@ -1,7 +1,5 @@
 """What XLA:TPU fused, as JSON; the schema is in docs/stages.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.reports.tpu.model import TpuPair

@@ -4,8 +4,6 @@ Why they did it is not known. To compare, the passes of CPU and GPU are replayed
 about the same pairs of operations; that says how TPU differs, not what its rules are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What XLA:TPU fused, for the terminal."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from rich.console import Console

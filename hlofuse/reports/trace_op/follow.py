@@ -1,7 +1,5 @@
 """`follow`: one operation, or those of a source line, through every dump of a module."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 

@@ -1,7 +1,5 @@
 """`trace-op --format json`; docs/timeline.md says what the fields mean."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

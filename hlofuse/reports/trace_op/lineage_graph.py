@@ -4,8 +4,6 @@ A *thread* is an operation for as long as nothing about it is new: the same name
 from dump to dump. Where something is, links lead from its thread to those that go on.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hlofuse.diff import Added, ModuleDiff

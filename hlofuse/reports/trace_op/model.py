@@ -1,7 +1,5 @@
 """One operation's way through a compilation, as data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """`trace-op` for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rich.console import Console

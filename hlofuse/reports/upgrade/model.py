@@ -1,7 +1,5 @@
 """What another release of XLA makes of a module, and which of its changes make the difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What could be changed, tried on the module: recipes, flags, and rules that no program can avoid."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

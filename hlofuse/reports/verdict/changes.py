@@ -1,7 +1,5 @@
 """`what-if`: every change that was tried, in one table, greatest gain first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -113,7 +111,9 @@ def print_changes(
         print_command(
             console, 2, "explain", *input_arguments, "--disable", best.label.removeprefix("without ")
         )
-    for line in (*_rest(ranking), *phrases.untried_lines(v)):
+    idle = [r.rule.code for r in ranking.relaxed if not r.changes_anything]
+    unchanged = [f"Nothing changes without {', '.join(idle)}."] if idle else []
+    for line in (*unchanged, *phrases.untried_lines(v)):
         indented(console, line, 2, "dim")
     _print_fixed(ranking.fixed, console, limit)
 
@@ -155,12 +155,6 @@ def _print_blocks(c: Change, console: Console, limit: int) -> None:
     if c.blocks:
         indented(console, rows)
     print_more(console, len(c.blocks) - (limit or len(c.blocks)), "edge")
-
-
-def _rest(ranking: Ranking) -> Iterator[str]:
-    idle = [r.rule.code for r in ranking.relaxed if not r.changes_anything]
-    if idle:
-        yield f"Nothing changes without {', '.join(idle)}."
 
 
 def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> None:

@@ -1,7 +1,5 @@
 """A verdict as JSON values; the fields are in docs/json.md."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +10,7 @@ from hlofuse.reports.verdict.model import Suggestion, Trial, Verdict
 
 def verdict_json(v: Verdict) -> dict[str, Any]:
     """`verdict` and `suggestions`, which reports hold at their top level."""
-    best = None
-    if v.best is not None:
-        best = {"what": v.best_of, **_trial(v.best)}
+    best = {"what": v.best_of, **_trial(v.best)} if v.best is not None else None
     return {
         "verdict": {
             "shares": [

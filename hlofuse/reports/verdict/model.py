@@ -1,7 +1,5 @@
 """What a verdict consists of: plain data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

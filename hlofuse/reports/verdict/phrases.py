@@ -1,12 +1,10 @@
 """Sentences of a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from hlofuse.account import Totals
 from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.head import Head, identity_line
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
@@ -119,19 +117,17 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
     if not v.is_replayed:
         return "No change was tried: this module is fused; one from before fusion tells more"
-    if not v.suggestions and v.untried:
-        return f"{plural(len(v.untried), 'recipe')} may apply, not tried (--details lists them)"
     if not v.suggestions:
-        return "No suggestion: no known change makes this module better"
+        return "No suggestion: nothing that was tried makes this module better"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
     tried = "replayed on this module" if v.is_ranked else "estimated by XLA's model, not replayed"
     return f"Suggestions, {tried}{more}"
 
 
 def untried_lines(v: Verdict) -> Iterator[str]:
-    """The recipes that may apply, each with its lines."""
+    """The recipes that may apply, by name, then each with its lines."""
     if v.untried:
-        yield "Recipes whose symptom is here, not tried on this module:"
+        yield f"May apply, not tried: {listing([s.recipe for s in v.untried], 2)}"
     for s in v.untried:
         yield "  " + " · ".join(filter(None, (s.text, _where(s), f"recipe {s.recipe}")))
 
@@ -153,7 +149,9 @@ def trial_line(s: Suggestion, v: Verdict) -> str:
 def gain_text(t: Trial, totals: Totals) -> str:
     """`−1.01 µs (14%), 2 → 1 kernels`."""
     parts = []
-    if t.us_saved is not None:
+    if t.us_saved is None and totals.us is not None:
+        parts.append("time unknown, products change")
+    elif t.us_saved is not None:
         share = _part(abs(t.us_saved), totals.us) if totals.us else ""
         parts.append(f"{'−' if t.us_saved >= 0 else '+'}{us_text(abs(t.us_saved))}{share}")
     if t.totals is None:

@@ -1,7 +1,5 @@
 """A verdict for the terminal: one screen of 24 lines, whatever the module."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -35,9 +33,7 @@ def print_screen(
     lines = [*_head(head, notes, console.width), *verdict_lines(v, console.width)]
     room = _LINES - len(lines) - bool(details)
     lines += _kernels(v, min(_KERNELS, room - 2), console.width) if room > 2 else []
-    if details:
-        lines.append((_MORE, "green"))
-    for line, style in lines[:_LINES]:
+    for line, style in [*lines, *([(_MORE, "green")] if details else [])][:_LINES]:
         console.print(Text(phrases.cut(line, console.width), style=style), no_wrap=True, overflow="crop")
 
 
@@ -51,6 +47,8 @@ def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
     for number, s in enumerate(shown, 1):
         yield from _suggestion(number, s, v)
+    for line in list(phrases.untried_lines(v))[:1]:
+        yield line, "dim"
 
 
 def _head(head: Head | None, given: Sequence[str], width: int) -> Iterator[tuple[str, str]]:

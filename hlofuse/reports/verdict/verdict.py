@@ -1,7 +1,5 @@
 """From a replay to a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed

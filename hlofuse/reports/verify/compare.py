@@ -1,7 +1,5 @@
 """One module: replay it and hold the result against XLA's."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence

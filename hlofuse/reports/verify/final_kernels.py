@@ -4,8 +4,6 @@ Tile sizes, algorithms and the memory that libraries work in do not count, nor d
 run: on a device the autotuner measures for the former, and the scheduler chooses the latter.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Hashable

@@ -1,7 +1,5 @@
 """One module of a verification: read it, see what wrote it, replay it and compare."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hlofuse.cost.gpu.device import DeviceDescription

@@ -1,7 +1,5 @@
 """`verify --format json`; the schema is in docs/json.md."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from typing import Any
 

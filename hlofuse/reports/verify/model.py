@@ -1,7 +1,5 @@
 """What comes out of a verification: data; renderers are beside."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import overload
 

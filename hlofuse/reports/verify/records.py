@@ -1,7 +1,5 @@
 """Our decisions against XLA's own record of PriorityFusion: order, priorities, refusals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

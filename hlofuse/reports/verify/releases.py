@@ -1,7 +1,5 @@
 """Which release the dumps agree with, where they leave that open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`what-if --format json`; the schema is in docs/json-what-if.md."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.reports.common.json import refusal_json, totals_json, us_json

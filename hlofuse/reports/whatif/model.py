@@ -1,7 +1,5 @@
 """What sweeps and rankings consist of: plain data, drawn by the reports beside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.account import Totals

@@ -1,7 +1,5 @@
 """Sentences and figures of what-if runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from hlofuse.account import Totals

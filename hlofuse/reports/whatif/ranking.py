@@ -1,7 +1,5 @@
 """The worth of each rule: switch it off alone, replay, and see what would be saved."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`why --format json`; the schema is in docs/json.md."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

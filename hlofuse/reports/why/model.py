@@ -1,7 +1,5 @@
 """The decisions about one instruction, or about a pair of them: plain data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.account import PairDetail

@@ -1,7 +1,5 @@
 """Which pairs a question about two names is about, where a name means several things."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """The sentences of `why`, shared by its text and markdown reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.format.escape import printable

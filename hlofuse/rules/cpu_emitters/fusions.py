@@ -1,7 +1,5 @@
 """Fusions for which XLA:CPU writes the code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.cpu_predicates import dot_strategy, product_as_reduce, why_not_tiled

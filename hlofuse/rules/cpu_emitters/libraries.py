@@ -1,7 +1,5 @@
 """Library calls: chosen before fusion (library fusions), or by what an operation is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.convolution import why_not_eigen

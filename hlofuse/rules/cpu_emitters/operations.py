@@ -1,7 +1,5 @@
 """Instructions that stay outside fusions on CPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.ir.graph import Instruction

@@ -1,7 +1,5 @@
 """Rules that allow: what the consumer is decides last."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.cpu_predicates import is_loop_fusible

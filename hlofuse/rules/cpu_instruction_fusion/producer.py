@@ -1,7 +1,5 @@
 """Rules about what the producer is, and about consumers that are left alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_fusible, is_output_fusible

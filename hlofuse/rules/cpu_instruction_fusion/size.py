@@ -1,7 +1,5 @@
 """Rules about the code a fusion would become: too slow, too often, too much."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication

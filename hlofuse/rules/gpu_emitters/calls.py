@@ -1,7 +1,5 @@
 """Custom calls: libraries that XLA chose before fusion, and code that comes with the program."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.rules.gpu_emitters.candidate import GpuKernel

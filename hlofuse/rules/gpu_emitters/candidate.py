@@ -1,7 +1,5 @@
 """The question: one kernel, and what the cost model's analysis of it says."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import custom_call_target

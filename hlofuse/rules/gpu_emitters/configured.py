@@ -1,7 +1,5 @@
 """Fusions whose backend config names who runs them: made before the fusion passes, or by Triton's check."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.cost.gpu import backend_config as config

@@ -1,7 +1,5 @@
 """Fusions that turn out to be copies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice

@@ -1,7 +1,5 @@
 """What became of a matrix product of the program that is not a library call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.cpu_predicates import product_as_reduce

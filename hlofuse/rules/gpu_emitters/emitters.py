@@ -1,7 +1,5 @@
 """Fusions for which XLA writes the code: by their roots and the operations behind them, the heroes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.cost.gpu.atoms import Atom

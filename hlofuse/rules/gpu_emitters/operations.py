@@ -1,7 +1,5 @@
 """Instructions that stay outside fusions, each with a thunk of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.rules.gpu_emitters.candidate import GpuKernel

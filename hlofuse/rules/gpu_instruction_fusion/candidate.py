@@ -1,7 +1,5 @@
 """The candidates of GPU instruction fusion and FusionMerger: a producer fused into a consumer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.merging import MergingModel

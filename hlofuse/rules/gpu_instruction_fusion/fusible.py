@@ -1,7 +1,5 @@
 """Pairs that can be one kernel at all (`IsProducerConsumerFusible`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.ir.graph import Instruction

@@ -1,7 +1,5 @@
 """Rules of GpuInstructionFusion itself: what would be slow, or too much code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.convolution import window_dimensions

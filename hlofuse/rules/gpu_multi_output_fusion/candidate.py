@@ -1,7 +1,5 @@
 """What GPU multi-output fusion asks its rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rules about a producer that becomes a further result of a consumer's kernel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.elementwise import is_elementwise, is_fusible

@@ -1,7 +1,5 @@
 """Rules about the loops of two kernels, which have to be the same ones."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from hlofuse.cost.gpu.atoms import Atom

@@ -1,7 +1,5 @@
 """Rules about two kernels that read the same array."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.ir.graph import Instruction

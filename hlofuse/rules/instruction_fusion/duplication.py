@@ -1,7 +1,5 @@
 """Rules about fusing across the output and about computing a producer more than once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.ir.graph import Instruction

@@ -3,8 +3,6 @@
 `may_fuse_into_in_place` walks the consumer's in-place pairs and hands the slices to `in_place_slices`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.analysis.components import Reachability

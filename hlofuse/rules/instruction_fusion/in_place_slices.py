@@ -3,8 +3,6 @@
 It is safe when exactly the elements are read that are then overwritten.
 """
 
-from __future__ import annotations
-
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import register

@@ -1,7 +1,5 @@
 """How the pages of these rules are made."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from hlofuse.rules.catalogue import Rule, register
