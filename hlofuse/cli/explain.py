@@ -126,17 +126,21 @@ def command(
     timeline = _timeline(options) if details else None
 
     def draw(console: Console) -> None:
+        from hlofuse.reports.difference.text import print_difference
         from hlofuse.reports.explain.text import print_explanation
         from hlofuse.reports.verdict.phrases import untried_lines
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
-            print_screen(answer, console, head, notes, details=not details)
+            print_screen(answer, console, head, notes, difference, details=not details)
         if found is None:
             return
         if answer is not None:
-            for line in ("", *untried_lines(answer), ""):
+            full = [observed.note] if observed.note else []
+            for line in ("", *full, *untried_lines(answer), ""):
                 console.print(line)
+            if difference is not None:
+                print_difference(difference, console, limit=limit)
         print_explanation(
             found,
             console,

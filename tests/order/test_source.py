@@ -66,7 +66,7 @@ def test_ids_of_a_file_are_xlas(hlofuse: Run, samples: Path, tmp_path: Path) -> 
 
 
 def test_only_an_estimate_leaves_ties_open(hlofuse: Run, samples: Path) -> None:
-    text = ("explain", samples / "gpu" / "softmax", *H100, "--xla-trace", "none")
+    text = ("explain", "--details", samples / "gpu" / "softmax", *H100, "--xla-trace", "none")
     for order, is_reported in (("xla", False), ("estimated", True), ("text", True)):
         assert ("a tie" in hlofuse(*text, "--order", order).out) == is_reported, order
 

@@ -104,7 +104,7 @@ def test_attention_becomes_one_kernel(installed: dict[str, str], target: str) ->
 
 
 def test_the_reports_read_well(installed: dict[str, str]) -> None:
-    out = run(installed, "explain", *GPT2["gpu"], "--rules", "flash-attention", "--limit", "3")
+    out = run(installed, "explain", *GPT2["gpu"], "--details", "--rules", "flash-attention", "--limit", "3")
     assert out.splitlines()[2].startswith("Not XLA's behaviour: with the rules of flash-attention (")
     assert "custom kernel flash_attention" in out
     why = run(

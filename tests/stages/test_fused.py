@@ -166,7 +166,7 @@ def test_reports(
     samples: Path, hlofuse: Run, golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str, ending: str
 ) -> None:
     monkeypatch.chdir(samples / "cpu")  # reports name the dump ahead of fusion
-    result = hlofuse("explain", Path("softmax") / "after.hlo", "--format", form)
+    result = hlofuse("explain", Path("softmax") / "after.hlo", "--details", "--format", form)
     assert (result.status, result.err) == (0, "")
     golden(f"explain/fused-softmax.{ending}", result.out)
 
@@ -192,7 +192,7 @@ def test_a_whole_gpu_dump_names_the_better_file(tmp_path: Path, hlofuse: Run) ->
     with tarfile.open(DATA / "gpu-dump-directory.tar.xz") as tar:
         tar.extractall(tmp_path, filter="data")
     last = next((tmp_path / "gpu-dump").glob("*gpu_after_optimizations.txt"))
-    out = hlofuse("explain", last, "--device", "h100_sxm", columns=300).out
+    out = hlofuse("explain", last, "--details", "--device", "h100_sxm", columns=300).out
     assert "why these are still two kernels" in out
     assert "0057.fusion.after_pipeline-start" in out
 

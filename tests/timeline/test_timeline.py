@@ -170,5 +170,5 @@ def test_a_corpus_folder_is_a_film(samples: Path, hlofuse: Run) -> None:
 
 
 def test_explain_points_to_the_film(gpt2_whole: Path, hlofuse: Run) -> None:
-    out = hlofuse("explain", gpt2_whole, "--device", "h100_sxm", "--limit", "1", columns=200).out
+    out = hlofuse("explain", gpt2_whole, "--details", "--device", "h100_sxm", "--limit", "1", columns=200).out
     assert f"hlofuse timeline {gpt2_whole}" in out

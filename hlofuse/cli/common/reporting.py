@@ -100,7 +100,7 @@ def report(
 ) -> None:
     """Emit one of the three forms, `heads` first. Markdown is what `text` prints, unless `markdown` is given.
 
-    Without `shows_heads` `text` prints them and the note itself.
+    Without `shows_heads` `text` prints them, the note and the differences itself.
 
     In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
     `approximate` for the note, the report's own fields, and `difference`.
@@ -132,7 +132,7 @@ def report(
                 console.print(f"Note: {line}.", style="yellow")
             if note:
                 console.print(f"{note}\n", style="bold yellow")
-        if differences:
+        if differences and shows_heads:
             from hlofuse.reports.difference.text import print_difference
 
             for d in differences:

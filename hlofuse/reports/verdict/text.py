@@ -8,6 +8,8 @@ from rich.text import Text
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import plural
 from hlofuse.reports.common.head import Head
+from hlofuse.reports.difference.model import Difference
+from hlofuse.reports.difference.phrases import difference_lines
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 
@@ -23,6 +25,7 @@ def print_screen(
     console: Console,
     head: Head | None,
     notes: Sequence[str] = (),
+    difference: Difference | None = None,
     *,
     details: bool = True,
 ) -> None:
@@ -30,7 +33,7 @@ def print_screen(
 
     `notes` say how the module came to be, and what it does not agree with; `details` says how to go on.
     """
-    lines = [*_head(head, notes, console.width), *verdict_lines(v, console.width)]
+    lines = [*_head(head, notes, difference, console.width), *verdict_lines(v, console.width)]
     room = _LINES - len(lines) - bool(details)
     lines += _kernels(v, min(_KERNELS, room - 2), console.width) if room > 2 else []
     for line, style in [*lines, *([(_MORE, "green")] if details else [])][:_LINES]:
@@ -51,7 +54,9 @@ def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
         yield line, "dim"
 
 
-def _head(head: Head | None, given: Sequence[str], width: int) -> Iterator[tuple[str, str]]:
+def _head(
+    head: Head | None, given: Sequence[str], difference: Difference | None, width: int
+) -> Iterator[tuple[str, str]]:
     notes = [note.partition(". ")[0] for note in given]
     if head is not None:
         line, least = phrases.identity_lines(head, width)
@@ -59,11 +64,13 @@ def _head(head: Head | None, given: Sequence[str], width: int) -> Iterator[tuple
         yield least, "dim"
         if head.result is not None:
             yield head.result.line, "dim"
-        notes += head.identity.notes
+        notes += [f"Note: {text}" for text in head.identity.notes]
+    if difference is not None:
+        yield from ((line, "bold yellow") for line in difference_lines(difference)[:2])
     for number, text in enumerate(notes[:_NOTES], 1):
         more = len(notes) - _NOTES
         rest = f" (and {plural(more, 'note')} more)" if number == _NOTES and more > 0 else ""
-        yield f"Note: {text}{rest}", "yellow"
+        yield f"{text.rstrip('.')}{rest}.", "bold yellow"
 
 
 def _suggestion(number: int, s: Suggestion, v: Verdict) -> Iterator[tuple[str, str]]:

@@ -92,18 +92,9 @@ def verdict_as_it_is(account: Account, release: Release, device: DeviceDescripti
     flops = sum(r.cost.flops * r.runs for r in account.rows if fused(r.instruction))
     rows = [(r, _place(r.instruction, account.module)) for r in account.rows if r.runs]
     times = KernelTimes(device, release).kernel if device is not None else None
-    return Verdict(
-        account.totals,
-        tuple(_shares(account, fused)),
-        fusion_floor(account, fused, flops, device),
-        (),
-        None,
-        "",
-        0,
-        False,
-        grouped_kernels(rows, times),
-        is_replayed=False,
-    )
+    shares, floor = tuple(_shares(account, fused)), fusion_floor(account, fused, flops, device)
+    kernels = grouped_kernels(rows, times)
+    return Verdict(account.totals, shares, floor, (), None, "", 0, False, kernels, is_replayed=False)
 
 
 def _place(x: Instruction, module: Module) -> Place:
