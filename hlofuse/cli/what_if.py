@@ -134,9 +134,6 @@ def _rank(
     color: str,
     output: Path | None,
 ) -> None:
-    from dataclasses import replace
-
-    from hlofuse.account import observed_replay
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.verdict.changes import print_changes, with_flags, with_module
@@ -148,10 +145,11 @@ def _rank(
     loaded = options.read()
     assert loaded.config is not None
     others = [_other(options, path) for path in also]
-    observed = observed_replay(loaded.input, replace(loaded.config, xla=None))
     with progress_bar("replaying") as progress:
         around = partial(_around, name) if name is not None else None
         found = rank(loaded.input, loaded.config, progress=progress, narrowed=around)
+    observed = found.observed
+    assert observed is not None
     with_events(observed.replay)
     facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
     unoptimized = partial(unoptimized_of, observed.replay)

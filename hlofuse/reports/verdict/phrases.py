@@ -117,6 +117,8 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
     if not v.is_replayed:
         return "No change was tried: this module is fused; one from before fusion tells more"
+    if not v.suggestions and not v.is_ranked:
+        return "No suggestion: nothing was tried on a module of this size (what-if tries rules)"
     if not v.suggestions:
         return "No suggestion: nothing that was tried makes this module better"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""

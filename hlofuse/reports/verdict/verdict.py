@@ -17,11 +17,11 @@ from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, 
 from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules, trial_of
 from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
 from hlofuse.reports.whatif.model import Ranking
-from hlofuse.reports.whatif.ranking import Progress, rank
+from hlofuse.reports.whatif.ranking import rank
 from hlofuse.rules.gpu_fusible import may_be_fused
 
 TRIED_UP_TO = 3_000
-"""Instructions of a module on which `explain` tries every change; `what-if` does so on any."""
+"""Instructions of a module on which recipes and flags are tried; `what-if` tries rules on any."""
 
 _KINDS = {
     "kernel": "matmul and libraries",
@@ -39,33 +39,31 @@ def verdict(
     *,
     ranking: Ranking | None = None,
     unoptimized: Callable[[], Module | None] = lambda: None,
-    tries: bool | None = None,
     about_all: bool = True,
-    progress: Progress | None = None,
 ) -> Verdict:
     """What a replay comes to, and what would make it better.
 
-    Changes are tried up to `TRIED_UP_TO` instructions, or as `tries` says; `ranking` is that of the same
-    replay, where it is at hand. Without `about_all` it is about some kernels alone, and nothing is suggested.
+    Changes are tried up to `TRIED_UP_TO` instructions; `ranking` is that of the same replay, where it is at
+    hand. Without `about_all` it is about some kernels alone, and nothing is suggested.
     `unoptimized` yields the module before optimizations, where flags begin.
     """
     config, account = observed.replay.config, facts.account_after
     fused = _may_change(config.build.backend, config.release)
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
-    if tries is None:
-        tries = len(facts.before) <= TRIED_UP_TO
+    tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        ranking = rank(observed.replay.input, config, progress=progress)
+        ranking = rank(observed.replay.input, config)
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
     if about_all:
-        suggestions += of_recipes(situation, observed, ranking, SharedTables())
-    if ranking is not None and about_all:
+        suggestions += of_recipes(situation, observed, ranking if tries else None, SharedTables())
+    if ranking is not None and tries and about_all:
         flags = list(of_flags(observed, facts, unoptimized))
         # Compiled with a flag, a module tells more than a recipe that imitates it.
         compiled = {s.flag for s in flags}
         suggestions = [s for s in suggestions if not s.flag or s.flag not in compiled] + flags
+    if ranking is not None and about_all:
         suggestions += of_rules(ranking, suggestions)
     untried = tuple(s for s in suggestions if s.trial is UNKNOWN)
     suggestions = [s for s in suggestions if s.trial is not UNKNOWN]

@@ -1,8 +1,8 @@
 """What sweeps and rankings consist of: plain data, drawn by the reports beside it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hlofuse.account import Totals
+from hlofuse.account import Observed, Totals
 from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.difference.model import Difference
 
@@ -141,3 +141,5 @@ class Ranking:
     """Most bytes kept apart first."""
     selected: str | None = None
     """The name of the kernels that the rules keep others apart from; None for all rules."""
+    observed: Observed | None = field(default=None, repr=False, compare=False)
+    """The replay with all rules in force."""

@@ -97,6 +97,7 @@ def rank(
         tuple(relaxed),
         tuple(fixed),
         explanation.selected.name if explanation and explanation.selected else None,
+        observed,
     )
 
 

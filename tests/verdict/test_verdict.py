@@ -1,0 +1,141 @@
+"""The answer first: one screen for any module, bounds that hold, and suggestions that were tried."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hlofuse.account import observed_replay
+from hlofuse.cli.common.replaying import ReplayOptions
+from hlofuse.ir import parse_module
+from hlofuse.replay import ReplayInput, replay_config
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.verdict import verdict as module
+from hlofuse.reports.verdict.model import Verdict
+
+from ..running import Run
+
+RECIPES = Path(__file__).parents[1] / "recipes" / "data"
+H100 = ("--target", "gpu", "--device", "h100_sxm")
+
+# rsqrt(mean(x²) + ε): XLA makes two kernels of it, and one where the summands are scaled (7.06 → 6.05 µs).
+RMS = """HloModule rms
+plus { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY e {
+  x = f32[4096,1024]{1,0} parameter(0)
+  square = f32[4096,1024]{1,0} multiply(x, x)
+  zero = f32[] constant(0)
+  sum = f32[4096]{0} reduce(square, zero), dimensions={1}, to_apply=plus
+  n = f32[] constant(0.0009765625)
+  scale = f32[4096]{0} broadcast(n), dimensions={}
+  mean = f32[4096]{0} multiply(sum, scale)
+  small = f32[] constant(1e-06)
+  epsilon = f32[4096]{0} broadcast(small), dimensions={}
+  moved = f32[4096]{0} add(mean, epsilon)
+  ROOT root = f32[4096]{0} rsqrt(moved)
+}
+"""
+# A sum over 33 elements on CPU: three kernels, one without tree_reduction_rewriter, as XLA compiles it.
+COS_SUM = """HloModule cos_sum
+plus { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY e {
+  x = f32[33]{0} parameter(0)
+  cosine = f32[33]{0} cosine(x)
+  zero = f32[] constant(0)
+  ROOT sum = f32[] reduce(cosine, zero), dimensions={0}, to_apply=plus
+}
+"""
+
+
+def rms() -> Verdict:
+    observed = observed_replay(ReplayInput(parse_module(RMS)), replay_config("gpu", "h100_sxm"))
+    return module.verdict(observed, Facts(observed.replay, observed.costs))
+
+
+def test_a_suggestion_stands_with_what_it_gains_on_this_module() -> None:
+    found = rms()
+    assert found.totals.kernels == 2
+    assert found.totals.us == pytest.approx(7.06, abs=0.01)
+    first = found.suggestions[0]
+    assert (first.kind, first.recipe, first.rule) == ("code", "scale-the-summands", "PF009")
+    assert first.trial.totals is not None
+    assert first.trial.totals.kernels == 1
+    assert first.trial.totals.us == pytest.approx(6.05, abs=0.01)
+    assert found.best is first.trial
+
+
+def test_the_floor_is_what_enters_and_leaves_the_program() -> None:
+    floor = rms().floor
+    assert floor.bytes_accessed == 4096 * 1024 * 4 + 4096 * 4
+    assert floor.us == pytest.approx(1 + floor.bytes_accessed / 3.35e12 * 1e6, rel=0.01)
+
+
+def test_a_large_module_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TRIED_UP_TO", 1)
+    found = rms()
+    assert not found.is_ranked
+    assert found.replays == len(found.suggestions)
+    assert all(s.trial.totals is None for s in found.suggestions)
+
+
+def test_a_flag_is_compiled_before_it_is_shown(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "module_0001.jit_f.before_optimizations.txt"
+    path.write_text(COS_SUM)
+    report = json.loads(hlofuse("explain", path, "--target", "cpu", "--format", "json").out)
+    assert report["totals"]["kernels"] == 3
+    (flag,) = (s for s in report["suggestions"] if s["kind"] == "flag")
+    assert flag["flag"] == "--xla_disable_hlo_passes=tree_reduction_rewriter"
+    assert flag["tried"]["kernels"] == 1
+    flagged = hlofuse("explain", path, "--target", "cpu", "--xla-flags", flag["flag"], "--format", "json")
+    assert json.loads(flagged.out)["totals"]["kernels"] == 1
+
+
+def test_variants_and_flags_are_rows_of_what_if(hlofuse: Run, tmp_path: Path) -> None:
+    path, other = tmp_path / "f.hlo", tmp_path / "g.hlo"
+    path.write_text(COS_SUM)
+    other.write_text(COS_SUM.replace("33", "32"))
+    flag = "--xla_disable_hlo_passes=tree_reduction_rewriter"
+    command = ("what-if", path, "--target", "cpu", "--also", other, "--also-flags", flag)
+    rows = json.loads(hlofuse(*command, "--format", "json").out)["also"]
+    assert [(r["label"], r["tried"]["kernels"]) for r in rows] == [(f"with {other}", 1), (flag, 1)]
+    assert f"with {other}: the program cos_sum" in hlofuse(*command, columns=300).out
+    wrong = hlofuse("what-if", path, "--target", "cpu", "--also-flags", "--xla_gpu_graph_level=0")
+    assert wrong.status == 2
+
+
+def test_check_says_what_would_win_a_budget_back(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "rms.hlo"
+    path.write_text(RMS)
+    how = (path, *H100, "--stage", "fusion-input", "--max-time", "6.5us")
+    failed = hlofuse("check", *how)
+    assert failed.status == 1
+    assert "recipe scale-the-summands" in " ".join(failed.out.split())
+    (found,) = json.loads(hlofuse("check", *how, "--format", "json").out)["modules"]
+    assert found["suggestions"][0]["recipe"] == "scale-the-summands"
+    assert "\n> " in hlofuse("check", *how, "--format", "markdown").out
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in RECIPES.iterdir())[::4])
+def test_one_screen_and_bounds_for_any_module(name: str, hlofuse: Run, tmp_path: Path) -> None:
+    with tarfile.open(RECIPES / name) as tar:
+        tar.extractall(tmp_path, filter="data")
+    for path in sorted(tmp_path.rglob("input.hlo")):
+        device = path.parent.parent.name
+        how = ("--target", "cpu") if device == "cpu" else ("--target", "gpu", "--device", device)
+        lines = hlofuse("explain", path, *how, "--stage", "fusion-input").out.splitlines()
+        assert len(lines) <= 24
+        assert max(map(len, lines)) <= 80
+        options = ReplayOptions(str(path), target=how[1], device=None if device == "cpu" else device)
+        observed = options.read(any_stage=True).observe()
+        found = module.verdict(observed, Facts(observed.replay, observed.costs))
+        assert found.floor.bytes_accessed <= found.totals.cost.bytes_accessed
+        assert (found.floor.us or 0.0) <= (found.totals.us or 0.0) * 1.001
+        assert all(s.trial.helps(found.totals) for s in found.suggestions)
+        assert all("Nothing" not in s.text for s in found.suggestions)
