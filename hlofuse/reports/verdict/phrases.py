@@ -66,29 +66,24 @@ def _part(value: float, whole: float) -> str:
 
 
 def bound_lines(v: Verdict) -> Iterator[str]:
-    """What fusion could still save, from both sides, and what the floor is."""
-    total, floor = v.totals.us, v.floor.us
+    """What fusion could still save, from both sides, and the floor; bytes where there are no times."""
+    total, floor, low, text = (
+        v.totals.us,
+        v.floor.us,
+        v.best.us_saved if v.best is not None else None,
+        us_text,
+    )
     if total is None or floor is None:
-        moved, least = v.totals.cost.bytes_accessed, v.floor.bytes_accessed
-        most_bytes = max(moved - least, 0)
-        if most_bytes <= _NOTHING_LEFT * moved:
-            yield f"Nothing left to gain from fusion: the floor is {bytes_text(least)} moved"
-            return
-        low_bytes = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
-        low_text = f"{bytes_text(low_bytes)} to " if 0 < low_bytes < most_bytes else "at most "
-        high = f"{bytes_text(most_bytes)}{_part(most_bytes, moved)}"
-        yield f"Fusion could still save {low_text}{high}{_best(v)}"
-        yield f"Floor: {bytes_text(least)}, what enters and leaves the program and library calls"
-        return
-    most = max(total - floor, 0.0)
+        total, floor, text = v.totals.cost.bytes_accessed, v.floor.bytes_accessed, bytes_text
+        low = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
+    most, low = max(total - floor, 0), low or 0
     if most <= _NOTHING_LEFT * total:
-        yield f"Nothing left to gain from fusion: at most {us_text(most)}{_part(most, total)}"
+        yield f"Nothing left to gain from fusion: at most {text(most)}{_part(most, total)}"
     else:
-        low = v.best.us_saved if v.best is not None and v.best.us_saved is not None else 0.0
-        low_text = f"{us_text(low)} to " if 0.001 * total < low < most else "at most "
+        low_text = f"{text(low)} to " if 0.001 * total < low < most else "at most "
         more = "; changes below save more" if low > most else _best(v)
-        yield f"Fusion could still save {low_text}{us_text(most)}{_part(most, total)}{more}"
-    yield f"Floor: {us_text(floor)}, to move what enters and leaves the program and library calls"
+        yield f"Fusion could still save {low_text}{text(most)}{_part(most, total)}{more}"
+    yield f"Floor: {text(floor)}, to move what enters and leaves the program and library calls"
 
 
 def _best(v: Verdict) -> str:
