@@ -72,9 +72,7 @@ class Facts:
         return self.account_after.totals
 
     def _account(self, module: Module, *, is_final: bool = False) -> Account:
-        if self.costs is not None:
-            return self.costs.account(module, is_final=is_final)
-        return Account(module, backend=self.replay.config.build.backend, is_final=is_final)
+        return account_of(self.replay, self.costs, module, is_final=is_final)
 
     def at_stake(self, producer: Instruction) -> float | None:
         """What fusing a kernel into its users would save if no rule forbade it; None without an estimate."""
@@ -177,13 +175,11 @@ class Facts:
 
     def final_place(self, instruction: Instruction) -> Place:
         """Where a reader finds an instruction of the final module."""
-        shape, final = str(instruction.shape), self.replay.final
+        final = self.replay.final
         name, final_name = self._launched_names.of(instruction.name)
         if instruction.name in final.names_at_fusion:
-            return replace(self.place(name), shape=shape, final=final_name)
-        source = kernel_source(instruction, final.module)
-        line = source_in_function(source) if source is not None else None
-        return Place(name, instruction.opcode, shape, line, instruction.op_name, final=final_name)
+            return replace(self.place(name), shape=str(instruction.shape), final=final_name)
+        return place_of(instruction, final.module, name, final_name)
 
     @cached_property
     def _launched_as(self) -> dict[str, Launched]:
@@ -264,6 +260,20 @@ class Facts:
         """XLA's final name of an instruction of the module after fusion; None for others, or if unknown."""
         has_name = self.names is not None and name in self.after and self.names.knows(name)
         return self.names.of(name) if has_name and self.names is not None else None
+
+
+def account_of(replay: Replay, costs: Costs | None, module: Module, *, is_final: bool = False) -> Account:
+    """What a module of a replay launches, with times where there are costs."""
+    if costs is not None:
+        return costs.account(module, is_final=is_final)
+    return Account(module, backend=replay.config.build.backend, is_final=is_final)
+
+
+def place_of(x: Instruction, module: Module, name: str, final: str) -> Place:
+    """Where a reader finds an instruction of a final module, under its name at fusion and its final one."""
+    source = kernel_source(x, module)
+    line = source_in_function(source) if source is not None else None
+    return Place(name, x.opcode, str(x.shape), line, x.op_name, final=final)
 
 
 def _launched(module: Module) -> dict[str, Instruction]:

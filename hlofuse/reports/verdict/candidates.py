@@ -18,7 +18,7 @@ from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.advice.trials import tried
-from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.facts import Facts, account_of
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule
 
@@ -39,8 +39,9 @@ def trial_of(before: Totals, after: Totals, how: str) -> Trial:
     )
 
 
-def _account(observed: Observed) -> Account:
-    return Facts(observed.replay, observed.costs).account_after
+def final_account(observed: Observed) -> Account:
+    """What a replay launches in the end."""
+    return account_of(observed.replay, observed.costs, observed.replay.final.module, is_final=True)
 
 
 def of_recipes(
@@ -60,9 +61,9 @@ def of_recipes(
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
             if attempt is not None:
                 changed, findings = attempt[0], list(attempt[1])
-                trial = trial_of(situation.facts.totals_after, _account(changed).totals, "replayed")
+                trial = trial_of(situation.facts.totals_after, final_account(changed).totals, "replayed")
             elif recipe.rewrite is None and findings[0].rule in relaxed:
-                trial = _without(relaxed[findings[0].rule])
+                trial = trial_without(relaxed[findings[0].rule])
             elif recipe.rewrite is not None:
                 continue
         else:
@@ -72,15 +73,15 @@ def of_recipes(
 
 def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation) -> Suggestion:
     places = (situation.facts.place(f.at) for f in findings)
-    lines = dict.fromkeys(p.called_from or p.source for p in places)
-    sources = tuple(line for line in lines if line)
+    sources = tuple(dict.fromkeys(filter(None, (p.called_from or p.source for p in places))))
     rule = next((f.rule for f in findings if f.rule), "")
     kind: SuggestionKind = "flag" if recipe.flag else "code"
     text = recipe.text or f"Set {recipe.flag}"
     return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, recipe.flag)
 
 
-def _without(relaxed: RelaxedRule) -> Trial:
+def trial_without(relaxed: RelaxedRule) -> Trial:
+    """What switching one rule off gives."""
     difference = relaxed.difference
     return trial_of(difference.xla, difference.replayed, f"replayed without {relaxed.rule.code}")
 
@@ -109,10 +110,9 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
     suggested = {s.rule for s in others}
     for r in ranking.relaxed:
         if r.saves and r.rule.code not in suggested:
-            lines = dict.fromkeys(b.producer.source for b in r.blocks)
             text = f"Report to XLA: {r.rule.title[:1].lower()}{r.rule.title[1:]}"
-            sources = tuple(line for line in lines if line)
-            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), _without(r))
+            sources = tuple(dict.fromkeys(filter(None, (b.producer.source for b in r.blocks))))
+            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), trial_without(r))
 
 
 def of_flags(
@@ -124,7 +124,7 @@ def of_flags(
     what XLA has: then nothing could be compared.
     """
     config, target = observed.replay.config, observed.replay.target
-    candidates = dict(_flags(observed))
+    candidates = dict(_flags(observed, facts))
     if not candidates or config.changes:
         return
     module = observed.replay.input.unoptimized or unoptimized()
@@ -153,15 +153,14 @@ def _products(account: Account) -> Counter[tuple[str, ...]]:
     return Counter((x.fusion_kind or x.opcode, custom_call_target(x) or "", *own) for x, own in shapes)
 
 
-def _flags(observed: Observed) -> Iterator[tuple[str, tuple[str, str]]]:
+def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, str]]]:
     """Flags, each with what it does and the rule that it avoids."""
     replay = observed.replay
-    rules = Facts(replay, observed.costs).rule
     own = replay.config.build.flags
     if any(i.fusion_kind == "kCustom" for i in replay.before.instructions()) and replay.target == "cpu":
         yield f"--{YNN_KINDS}=-reduce", ("Leave reductions to XLA instead of YNNPACK", "CPU001")
     for code in dict.fromkeys(e.rule for e in replay.input.events if e.rule):
-        rule = rules(code)
+        rule = facts.rule(code)
         if rule.flag and rule.flag not in own:
             yield rule.flag, (f"Switch a pass off: {rule.title[:1].lower()}{rule.title[1:]}", code)
     target = TARGETS[replay.target]
@@ -184,4 +183,4 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
         changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
     except HlofuseError:
         return None
-    return _account(observed_replay(input, changed, totals_only=True))
+    return final_account(observed_replay(input, changed, totals_only=True))

@@ -13,11 +13,10 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import merged, not_honoured, parse_flags
-from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.verdict import phrases
-from hlofuse.reports.verdict.candidates import compiled, trial_of
+from hlofuse.reports.verdict.candidates import compiled, final_account, trial_of, trial_without
 from hlofuse.reports.verdict.model import Trial, Verdict
 from hlofuse.reports.whatif.model import FixedRule, Ranking
 from hlofuse.reports.whatif.phrases import CHANGED_DECISIONS, edges_text
@@ -46,16 +45,15 @@ def changes(v: Verdict, ranking: Ranking, also: Sequence[Change] = ()) -> list[C
             rows.append(Change(s.recipe or s.flag, s.text, s.trial, s.sources))
     for r in ranking.relaxed:
         if r.changes_anything:
-            trial = trial_of(r.difference.xla, r.difference.replayed, f"replayed without {r.rule.code}")
             edges = edges_text(r.difference)
-            rows.append(Change(f"without {r.rule.code}", r.rule.title, trial, (), edges, r.blocks))
+            rows.append(Change(f"without {r.rule.code}", r.rule.title, trial_without(r), (), edges, r.blocks))
     return sorted(rows, key=lambda c: tuple(-x for x in c.trial.gain))
 
 
 def with_module(totals: Totals, other: Observed, path: str) -> Change:
     """The row of another variant of the program."""
     module = other.replay.before.name
-    after = Facts(other.replay, other.costs).totals_after
+    after = final_account(other).totals
     return Change(f"with {path}", f"the program {module}", trial_of(totals, after, "replayed"))
 
 

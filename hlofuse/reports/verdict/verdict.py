@@ -4,17 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import fusion_floor
-from hlofuse.analysis.kernels import kernel_source
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
-from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.releases import Release
 from hlofuse.reports.advice.situation import Situation
-from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules, trial_of
+from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules, trial_without
 from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
 from hlofuse.reports.whatif.model import Ranking
 from hlofuse.reports.whatif.ranking import rank
@@ -88,17 +85,11 @@ def verdict_as_it_is(account: Account, release: Release, device: DeviceDescripti
     backend = "gpu" if device is not None else account.backend
     fused = _may_change(backend, release)
     flops = sum(r.cost.flops * r.runs for r in account.rows if fused(r.instruction))
-    rows = [(r, _place(r.instruction, account.module)) for r in account.rows if r.runs]
+    rows = [(r, place_of(x := r.instruction, account.module, x.name, x.name)) for r in account.rows if r.runs]
     times = KernelTimes(device, release).kernel if device is not None else None
     shares, floor = tuple(_shares(account, fused)), fusion_floor(account, fused, flops, device)
     kernels = grouped_kernels(rows, times)
     return Verdict(account.totals, shares, floor, (), None, "", 0, False, kernels, is_replayed=False)
-
-
-def _place(x: Instruction, module: Module) -> Place:
-    source = kernel_source(x, module)
-    line = source_in_function(source) if source is not None else None
-    return Place(x.name, x.opcode, str(x.shape), line, x.op_name, final=x.name)
 
 
 def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]:
@@ -122,9 +113,7 @@ def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[T
     """The greatest gain that anything had that was replayed, and what it was."""
     found = [(s.trial, s.text) for s in suggestions if s.trial.totals is not None]
     if ranking is not None:
-        for r in ranking.relaxed:
-            how = f"without {r.rule.code}"
-            found.append((trial_of(r.difference.xla, r.difference.replayed, how), how))
+        found += [(trial_without(r), f"without {r.rule.code}") for r in ranking.relaxed]
     return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
 
 
