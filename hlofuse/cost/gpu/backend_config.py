@@ -51,6 +51,12 @@ def is_generic_triton_fusion(instruction: Instruction) -> bool:
     return config is not None and config.kind == TRITON
 
 
+def is_tuned_product(instruction: Instruction) -> bool:
+    """A matrix product that Triton computes, whose kernel and tile sizes the autotuner chooses."""
+    config = fusion_config(instruction)
+    return config is not None and config.kind == "__triton_gemm"
+
+
 _AROUND: tuple[tuple[str, object, Span], ...] = (
     ("operation_queue_id", "0", Span()),
     ("wait_on_operation_queues", [], Span(until="0.9")),

@@ -8,9 +8,8 @@ combining, and passes that only write backend configs.
 
 from functools import partial
 
-from hlofuse.cost.gpu.backend_config import fusion_config
+from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Instruction
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
 from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator, PropagateCallMetadata
@@ -66,7 +65,7 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
             (
                 GpuFusionWrapper(device, AROUND_FUSION),
                 # On a device it measures; without one it takes XLA's defaults.
-                UnimplementedPass("autotuner", ("fusion",), _is_tuned),
+                UnimplementedPass("autotuner", ("fusion",), is_tuned_product),
                 UnimplementedPass("convert_triton_gemm_config"),
             ),
         ),
@@ -105,9 +104,3 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
             ),
         ),
     )
-
-
-def _is_tuned(fusion: Instruction) -> bool:
-    """A matrix product whose kernel and tile sizes the autotuner chooses."""
-    config = fusion_config(fusion)
-    return config is not None and config.kind == "__triton_gemm"

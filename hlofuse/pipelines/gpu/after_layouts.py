@@ -52,7 +52,7 @@ LAYOUT_NORMALIZATION = Pipeline(
 
 def normalization(device: DeviceDescription) -> Pipeline:
     """`OptimizeHloPostLayoutAssignment`, its first pipeline."""
-    triton = _has_triton(device)
+    triton = has_triton(device)
     steps: list[Pass] = [
         ALGSIMP_LAYOUTS,
         BitcastDtypesExpander(),
@@ -102,7 +102,7 @@ def normalization(device: DeviceDescription) -> Pipeline:
     return Pipeline("hlo_normalization", tuple(steps))
 
 
-def _has_triton(device: DeviceDescription) -> bool:
+def has_triton(device: DeviceDescription) -> bool:
     """`IsTritonEnabled`: not before Ampere."""
     return device.compute_capability[0] >= 8
 

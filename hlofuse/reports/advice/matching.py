@@ -54,11 +54,6 @@ def is_product(x: Instruction) -> bool:
     )
 
 
-def is_triton_product(x: Instruction) -> bool:
-    """True for a matrix product that Triton computes, which could take in what follows."""
-    return x.opcode == "fusion" and "triton_gemm" in (x.attributes.raw("backend_config") or "")
-
-
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """An instruction and its first operands, views passed over; operands of a sum in any order."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from math import prod
 
 from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
 from hlofuse.reports.advice.matching import (
     Find,
     fusion_of,
-    is_triton_product,
     parsed,
     reader,
     value_of,
@@ -29,7 +29,7 @@ def _activations(s: Situation) -> Iterator[Finding]:
     for r in s.refusals("PF002"):
         inside = set(s.inside(r.consumer))
         for x, _ in s.edges(r):
-            if is_triton_product(x) and 1 < len(x.users) == len(inside.intersection(x.users)):
+            if is_tuned_product(x) and 1 < len(x.users) == len(inside.intersection(x.users)):
                 found[x.name] = None
     yield from (Finding(name, "PF002") for name in found)
 
@@ -38,7 +38,7 @@ def _activations(s: Situation) -> Iterator[Finding]:
 def _returned(x: Instruction) -> bool:
     """A product that is a result of the program, and that one other instruction reads."""
     results = [u for u in x.users if u.opcode == "tuple" and not u.users]
-    return is_triton_product(x) and bool(results) and len(x.users) == 2
+    return is_tuned_product(x) and bool(results) and len(x.users) == 2
 
 
 def _source_type(x: Instruction) -> str:

@@ -9,7 +9,15 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
-from hlofuse.reports.advice.matching import Find, is_column_reduction, places, same_twice, value_of, where
+from hlofuse.reports.advice.matching import (
+    Find,
+    combines_by,
+    is_column_reduction,
+    places,
+    same_twice,
+    value_of,
+    where,
+)
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 
@@ -57,7 +65,7 @@ def _bias_of(user: Instruction, total: Instruction) -> Instruction | None:
 
 
 def _is_sum(x: Instruction) -> bool:
-    return x.opcode == "reduce" and len(x.operands) == 2 and x.called_computations[0].root.opcode == "add"
+    return x.opcode == "reduce" and len(x.operands) == 2 and combines_by(x, "add")
 
 
 def _constant_operand(x: Instruction) -> Instruction | None:

@@ -9,6 +9,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
+from hlofuse.pipelines.gpu.after_layouts import has_triton
 from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE
 from hlofuse.replay import ReplayConfig, ReplayInput
 from hlofuse.reports.advice.recipe import Finding, Recipe
@@ -31,7 +32,7 @@ def tried(
     recorder = Recorder()
     HloConstantFolding().run(module, recorder)
     HloDCE().run(module, recorder)
-    if config.device is not None and config.device.compute_capability[0] >= 8:
+    if config.device is not None and has_triton(config.device):
         for step in (ALGSIMP_LAYOUTS, CSE, SoftmaxRewriterTriton(config.device)):
             step.run(module, recorder)
     # What XLA recorded is about the module as it was.

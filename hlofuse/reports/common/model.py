@@ -6,6 +6,9 @@ from typing import Protocol
 
 from hlofuse.trace import Figures
 
+TRIED_UP_TO = 3_000
+"""Instructions of a module on which reports replay changes unasked; `what-if` tries rules on any."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleText:

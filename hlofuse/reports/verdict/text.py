@@ -50,7 +50,7 @@ def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
     for number, s in enumerate(shown, 1):
         yield from _suggestion(number, s, v)
-    for line in list(phrases.untried_lines(v))[:1]:
+    if (line := next(phrases.untried_lines(v), None)) is not None:
         yield line, "dim"
 
 

@@ -10,15 +10,13 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.releases import Release
 from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.common.facts import Facts, place_of
+from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules, trial_without
+from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules, trial_of
 from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
 from hlofuse.reports.whatif.model import Ranking
 from hlofuse.reports.whatif.ranking import rank
 from hlofuse.rules.gpu_fusible import may_be_fused
-
-TRIED_UP_TO = 3_000
-"""Instructions of a module on which recipes and flags are tried; `what-if` tries rules on any."""
 
 _KINDS = {
     "kernel": "matmul and libraries",
@@ -113,7 +111,9 @@ def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[T
     """The greatest gain that anything had that was replayed, and what it was."""
     found = [(s.trial, s.text) for s in suggestions if s.trial.totals is not None]
     if ranking is not None:
-        found += [(trial_without(r), f"without {r.rule.code}") for r in ranking.relaxed]
+        for r in ranking.relaxed:
+            how = f"without {r.rule.code}"
+            found.append((trial_of(r.difference.xla, r.difference.replayed, how), how))
     return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
 
 

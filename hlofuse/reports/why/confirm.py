@@ -8,11 +8,9 @@ from dataclasses import replace
 from hlofuse.account import Observed
 from hlofuse.account.flips import Flip
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.why.model import PairAnswer
 from hlofuse.reports.why.story import Answer, in_the_input
-
-UP_TO = 3_000
-"""Instructions of a module that is replayed for this."""
 
 
 def confirmed(
@@ -20,7 +18,7 @@ def confirmed(
 ) -> list[Answer]:
     """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say."""
     facts = Facts(observed.replay)
-    if len(facts.before) > UP_TO:
+    if len(facts.before) > TRIED_UP_TO:
         return list(found)
     cache: dict[str, Facts] = {}
 
