@@ -139,3 +139,12 @@ def test_one_screen_and_bounds_for_any_module(name: str, hlofuse: Run, tmp_path:
         assert (found.floor.us or 0.0) <= (found.totals.us or 0.0) * 1.001
         assert all(s.trial.helps(found.totals) for s in found.suggestions)
         assert all("Nothing" not in s.text for s in found.suggestions)
+
+
+def test_a_suggested_flag_leaves_off_what_is_off(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "module_0001.jit_f.before_optimizations.txt"
+    path.write_text(COS_SUM)
+    own = "--xla_disable_hlo_passes=zero_sized_hlo_elimination"
+    out = hlofuse("explain", path, "--target", "cpu", "--xla-flags", own, "--format", "json").out
+    flags = [s["flag"] for s in json.loads(out)["suggestions"] if s["kind"] == "flag"]
+    assert f"{own},tree_reduction_rewriter" in flags

@@ -10,7 +10,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.pipelines.flags import YNN_KINDS, merged
+from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, merged, value_of
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.replay import ReplayInput, replay_config
@@ -22,7 +22,6 @@ from hlofuse.reports.common.facts import Facts, account_of
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule
 
-UNTRIED = "estimated by XLA's model, not replayed"
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
@@ -76,8 +75,9 @@ def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation:
     sources = tuple(dict.fromkeys(filter(None, (p.called_from or p.source for p in places))))
     rule = next((f.rule for f in findings if f.rule), "")
     kind: SuggestionKind = "flag" if recipe.flag else "code"
-    text = recipe.text or f"Set {recipe.flag}"
-    return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, recipe.flag)
+    flag = _with_own(recipe.flag, situation.facts.replay.config.build.flags)
+    text = recipe.text or f"Set {flag}"
+    return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, flag)
 
 
 def trial_without(relaxed: RelaxedRule) -> Trial:
@@ -97,7 +97,7 @@ def _estimate(situation: Situation, findings: Iterable[Finding]) -> Trial | None
         if r.us_at_stake is not None and not kernels.isdisjoint(((code, r.kernel), (code, r.consumer)))
     }
     us = sum(v for v in stakes.values() if v > 0)
-    return Trial(None, UNTRIED, us, 0, 0, 0) if us > 0 else None
+    return Trial(None, "estimated by XLA's model, not replayed", us, 0, 0, 0) if us > 0 else None
 
 
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:
@@ -162,12 +162,20 @@ def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, s
     for code in dict.fromkeys(e.rule for e in replay.input.events if e.rule):
         rule = facts.rule(code)
         if rule.flag and rule.flag not in own:
-            yield rule.flag, (f"Switch a pass off: {rule.title[:1].lower()}{rule.title[1:]}", code)
-    target = TARGETS[replay.target]
-    for option in target.options:
+            yield (
+                _with_own(rule.flag, own),
+                (f"Switch a pass off: {rule.title[:1].lower()}{rule.title[1:]}", code),
+            )
+    for option in TARGETS[replay.target].options:
         flag = OPTION_FLAGS.get(option)
         if flag is not None and flag not in own:
             yield flag, (f"Let XLA make kernels with several results ({option})", "")
+
+
+def _with_own(flag: str, own: tuple[str, ...]) -> str:
+    """A flag that switches passes off, with those that are off already: XLA takes it once."""
+    off = value_of(own, DISABLED) if flag.startswith(f"--{DISABLED}=") else None
+    return flag.replace("=", f"={off},", 1) if off else flag
 
 
 def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
