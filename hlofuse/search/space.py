@@ -1,0 +1,241 @@
+"""What a search tries, a sequence of moves, and what each try comes to once XLA's passes have run behind it.
+
+A move is an action (`hlofuse.search.actions`) or an XLA flag. Actions run in their order on the module before
+optimizations, ahead of XLA's own passes; flags say which of those are left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal, get_args
+
+from hlofuse.account import Account, observed_replay
+from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
+from hlofuse.ir.text.printer import print_module
+from hlofuse.pipelines.flags import DISABLED, merged
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
+from hlofuse.search.actions import ACTIONS, default_order
+from hlofuse.trace import Recorder
+
+Objective = Literal["time", "kernels", "bytes", "ops", "peak-memory"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+Kind = Literal["passes", "flags"]
+Moves = tuple[str, ...]
+_REMEMBERED = 256
+"""Modules of sequences at hand to go on from."""
+_NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a module comes to."""
+
+    ops: int
+    """Instructions of all computations as the actions leave it, before XLA's own passes."""
+    lowered_ops: int
+    """The same at the input of fusion."""
+    kernels: int
+    launches: int
+    bytes: int
+    us: float | None
+    """None without a device."""
+    peak_temporary_bytes: int
+
+    def by(self, objective: Objective) -> float:
+        """What the objective makes small; infinite for a time that nobody knows."""
+        match objective:
+            case "time":
+                return _NEVER if self.us is None else self.us
+            case "kernels":
+                return self.kernels
+            case "bytes":
+                return self.bytes
+            case "ops":
+                return self.ops
+            case "peak-memory":
+                return self.peak_temporary_bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field under its own name, `time_us` for the time."""
+        names = ("ops", "lowered_ops", "kernels", "launches", "bytes")
+        return {
+            **{n: getattr(self, n) for n in names},
+            "time_us": self.us,
+            "peak_temporary_bytes": self.peak_temporary_bytes,
+        }
+
+
+def count_ops(module: Module) -> int:
+    """Instructions of all computations."""
+    return sum(map(len, module.computations))
+
+
+def module_hash(module: Module) -> str:
+    """The same for modules of the same text, on any machine."""
+    return sha256(print_module(module).encode()).hexdigest()[:16]
+
+
+class SpentBudget(Exception):
+    """The time for a search is over; it never leaves `search`."""
+
+
+class Space:
+    """The moves on one module, and the value of sequences of them; each is worked out once."""
+
+    def __init__(
+        self, module: Module, config: ReplayConfig, objective: Objective, kinds: Iterable[Kind] = ("passes",)
+    ) -> None:
+        """`module` is before optimizations, `config` what XLA repeats behind the moves.
+
+        HlofuseError for an objective that needs a device where there is none.
+        """
+        if objective == "time" and config.device is None:
+            raise HlofuseError(f"--objective time needs a device's model; target {config.target} has kernels")
+        self.start, self.config, self.objective = module, config, objective
+        self.best: Moves = ()
+        self.evaluations = 0
+        self.deadline = _NEVER
+        self.progress: Callable[[int, float], None] | None = None
+        self._modules: OrderedDict[Moves, Module] = OrderedDict({(): module})
+        self._values: dict[Moves, float] = {}
+        self._scores: dict[tuple[str, Moves], Score | None] = {}
+        self._tables = SharedTables()
+        kinds = set(kinds)
+        flags = self._flags() if "flags" in kinds else ()
+        self.moves: Moves = (
+            *(ACTIONS if "passes" in kinds else ()),
+            *(self._flags() if "flags" in kinds else ()),
+        )
+        """Everything that may follow anything."""
+        self.default_value = self.value(())
+
+    def _flags(self) -> list[str]:
+        """A flag for each pass that changes this module and without which XLA compiles it, too."""
+        optional = {a.step.name for a in ACTIONS.values() if a.kind != "expand"}
+        changed: dict[str, None] = {}
+        lower_to_fusion_input(
+            self.start,
+            self.config.target,
+            self.config.device,
+            flags=self.config.build.flags,
+            after_pass=lambda name, module: changed.setdefault(name),
+        )
+        return [f"--{DISABLED}={name}" for name in changed if name in optional]
+
+    def module(self, moves: Moves) -> Module:
+        """The module after the actions among the moves, to be read only."""
+        actions = tuple(m for m in moves if m in ACTIONS)
+        at = len(actions)
+        while actions[:at] not in self._modules:
+            at -= 1
+        module = self._modules[actions[:at]]
+        for k in range(at, len(actions)):
+            changed = copy_module(module)
+            module = changed if ACTIONS[actions[k]].run(changed) else module
+            self._modules[actions[: k + 1]] = module
+        self._modules.move_to_end(actions)
+        while len(self._modules) > _REMEMBERED:
+            self._modules.popitem(last=False)
+            self._modules[()] = self.start
+        return module
+
+    def changes(self, moves: Moves, move: str) -> bool:
+        """False for an action that would leave the module as it is, and for a flag that is set."""
+        if move not in ACTIONS:
+            return move not in moves
+        before = self.module(moves)
+        applies = ACTIONS[move].applies({i.opcode for c in before.computations for i in c})
+        return applies and self.module((*moves, move)) is not before
+
+    def value(self, moves: Moves) -> float:
+        """What the objective makes small; infinite for what XLA could not compile.
+
+        SpentBudget where the time is over.
+        """
+        if moves in self._values:
+            return self._values[moves]
+        if time.monotonic() > self.deadline:
+            raise SpentBudget
+        if self.objective == "ops":
+            value = float(count_ops(self.module(moves)))
+        else:
+            score = self.score(moves, with_peak=self.objective == "peak-memory")
+            value = _NEVER if score is None else score.by(self.objective)
+        self._values[moves] = value
+        self.evaluations += 1
+        best = self._values.get(self.best, _NEVER)
+        if (value, len(moves)) < (best, len(self.best)):
+            self.best = moves
+        if self.progress is not None:
+            self.progress(self.evaluations, min(value, best))
+        return value
+
+    def fittest(self, most: int) -> list[Moves]:
+        """The best sequences that were tried, at most so many."""
+        return sorted(self._values, key=lambda moves: (self._values[moves], len(moves)))[:most]
+
+    def score(self, moves: Moves, *, with_peak: bool = True) -> Score | None:
+        """All figures, peak memory only if asked for; None for what XLA could not compile."""
+        module = self.module(moves)
+        flags = tuple(sorted({m for m in moves if m not in ACTIONS}))
+        key = (module_hash(module), (*flags, str(with_peak)))
+        if key not in self._scores:
+            self._scores[key] = self._score_of(module, flags, with_peak)
+        return self._scores[key]
+
+    def _score_of(self, module: Module, flags: Moves, with_peak: bool) -> Score | None:
+        try:
+            lowered, account = self.compiled(module, flags, with_peak)
+        except HlofuseError:
+            return None
+        totals = account.totals
+        return Score(
+            count_ops(module),
+            count_ops(lowered),
+            totals.kernels,
+            totals.launches,
+            totals.cost.bytes_accessed,
+            totals.us,
+            totals.peak_temporary_bytes or 0,
+        )
+
+    def compiled(self, module: Module, flags: Moves = (), with_peak: bool = True) -> tuple[Module, Account]:
+        """A module at the input of fusion, and what runs of it; HlofuseError where it cannot be lowered."""
+        config = self.config
+        own = merged(config.build.flags, joined_flags(flags))
+        lowered = lower_to_fusion_input(module, config.target, config.device, flags=own).module
+        changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=own)
+        observed = observed_replay(ReplayInput(lowered), changed, cache=self._tables, totals_only=True)
+        final = observed.replay.final.module
+        if observed.costs is not None:
+            return lowered, observed.costs.account(final, is_final=with_peak)
+        return lowered, Account(final, backend=config.build.backend, is_final=with_peak)
+
+    def default(self) -> Score:
+        """The figures to compare with: XLA's own compilation, and the operations that its order leaves.
+
+        HlofuseError where the module cannot be compiled as it is.
+        """
+        score = self.score(())
+        if score is None:
+            raise HlofuseError(f"{self.start.name} cannot be lowered for {self.config.target}")
+        module = copy_module(self.start)
+        default_order(self.config.target, self.config.device).run(module, Recorder())
+        return replace(score, ops=count_ops(module))
+
+
+def joined_flags(flags: Iterable[str]) -> tuple[str, ...]:
+    """XLA takes a flag once: the passes to leave out in one list."""
+    values: dict[str, list[str]] = {}
+    for flag in flags:
+        name, _, value = flag.partition("=")
+        values.setdefault(name, []).append(value)
+    return tuple(f"{name}={','.join(given)}" for name, given in values.items())

@@ -1,0 +1,213 @@
+"""Ways to look for a good sequence of moves: each asks the space for values until the time is over.
+
+Greedy and beam append moves, evolution changes whole sequences, the tree search (UCT: Kocsis and Szepesvári
+2006) weighs both; a policy is a function that has learned what to append.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from hlofuse.search.space import Moves, Score, Space, SpentBudget
+
+LONGEST = 40
+"""Moves in a sequence at most."""
+Policy = Callable[[Space, Moves], str | None]
+"""The move to append; None to stop."""
+PORTFOLIO: tuple[Moves, ...] = ()
+"""Best on modules of other programs, tried ahead of everything else (docs/pass-ordering.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A move of the answer."""
+
+    move: str
+    score: Score
+    """With the moves up to this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best sequence of a search, without moves that it can do without."""
+
+    moves: Moves
+    default: Score
+    """XLA's own order."""
+    score: Score
+    steps: tuple[Step, ...]
+    evaluations: int
+    """Sequences that were tried."""
+    seconds: float
+
+
+def search(
+    space: Space, method: str, seconds: float, seed: int = 0, policy: Policy | None = None, jobs: int = 1
+) -> Found:
+    """The best sequence that `method` finds, never worse than XLA's default; the same for the same seed and
+    number of evaluations. `policy` is for the method of this name."""
+    began = time.monotonic()
+    space.deadline = began + seconds
+    try:
+        for sequence in PORTFOLIO:
+            if set(sequence) <= set(space.moves):
+                space.value(sequence)
+        if method == "policy":
+            assert policy is not None
+            _follow(space, policy)
+        else:
+            METHODS[method](space, Random(seed))
+    except SpentBudget:
+        pass
+    space.deadline = math.inf
+    return result_of(space, minimized(space, space.best), began)
+
+
+def result_of(space: Space, moves: Moves, began: float) -> Found:
+    """A sequence with all its figures."""
+    default, score = space.default(), space.score(moves)
+    assert score is not None
+    steps = [Step(m, s) for k, m in enumerate(moves, 1) if (s := space.score(moves[:k])) is not None]
+    return Found(moves, default, score, tuple(steps), space.evaluations, time.monotonic() - began)
+
+
+def minimized(space: Space, moves: Moves) -> Moves:
+    """The sequence without every move that does not make it better."""
+    at = len(moves) - 1
+    while at >= 0:
+        shorter = moves[:at] + moves[at + 1 :]
+        if space.value(shorter) <= space.value(moves):
+            moves, at = shorter, len(shorter)
+        at -= 1
+    return moves
+
+
+def greedy(space: Space, random: Random) -> None:
+    """Append what helps most, until nothing does."""
+    _beam(space, 1)
+
+
+def beam(space: Space, random: Random) -> None:
+    """The same with the eight best sequences of each length; wider again when that has ended."""
+    width = 8
+    while True:
+        _beam(space, width)
+        width *= 4
+
+
+def _beam(space: Space, width: int) -> None:
+    front: list[Moves] = [()]
+    seen: set[int] = set()
+    for _ in range(LONGEST):
+        longer: list[tuple[float, Moves]] = []
+        for moves in front:
+            for move in space.moves:
+                if space.changes(moves, move):
+                    longer.append((space.value((*moves, move)), (*moves, move)))
+        longer.sort(key=lambda entry: entry[0])
+        best = space.value(space.best)
+        front = []
+        for value, moves in longer:
+            module = id(space.module(moves))
+            if len(front) < width and module not in seen and (width > 1 or value <= best):
+                seen.add(module)
+                front.append(moves)
+        if not front or (width == 1 and space.best != front[0]):
+            return
+
+
+def at_random(space: Space, random: Random) -> None:
+    """Sequences of moves that change something, each prefix counts."""
+    while True:
+        moves: Moves = ()
+        for _ in range(random.randint(1, LONGEST)):
+            following = [m for m in random.sample(space.moves, len(space.moves)) if space.changes(moves, m)][
+                :1
+            ]
+            if not following:
+                break
+            moves = (*moves, following[0])
+            space.value(moves)
+
+
+def evolve(space: Space, random: Random) -> None:
+    """Single moves first, then the best sequences with moves added, left out, replaced and exchanged."""
+    for move in space.moves:
+        if space.changes((), move):
+            space.value((move,))
+    while True:
+        parents = space.fittest(16)
+        moves = list(random.choice(parents[: random.randint(1, len(parents))]))
+        for _ in range(random.choice((1, 1, 1, 2, 3))):
+            at = random.randint(0, len(moves))
+            match random.randrange(5):
+                case 0 | 1:
+                    moves.insert(at, random.choice(space.moves))
+                case 2 if moves:
+                    del moves[at - 1]
+                case 3 if moves:
+                    moves[at - 1] = random.choice(space.moves)
+                case 4:
+                    other = random.choice(parents)
+                    moves = moves[:at] + list(other[random.randint(0, len(other)) :])
+        space.value(tuple(moves[:LONGEST]))
+
+
+@dataclass(slots=True)
+class _Node:
+    moves: Moves
+    untried: list[str]
+    children: list[_Node] = field(default_factory=list)
+    visits: int = 0
+    reward: float = -math.inf
+    """The best of it and what is below it."""
+
+
+def mcts(space: Space, random: Random) -> None:
+    """A tree of sequences; good ones and those seldom visited grow (UCT, the best value upwards)."""
+
+    def node(moves: Moves) -> _Node:
+        following = [m for m in space.moves if space.changes(moves, m)] if len(moves) < LONGEST else []
+        return _Node(moves, random.sample(following, len(following)))
+
+    scale = max(space.default_value, 1.0)
+    root = node(())
+    while True:
+        path = [root]
+        while not path[-1].untried and path[-1].children:
+            parent = path[-1]
+            total = math.log(parent.visits + 1)
+            path.append(
+                max(parent.children, key=lambda c: c.reward + 0.05 * math.sqrt(total / (c.visits or 1)))
+            )
+        if path[-1].untried:
+            child = node((*path[-1].moves, path[-1].untried.pop()))
+            path[-1].children.append(child)
+            path.append(child)
+        elif path == [root]:
+            return
+        gained = (space.default_value - space.value(path[-1].moves)) / scale
+        for visited in path:
+            visited.visits += 1
+            visited.reward = max(visited.reward, gained)
+
+
+def _follow(space: Space, policy: Policy) -> None:
+    """What a policy appends, move by move."""
+    moves: Moves = ()
+    while len(moves) < LONGEST and (move := policy(space, moves)) is not None:
+        moves = (*moves, move)
+        space.value(moves)
+
+
+METHODS: dict[str, Callable[[Space, Random], None]] = {
+    "greedy": greedy,
+    "beam": beam,
+    "random": at_random,
+    "evolve": evolve,
+    "mcts": mcts,
+}
