@@ -110,10 +110,7 @@ class Space:
         self._tables = SharedTables()
         kinds = set(kinds)
         flags = self._flags() if "flags" in kinds else ()
-        self.moves: Moves = (
-            *(ACTIONS if "passes" in kinds else ()),
-            *(self._flags() if "flags" in kinds else ()),
-        )
+        self.moves: Moves = (*(ACTIONS if "passes" in kinds else ()), *flags)
         """Everything that may follow anything."""
         self.default_value = self.value(())
 
