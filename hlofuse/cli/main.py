@@ -27,6 +27,13 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
     },
+    "What would run better": {
+        "optimize": (
+            "hlofuse.cli.optimize",
+            "Search for an order of passes, XLA flags or fusion decisions that run better than XLA's.",
+        ),
+        "passes": ("hlofuse.cli.passes", "The passes that optimize may run, and how each was checked."),
+    },
     "What runs": {
         "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
         "kernels": (

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.context import Options
@@ -53,8 +52,7 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 Kind = Literal["simplify", "expand", "merge"]
-_PAIRS = "XLA's module before and after the pass"
-_CASES = "small modules with XLA's answer"
+_PAIRS, _CASES = "XLA's dumps", "small cases"
 _CPU = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
 
@@ -70,7 +68,7 @@ class Action:
     name: str = ""
     """XLA's name with the options that differ from the pass's own."""
     evidence: str = _PAIRS
-    """What it was compared with."""
+    """What it was compared with: XLA's modules before and after the pass, or small cases with XLA's answer."""
 
     def applies(self, opcodes: Iterable[str]) -> bool:
         """False where a module of these opcodes stays as it is for sure."""
@@ -155,14 +153,6 @@ ACTIONS: dict[str, Action] = {
     )
 }
 _NAMES = {a.step.name for a in ACTIONS.values()}
-
-
-def actions_named(names: Iterable[str]) -> list[Action]:
-    """The actions of these names; HlofuseError, with all names, for one that is none."""
-    names = list(names)
-    if unknown := next((n for n in names if n not in ACTIONS), None):
-        raise HlofuseError(f"there is no pass {unknown!r} to search with; hlofuse passes lists them")
-    return [ACTIONS[n] for n in names]
 
 
 def default_order(target: str, device: DeviceDescription | None = None) -> Pass:

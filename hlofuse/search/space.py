@@ -19,7 +19,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
-from hlofuse.pipelines.flags import DISABLED, merged
+from hlofuse.pipelines.flags import DISABLED, merged, parse_flags
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.search.actions import ACTIONS, default_order
@@ -127,6 +127,13 @@ class Space:
         )
         return [f"--{DISABLED}={name}" for name in changed if name in optional]
 
+    def check(self, moves: Moves) -> None:
+        """HlofuseError for a move that is neither an action nor a flag."""
+        unknown = next((m for m in moves if m not in ACTIONS and not m.startswith("--xla_")), None)
+        if unknown is not None:
+            raise HlofuseError(f"there is no pass {unknown!r} to run: hlofuse passes lists them")
+        parse_flags(" ".join(m for m in moves if m not in ACTIONS))
+
     def module(self, moves: Moves) -> Module:
         """The module after the actions among the moves, to be read only."""
         actions = tuple(m for m in moves if m in ACTIONS)
@@ -217,13 +224,15 @@ class Space:
         return lowered, Account(final, backend=config.build.backend, is_final=with_peak)
 
     def default(self) -> Score:
-        """The figures to compare with: XLA's own compilation, and the operations that its order leaves.
+        """The figures to compare with: XLA's own compilation; of the objective `ops` also what its order leaves.
 
         HlofuseError where the module cannot be compiled as it is.
         """
         score = self.score(())
         if score is None:
             raise HlofuseError(f"{self.start.name} cannot be lowered for {self.config.target}")
+        if self.objective != "ops":
+            return score
         module = copy_module(self.start)
         default_order(self.config.target, self.config.device).run(module, Recorder())
         return replace(score, ops=count_ops(module))

@@ -1,0 +1,157 @@
+"""`hlofuse optimize`: a better order of passes, XLA flags or fusion plan, measured in what runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.common.options import (
+    FORMATS,
+    color_option,
+    input_argument,
+    module_option,
+    stage_options,
+    target_options,
+)
+from hlofuse.cli.common.output import emit
+from hlofuse.cli.common.progress import progress_bar
+from hlofuse.cli.common.replaying import ReplayOptions, is_before_optimizations
+from hlofuse.cli.common.reporting import head_of, report
+from hlofuse.ir.errors import HlofuseError
+
+if TYPE_CHECKING:
+    from hlofuse.cli.common.replaying import Loaded
+    from hlofuse.search.space import Kind, Objective
+
+_METHODS = ("greedy", "beam", "random", "evolve", "mcts", "policy")
+_OBJECTIVES = ("time", "kernels", "bytes", "ops", "peak-memory")
+
+
+@click.command("optimize")
+@input_argument
+@click.option("--passes", metavar="A,B,…", help="Measure these passes and flags instead of a search.")
+@click.option(
+    "--search", "method", type=click.Choice(_METHODS), default="evolve", show_default=True, help="How."
+)
+@click.option(
+    "--space",
+    type=click.Choice(["passes", "flags", "all", "fusion"]),
+    default="passes",
+    show_default=True,
+    help="What to change: the passes ahead of XLA's own, XLA_FLAGS that leave passes out, both, or the"
+    " decisions of fusion.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(_OBJECTIVES),
+    help="What to make small, in what runs; ops counts before XLA's own passes.  [default: time with a"
+    " device, else kernels]",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60,
+    show_default=True,
+    help="How long to search.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers.")
+@click.option("--policy", metavar="FILE", help="The policy of --search policy (hlofuse.gym).")
+@click.option("-o", "--output", metavar="OUT.hlo", type=click.Path(path_type=Path), help="Write the module.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="How to report."
+)
+@color_option
+@module_option
+@target_options
+@stage_options
+def command(
+    input: str,
+    passes: str | None,
+    method: str,
+    space: str,
+    objective: Objective | None,
+    seconds: float,
+    seed: int,
+    policy: str | None,
+    output: Path | None,
+    form: str,
+    color: str,
+    **request: Any,
+) -> int:
+    """Search for passes, flags or fusion decisions with which the module in INPUT runs better than XLA's own.
+
+    Every try is compiled as XLA would, up to what runs, and counted there: kernels, bytes, time with lower
+    bounds for library calls. The answer has no move that could be left out. It is XLA's default if nothing
+    is better.
+    """
+    from hlofuse.search.report import found_json, print_found
+    from hlofuse.search.space import Space
+    from hlofuse.search.strategies import result_of, search
+
+    if (method == "policy") != (policy is not None):
+        raise HlofuseError("--search policy goes with --policy FILE")
+    loaded = _before_optimizations(ReplayOptions(input=input, **request))
+    assert loaded.config is not None
+    if objective is None:
+        objective = "time" if loaded.config.device is not None else "kernels"
+    kinds: tuple[Kind, ...] = ("passes", "flags") if space == "all" else (_kind(space),)
+    began = time.monotonic()
+    with progress_bar("searching") as progress:
+        found_space = Space(loaded.module, loaded.config, objective, kinds)
+        if passes is not None:
+            moves = tuple(p.strip() for p in passes.split(","))
+            found_space.check(moves)
+            found = result_of(found_space, moves, began)
+            how = f"as asked, measured in {time.monotonic() - began:.0f} s"
+        else:
+            found_space.progress = lambda tries, best: progress(
+                int(10 * (time.monotonic() - began)), int(10 * seconds)
+            )
+            chosen = None
+            if policy is not None:
+                from hlofuse.gym import load_policy
+
+                chosen = load_policy(policy)
+            found = search(found_space, method, seconds, seed, chosen)
+            how = f"{found.evaluations:,} sequences tried in {found.seconds:.0f} s ({method}, seed {seed})"
+    if output is not None:
+        from hlofuse.ir.text.printer import print_module
+
+        emit(print_module(found_space.module(found.moves)), output)
+    report(
+        form,
+        color,
+        None,
+        text=lambda console: print_found(found, objective, how, console),
+        json=lambda: found_json(found, objective, space=space, search=method, seed=seed),
+        heads=[head_of(loaded)],
+    )
+    return 0
+
+
+def _kind(space: str) -> Kind:
+    return "flags" if space == "flags" else "passes"
+
+
+def _before_optimizations(options: ReplayOptions) -> Loaded:
+    """The module before optimizations: the input, or what lies next to it; HlofuseError without one."""
+    from hlofuse.inputs.companions import before_optimizations_of
+    from hlofuse.inputs.stage import StageError
+    from hlofuse.pipelines import NEEDS_DEVICE
+
+    loaded = options.read(any_stage=True)
+    if loaded.config is None:
+        raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
+    try:
+        if is_before_optimizations(loaded.module, loaded.target):
+            return loaded
+    except StageError:
+        pass
+    path = before_optimizations_of(loaded.module.filename)
+    if path is None:
+        raise HlofuseError("optimize asks for the module before optimizations: its dump, or its directory")
+    return replace(options, input=str(path), module=None).read(any_stage=True)

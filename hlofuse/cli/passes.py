@@ -1,0 +1,45 @@
+"""`hlofuse passes`: the passes that `optimize` may run, in any order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hlofuse.cli.common.options import report_options
+from hlofuse.cli.common.reporting import report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.search.actions import Action
+
+
+@click.command("passes")
+@report_options
+def command(form: str, color: str, output: Path | None) -> int:
+    """XLA's target-independent passes as actions of a search: kind, precondition, how each was checked."""
+    from hlofuse.search.actions import ACTIONS
+
+    actions = list(ACTIONS.values())
+    report(
+        form,
+        color,
+        output,
+        text=lambda console: _print(actions, console),
+        json=lambda: {"schema": "hlofuse.passes/1", "passes": [_json(a) for a in actions]},
+    )
+    return 0
+
+
+def _json(a: Action) -> dict[str, object]:
+    return {"name": a.name, "kind": a.kind, "opcodes": list(a.opcodes), "evidence": a.evidence}
+
+
+def _print(actions: list[Action], console: Console) -> None:
+    from hlofuse.format.terminal import print_rows
+
+    columns = (("pass", "left"), ("kind", "left"), ("works on", "left"), ("checked against", "left"))
+    rows = [(a.name, a.kind, ", ".join(a.opcodes) or "anything", a.evidence) for a in actions]
+    print_rows(console, columns, rows)

@@ -1,0 +1,106 @@
+"""What a search found, in text and as JSON: the figures raw and lowered, and what each move gains."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from hlofuse.format.escape import printable
+from hlofuse.format.terminal import indented, print_command, print_rows
+from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.search.actions import ACTIONS
+from hlofuse.search.space import Objective, Score, joined_flags
+from hlofuse.search.strategies import Found
+
+_FIGURES: tuple[tuple[str, str, Callable[[Score], float | None], Callable[[float], str]], ...] = (
+    ("operations, raw", "ops", lambda s: s.ops, lambda v: f"{v:,.0f}"),
+    ("operations, lowered", "lowered", lambda s: s.lowered_ops, lambda v: f"{v:,.0f}"),
+    ("kernels", "kernels", lambda s: s.kernels, lambda v: f"{v:,.0f}"),
+    ("launches", "launches", lambda s: s.launches, lambda v: f"{v:,.0f}"),
+    ("bytes moved", "moved", lambda s: s.bytes, bytes_text),
+    ("est. time", "est. time", lambda s: s.us, us_text),
+    ("peak memory", "peak", lambda s: s.peak_temporary_bytes, bytes_text),
+)
+_TITLES = {
+    "time": "Estimated time",
+    "kernels": "Kernels",
+    "bytes": "Bytes moved",
+    "ops": "Operations before XLA's own passes",
+    "peak-memory": "Peak of temporary memory",
+}
+_OF_OBJECTIVE = {"time": 5, "kernels": 2, "bytes": 4, "ops": 0, "peak-memory": 6}
+
+
+def change(before: float, after: float) -> str:
+    """`−12.3%`, or `same`."""
+    if before == after:
+        return "same"
+    percent = f"{abs(after - before) / before:.1%}" if before else "from nothing"
+    return f"{'−' if after < before else '+'}{percent}"
+
+
+def print_found(
+    found: Found, objective: Objective, how: str, console: Console, again: Sequence[str] = ()
+) -> None:
+    """The headline, all figures side by side, the moves in order, and the flags to set."""
+    _, _, figure, text = _FIGURES[_OF_OBJECTIVE[objective]]
+    before, after = figure(found.default) or 0, figure(found.score) or 0
+    gain = change(before, after)
+    headline = f"{_TITLES[objective]}: {text(before)} → {text(after)} ({gain})"
+    if after >= before:
+        headline = f"{_TITLES[objective]}: {text(before)}, and nothing better was found"
+    console.print(Text(headline, style="bold"))
+    if objective == "ops":
+        lowered = change(found.default.lowered_ops, found.score.lowered_ops)
+        console.print(Text(f"Once XLA's own passes have run behind: {lowered}, {_kernels(found)}"))
+    console.print(Text(how, style="dim"))
+    console.print()
+    figures = [f for f in _FIGURES if f[2](found.default) is not None]
+    rows = []
+    for title, _, value, written in figures:
+        a, b = value(found.default) or 0, value(found.score) or 0
+        rows.append((title, written(a), written(b), change(a, b)))
+    columns = (("", "left"), ("XLA's order", "right"), ("found", "right"), ("change", "right"))
+    print_rows(console, columns, rows)
+    if found.steps:
+        console.print()
+        shown = [f for f in figures if f[1] in ("ops", "lowered", "kernels", "moved", "est. time")]
+        heads = (("", "right"), ("pass or flag", "left"), *((f[1], "right") for f in shown))
+        steps = [
+            (str(n), printable(s.move), *(f[3](f[2](s.score) or 0) for f in shown))
+            for n, s in enumerate(found.steps, 1)
+        ]
+        print_rows(console, heads, steps)
+    flags = joined_flags(m for m in found.moves if m not in ACTIONS)
+    if flags:
+        console.print()
+        console.print(Text("Set these flags to have it:"))
+        indented(console, f"XLA_FLAGS={printable(' '.join(flags))}", 2, "green")
+    if again and found.moves:
+        console.print()
+        print_command(console, 0, *again, "--passes", ",".join(found.moves))
+
+
+def _kernels(found: Found) -> str:
+    saved = found.score.kernels - found.default.kernels
+    return "the same number of kernels" if not saved else f"{plural(abs(saved), 'kernel')} {_more(saved)}"
+
+
+def _more(number: int) -> str:
+    return "more" if number > 0 else "fewer"
+
+
+def found_json(found: Found, objective: Objective, **asked: Any) -> dict[str, Any]:
+    """`objective`, what was asked, `default`, `found` and `moves`, each with the figures up to it."""
+    return {
+        "schema": "hlofuse.optimize/1",
+        "objective": objective,
+        **asked,
+        "default": found.default.to_json(),
+        "found": found.score.to_json(),
+        "moves": [{"move": s.move, **s.score.to_json()} for s in found.steps],
+        "flags": list(joined_flags(m for m in found.moves if m not in ACTIONS)),
+        "evaluations": found.evaluations,
+        "seconds": round(found.seconds, 1),
+    }
