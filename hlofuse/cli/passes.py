@@ -38,8 +38,9 @@ def _json(a: Action) -> dict[str, object]:
 
 
 def _print(actions: list[Action], console: Console) -> None:
-    from hlofuse.format.terminal import print_rows
+    from hlofuse.format.terminal import plain_table
 
-    columns = (("pass", "left"), ("kind", "left"), ("works on", "left"), ("checked against", "left"))
-    rows = [(a.name, a.kind, ", ".join(a.opcodes) or "anything", a.evidence) for a in actions]
-    print_rows(console, columns, rows)
+    table = plain_table(("pass", "left"), ("kind", "left"), ("works on", "left"), ("checked against", "left"))
+    for a in actions:
+        table.add_row(a.name, a.kind, ", ".join(a.opcodes) or "anything", a.evidence)
+    console.print(table)

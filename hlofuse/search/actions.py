@@ -68,7 +68,7 @@ class Action:
     name: str = ""
     """XLA's name with the options that differ from the pass's own."""
     evidence: str = _PAIRS
-    """What it was compared with: XLA's modules before and after the pass, or small cases with XLA's answer."""
+    """What it was compared with: XLA's modules around the pass, or small cases with XLA's answer."""
 
     def applies(self, opcodes: Iterable[str]) -> bool:
         """False where a module of these opcodes stays as it is for sure."""

@@ -224,7 +224,7 @@ class Space:
         return lowered, Account(final, backend=config.build.backend, is_final=with_peak)
 
     def default(self) -> Score:
-        """The figures to compare with: XLA's own compilation; of the objective `ops` also what its order leaves.
+        """XLA's own compilation to compare with; for the objective `ops` with what its order leaves.
 
         HlofuseError where the module cannot be compiled as it is.
         """
