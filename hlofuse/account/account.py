@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hlofuse.account.floor import products
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.analysis.loops import runs_in, trip_count_of
@@ -127,6 +130,16 @@ class Account:
     def by_name(self) -> dict[str, Launched]:
         """Each by the name of its instruction."""
         return {r.instruction.name: r for r in self.rows}
+
+    @cached_property
+    def bounded_work(self) -> Counter[tuple[str, ...]]:
+        """What computes matrix products, or has no time by XLA's model: who runs it, with which shapes.
+
+        Where it differs, times of two modules cannot be compared: there is only a lower bound of it.
+        """
+        rows = (r.instruction for r in self.rows if r.is_floor or products(r.instruction))
+        shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in rows)
+        return Counter((x.fusion_kind or x.opcode, custom_call_target(x) or "", *own) for x, own in shapes)
 
     @cached_property
     def totals(self) -> Totals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,7 @@ _OBJECTIVES = ("time", "kernels", "bytes", "ops", "peak-memory")
     show_default=True,
     help="How long to search.",
 )
+@click.option("--tries", type=click.IntRange(min=1), help="End after so many sequences, whatever the time.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers.")
 @click.option("--policy", metavar="FILE", help="The policy of --search policy (hlofuse.gym).")
 @click.option("-o", "--output", metavar="OUT.hlo", type=click.Path(path_type=Path), help="Write the module.")
@@ -75,6 +77,7 @@ def command(
     space: str,
     objective: Objective | None,
     seconds: float,
+    tries: int | None,
     seed: int,
     policy: str | None,
     output: Path | None,
@@ -116,7 +119,7 @@ def command(
                 from hlofuse.gym import load_policy
 
                 chosen = load_policy(policy)
-            found = search(found_space, method, seconds, seed, chosen)
+            found = search(found_space, method, seconds, tries or math.inf, seed, chosen)
             how = f"{found.evaluations:,} sequences tried in {found.seconds:.0f} s ({method}, seed {seed})"
     if output is not None:
         from hlofuse.ir.text.printer import print_module

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
@@ -22,6 +22,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.pipelines.flags import DISABLED, merged, parse_flags
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
+from hlofuse.rules.catalogue import catalogue
 from hlofuse.search.actions import ACTIONS, default_order
 from hlofuse.trace import Recorder
 
@@ -31,6 +32,8 @@ Kind = Literal["passes", "flags"]
 Moves = tuple[str, ...]
 _REMEMBERED = 256
 """Modules of sequences at hand to go on from."""
+_REPEATS = 4
+"""Sequences that a method may propose, those it tried before included, for each that counts as a try."""
 _NEVER = float("inf")
 
 
@@ -47,7 +50,11 @@ class Score:
     bytes: int
     us: float | None
     """None without a device."""
+    floor_us: float
+    """The part of it for which there is only a lower bound."""
     peak_temporary_bytes: int
+    bounded_work: Mapping[tuple[str, ...], int] = field(repr=False)
+    """Who runs what has only a lower bound (`Account.bounded_work`)."""
 
     def by(self, objective: Objective) -> float:
         """What the objective makes small; infinite for a time that nobody knows."""
@@ -69,6 +76,7 @@ class Score:
         return {
             **{n: getattr(self, n) for n in names},
             "time_us": self.us,
+            "floor_us": self.floor_us,
             "peak_temporary_bytes": self.peak_temporary_bytes,
         }
 
@@ -84,7 +92,7 @@ def module_hash(module: Module) -> str:
 
 
 class SpentBudget(Exception):
-    """The time for a search is over; it never leaves `search`."""
+    """The budget of a search is used up; it never leaves `search`."""
 
 
 class Space:
@@ -101,8 +109,8 @@ class Space:
             raise HlofuseError(f"--objective time needs a device's model; target {config.target} has kernels")
         self.start, self.config, self.objective = module, config, objective
         self.best: Moves = ()
-        self.evaluations = 0
-        self.deadline = _NEVER
+        self.evaluations = self._asked = 0
+        self.deadline, self.most_evaluations = _NEVER, _NEVER
         self.progress: Callable[[int, float], None] | None = None
         self._modules: OrderedDict[Moves, Module] = OrderedDict({(): module})
         self._values: dict[Moves, float] = {}
@@ -117,6 +125,7 @@ class Space:
     def _flags(self) -> list[str]:
         """A flag for each pass that changes this module and without which XLA compiles it, too."""
         optional = {a.step.name for a in ACTIONS.values() if a.kind != "expand"}
+        optional |= {r.pass_name for r in catalogue().values() if r.flag}
         changed: dict[str, None] = {}
         lower_to_fusion_input(
             self.start,
@@ -162,17 +171,23 @@ class Space:
     def value(self, moves: Moves) -> float:
         """What the objective makes small; infinite for what XLA could not compile.
 
-        SpentBudget where the time is over.
+        SpentBudget where the time or the number of tries is over.
         """
+        self._asked += 1
+        spent = self.evaluations >= self.most_evaluations or self._asked > _REPEATS * self.most_evaluations
+        if spent or time.monotonic() > self.deadline:
+            raise SpentBudget
         if moves in self._values:
             return self._values[moves]
-        if time.monotonic() > self.deadline:
-            raise SpentBudget
         if self.objective == "ops":
             value = float(count_ops(self.module(moves)))
         else:
             score = self.score(moves, with_peak=self.objective == "peak-memory")
             value = _NEVER if score is None else score.by(self.objective)
+            # By another library, or in other shapes: nobody knows its time.
+            if self.objective == "time" and moves and score is not None:
+                base = self.score((), with_peak=False)
+                value = value if base is not None and score.bounded_work == base.bounded_work else _NEVER
         self._values[moves] = value
         self.evaluations += 1
         best = self._values.get(self.best, _NEVER)
@@ -208,7 +223,9 @@ class Space:
             totals.launches,
             totals.cost.bytes_accessed,
             totals.us,
+            totals.floor_us or 0.0,
             totals.peak_temporary_bytes or 0,
+            account.bounded_work,
         )
 
     def compiled(self, module: Module, flags: Moves = (), with_peak: bool = True) -> tuple[Module, Account]:

@@ -46,12 +46,19 @@ class Found:
 
 
 def search(
-    space: Space, method: str, seconds: float, seed: int = 0, policy: Policy | None = None, jobs: int = 1
+    space: Space,
+    method: str,
+    seconds: float = math.inf,
+    tries: float = math.inf,
+    seed: int = 0,
+    policy: Policy | None = None,
 ) -> Found:
-    """The best sequence that `method` finds, never worse than XLA's default; the same for the same seed and
-    number of evaluations. `policy` is for the method of this name."""
+    """The best sequence that `method` finds in a time or number of tries, never worse than XLA's default.
+
+    The same for the same seed and number of tries. `policy` is for the method of this name.
+    """
     began = time.monotonic()
-    space.deadline = began + seconds
+    space.deadline, space.most_evaluations = began + seconds, tries
     try:
         for sequence in PORTFOLIO:
             if set(sequence) <= set(space.moves):
@@ -63,7 +70,7 @@ def search(
             METHODS[method](space, Random(seed))
     except SpentBudget:
         pass
-    space.deadline = math.inf
+    space.deadline = space.most_evaluations = math.inf
     return result_of(space, minimized(space, space.best), began)
 
 

@@ -1,12 +1,9 @@
 """What could be changed, tried on the module: recipes, flags, and rules that no program can avoid."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
-from hlofuse.account.floor import products
-from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -139,18 +136,13 @@ def of_flags(
         if after is None:
             continue
         trial = trial_of(base.totals, after.totals, "replayed with the flag")
-        if _products(base) != _products(after):  # by another library, of whose time a bound is known at best
+        if (
+            base.bounded_work != after.bounded_work
+        ):  # there is only a lower bound of its time
             if trial.us_saved is None:
                 continue
             trial = replace(trial, us_saved=None)
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
-
-
-def _products(account: Account) -> Counter[tuple[str, ...]]:
-    """What computes matrix products, or has no time by XLA's model: who runs it, with which shapes."""
-    rows = (r.instruction for r in account.rows if r.is_floor or products(r.instruction))
-    shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in rows)
-    return Counter((x.fusion_kind or x.opcode, custom_call_target(x) or "", *own) for x, own in shapes)
 
 
 def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -1,0 +1,126 @@
+"""Searches over passes and flags: what they promise, on programs whose answer is at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.pipelines.device import device_of
+from hlofuse.replay import replay_config
+from hlofuse.search.actions import ACTIONS
+from hlofuse.search.space import Objective, Space, joined_flags, module_hash
+from hlofuse.search.strategies import METHODS, minimized, search
+
+from ..passes.packed import archive
+from ..running import Golden, Run
+
+TWICE = """HloModule twice, entry_computation_layout={(f32[64]{0})->(f32[64]{0}, f32[64]{0})}
+
+ENTRY main {
+  p = f32[64]{0} parameter(0)
+  a = f32[64]{0} exponential(p)
+  b = f32[64]{0} exponential(p)
+  c = f32[64]{0} negate(b)
+  unused = f32[64]{0} sine(p)
+  ROOT out = (f32[64]{0}, f32[64]{0}) tuple(a, c)
+}
+"""
+
+
+def space(objective: Objective, program: str = "gpt2_block_grad", *kinds: str) -> Space:
+    """A program of the corpus on CPU."""
+    module = parse_module(archive("cpu")[f"programs/{program}"]["before"])
+    return Space(module, replay_config("cpu"), objective, kinds or ("passes",))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_is_worse_than_xla_and_none_has_a_move_too_many(method: str) -> None:
+    searched = space("ops", "layer_norm_grad")
+    found = search(searched, method, tries=60)
+    assert found.score.ops <= searched.value(())
+    assert minimized(searched, found.moves) == found.moves
+    for left_out in range(len(found.moves)):
+        shorter = found.moves[:left_out] + found.moves[left_out + 1 :]
+        assert searched.value(shorter) > found.score.ops
+
+
+def test_the_same_seed_and_number_of_tries_find_the_same() -> None:
+    first, second = (search(space("kernels", "black_scholes"), "evolve", tries=60, seed=3) for _ in range(2))
+    assert (first.moves, first.score) == (second.moves, second.score)
+
+
+def test_ops_of_a_module_whose_answer_is_plain() -> None:
+    """One exponential, one negation, the parameter and the tuple are left; the sine and the copy go."""
+    searched = Space(parse_module(TWICE), replay_config("cpu"), "ops")
+    found = search(searched, "greedy", tries=500)
+    assert (found.score.ops, found.moves) == (4, ("cse", "dce"))
+
+
+def test_prefixes_of_a_sequence_are_not_run_again() -> None:
+    searched = space("ops", "layer_norm_grad")
+    first = searched.module(("cse", "algsimp"))
+    assert searched.module(("cse", "algsimp")) is first
+    assert module_hash(searched.start) != module_hash(first)
+    assert not searched.changes((), "scatter_expander")
+    assert searched.changes((), "algsimp")
+
+
+def test_flags_leave_out_only_what_xla_can_do_without() -> None:
+    flags = space("kernels", "black_scholes", "flags").moves
+    assert "--xla_disable_hlo_passes=cse" in flags
+    needed = {a.step.name for a in ACTIONS.values() if a.kind == "expand"}
+    assert needed.isdisjoint(f.partition("=")[2] for f in flags)
+    assert joined_flags(("--xla_a=1", "--xla_b=2", "--xla_a=3")) == ("--xla_a=1,3", "--xla_b=2")
+
+
+def test_time_asks_for_a_device() -> None:
+    with pytest.raises(HlofuseError, match="needs a device"):
+        space("time")
+
+
+def test_time_that_rests_on_a_lower_bound_is_no_gain() -> None:
+    """Without Triton's products cuBLAS runs them, of which there is no estimate: the time is a bound only."""
+    module = parse_module(archive("gpu-h100_sxm")["programs/gpt2_block"]["before"])
+    device, _ = device_of("gpu", "h100_sxm")
+    searched = Space(module, replay_config("gpu", device), "time", ("flags",))
+    flag = "--xla_disable_hlo_passes=triton-gemm-rewriter"
+    assert flag in searched.moves
+    assert searched.value((flag,)) == float("inf")
+
+
+def test_the_report(hlofuse: Run, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("module.hlo").write_text(archive("cpu")["programs/gpt2_block_grad"]["before"])
+    moves = "call-inliner,algsimp(supports_non_canonical_dots=true),--xla_disable_hlo_passes=cse"
+    asked = ("optimize", "module.hlo", "--target", "cpu", "--passes", moves)
+    found = hlofuse(*asked, "-o", "out.hlo")
+    assert found.status == 0
+    golden(
+        "optimize/gpt2_block_grad.txt", "\n".join(x for x in found.out.split("\n") if "measured in" not in x)
+    )
+    document = json.loads(hlofuse(*asked, "--objective", "ops", "--format", "json").out)
+    assert document["schema"] == "hlofuse.optimize/1"
+    assert document["flags"] == ["--xla_disable_hlo_passes=cse"]
+    assert [m["move"] for m in document["moves"]] == moves.split(",")
+    assert document["found"]["ops"] == sum(map(len, parse_module(Path("out.hlo").read_text()).computations))
+    assert document["found"]["lowered_ops"] == document["moves"][-1]["lowered_ops"]
+
+
+def test_errors_say_what_is_expected(hlofuse: Run, samples: Path) -> None:
+    wrong = hlofuse("optimize", samples / "cpu" / "softmax", "--passes", "algsimpp")
+    assert wrong.status == 2
+    fused = hlofuse("optimize", samples / "cpu" / "gpt2_block" / "after.hlo")
+    assert fused.status == 2
+    assert "before optimizations" in fused.err
+    assert hlofuse("optimize", samples / "cpu" / "softmax", "--search", "policy").status == 2
+
+
+def test_the_list_of_passes(hlofuse: Run) -> None:
+    assert "call-inliner" in hlofuse("passes").out
+    listed = json.loads(hlofuse("passes", "--format", "json").out)["passes"]
+    assert [a["name"] for a in listed] == list(ACTIONS)
+    assert {a["kind"] for a in listed} == {"simplify", "expand", "merge"}
