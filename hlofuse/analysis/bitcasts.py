@@ -1,7 +1,5 @@
 """Which operations move no data because the layout already says it."""
 
-from __future__ import annotations
-
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release

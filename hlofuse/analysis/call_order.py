@@ -3,8 +3,6 @@
 What is added comes last. Who calls something new goes behind that, and so does all that it is called by
 (`TopologicalSort::AddEdge` of `xla/online_topsort.h`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from itertools import count

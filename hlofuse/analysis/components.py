@@ -1,7 +1,5 @@
 """What lies on cycles of a graph."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 

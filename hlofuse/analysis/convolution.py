@@ -1,7 +1,5 @@
 """The dimensions of a convolution, for whoever counts with them."""
 
-from __future__ import annotations
-
 import re
 
 from hlofuse.ir.attributes.parsers import parse_value

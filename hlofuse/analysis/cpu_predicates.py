@@ -1,7 +1,5 @@
 """What CpuInstructionFusion asks about single instructions (`xla/service/cpu/cpu_instruction_fusion.cc`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.elementwise import is_elementwise, is_expensive, is_expensive_division

@@ -2,8 +2,6 @@
 (`HloInstruction::IsElementwise`).
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from hlofuse.analysis.custom_calls import has_side_effect

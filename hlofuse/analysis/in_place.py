@@ -1,7 +1,5 @@
 """The operands that an instruction overwrites (`AliasInfo::GetInPlaceInputOutputPairs`)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import IntEnum

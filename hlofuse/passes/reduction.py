@@ -1,7 +1,5 @@
 """Passes that make reductions of several steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Entries live in one file per pass next to this one; `hlofuse rule` prints them a
 their pages. Codes are stable: a code is never reused for another rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial, wraps

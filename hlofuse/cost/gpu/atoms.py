@@ -4,8 +4,6 @@ An `Atom` depends on opcode, shapes and the few attributes a model reads, never 
 neighbours, so that the layers of a deep network share theirs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ nothing inside the producer changes but that its root is now the consumer's. Oth
 left to the walk (`summary`): the two agree, and the tests hold them against each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 

@@ -1,7 +1,5 @@
 """A run time and what it is made of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise

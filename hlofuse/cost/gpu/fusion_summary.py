@@ -1,7 +1,5 @@
 """The summary of a fusion from a walk through its computation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.cost.gpu.atoms import LARGE, Atom

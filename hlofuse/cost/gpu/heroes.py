@@ -6,8 +6,6 @@ was found inside, and which parameters the search left through. What a producer 
 fused at one of them follows without walking the graph again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Pairs of a producer and a consumer, one object for all pairs of equal structure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Numbers of a shape that the models ask for again and again, worked out once for each shape."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

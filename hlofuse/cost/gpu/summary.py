@@ -5,8 +5,6 @@ a consumer, needs; no evaluation walks a fused computation. Instructions of equa
 one summary, and so do fusions made in the same way from parts of equal structure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Mirrors `GpuPerformanceModelBase` in `xla/service/gpu/model/gpu_performance_mode
 precision is that of numpy; times are int64 ticks.
 """
 
-from __future__ import annotations
-
 import json
 from typing import NamedTuple, TypeAlias, cast
 

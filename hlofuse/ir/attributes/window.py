@@ -1,7 +1,5 @@
 """Windows, padding and slices: how one array is laid over another, dimension by dimension."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Gathers and scatters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast

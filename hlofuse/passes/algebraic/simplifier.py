@@ -1,7 +1,5 @@
 """The pass: which function simplifies which operation, again and again until nothing changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Transposes and copies."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast

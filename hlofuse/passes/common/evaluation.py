@@ -3,12 +3,10 @@
 Elementwise operations (`elementwise.py`) and those that only move elements.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
@@ -61,7 +59,7 @@ def _as_wide_as(values: list[Value], shape: Shape, wanted: Shape) -> list[Value]
     return values * wanted.element_count  # a scalar bound of a clamp, a scalar predicate
 
 
-def _indices(sizes: Sequence[int]) -> itertools.product[tuple[int, ...]]:
+def _indices(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
     return itertools.product(*(range(n) for n in sizes))
 
 

@@ -1,7 +1,5 @@
 """Going through a computation and replacing instructions (`xla/hlo/ir/dfs_hlo_visitor_with_default.h`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Passes that widen operands of products."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

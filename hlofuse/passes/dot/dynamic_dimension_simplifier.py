@@ -1,8 +1,6 @@
 """Takes out what canonicalizing dots leaves
 (`xla/hlo/transforms/simplifiers/dynamic_dimension_simplifier.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.ir.graph import Instruction, Module

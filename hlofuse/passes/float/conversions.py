@@ -1,7 +1,5 @@
 """Passes that move, drop and add conversions between element types."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Passes that make operations calls of kernels of XLA's."""
 
-from __future__ import annotations
-
 import json
 import math
 

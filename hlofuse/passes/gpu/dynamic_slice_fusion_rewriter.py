@@ -1,8 +1,6 @@
 """Products and FFI calls that read, or write, slices in place
 (`xla/backends/gpu/transforms/dynamic_slice_fusion_rewriter_v2.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

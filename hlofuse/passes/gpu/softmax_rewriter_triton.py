@@ -1,8 +1,6 @@
 """Fuses a reduction with what spreads its result again
 (`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect

@@ -1,7 +1,5 @@
 """The rounds of layout assignment: through every computation, callees first, twice (`RunImpl`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.ir.fusing import computation_of

@@ -1,7 +1,5 @@
 """Batch dimensions become indices (`xla/service/batched_gather_scatter_normalizer.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.ir.fusing import computation_of, module_of

@@ -1,7 +1,5 @@
 """Passes on gathers."""
 
-from __future__ import annotations
-
 import math
 
 from hlofuse.analysis.custom_calls import has_side_effect

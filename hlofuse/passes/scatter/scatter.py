@@ -1,7 +1,5 @@
 """Passes on scatters."""
 
-from __future__ import annotations
-
 import math
 
 from hlofuse.ir.graph import Instruction, Module

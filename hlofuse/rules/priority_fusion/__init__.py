@@ -4,8 +4,6 @@
 only, then `RULES`, or `TRITON_RULES` where one of the pair is a Triton fusion.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

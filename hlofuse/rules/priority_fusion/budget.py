@@ -1,7 +1,5 @@
 """Rules that keep a kernel within the machine's and the compiler's limits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription

@@ -1,7 +1,5 @@
 """Rules about one of the two alone: what PriorityFusion never fuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused

@@ -1,7 +1,5 @@
 """Rules that keep reductions where their emitter can handle them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.cost.tiling.constraints import Refusal

@@ -1,7 +1,5 @@
 """Calls of cuDNN: targets, configurations, layouts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Passes that make products calls of cuBLAS."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hlofuse.cost.gpu.device import DeviceDescription
