@@ -6,7 +6,7 @@ from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.trace import Recorder
 
@@ -131,12 +131,8 @@ class AllReduceSimplifier(Pass):
     name = "all-reduce-simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.computations:
-            for x in computation.post_order():
-                if _is_of_one(x):
-                    changed |= replace_instruction(x, x.operands[0], has_side_effect)
-        return changed
+        found = (x for c in module.computations for x in c.post_order() if _is_of_one(x))
+        return any_change(replace_instruction(x, x.operands[0], has_side_effect) for x in found)
 
 
 def _is_of_one(x: Instruction) -> bool:

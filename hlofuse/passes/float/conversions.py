@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hlofuse.ir.fusing import clone_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, highest, lowest, rounded, values_of
 from hlofuse.passes.common.make import added, derived
@@ -132,11 +132,8 @@ class SimplifyFPConversions(Pass):
     name = "simplify-fp-conversions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.computation_post_order():
-            for i in computation.post_order():
-                changed |= i.computation is not None and _shorten(i)
-        return changed
+        visited = (i for c in module.computation_post_order() for i in c.post_order())
+        return any_change(i.computation is not None and _shorten(i) for i in visited)
 
 
 def _shorten(convert: Instruction) -> bool:

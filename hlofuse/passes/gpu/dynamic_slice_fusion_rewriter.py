@@ -13,7 +13,7 @@ from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.gpu.cublas import calls
 from hlofuse.trace import Recorder
@@ -43,11 +43,8 @@ class DynamicSliceFusionRewriter(Pass):
     name = "dynamic-slice-fusion-rewriter-v2"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for hero in [i for i in computation if _may_be_hero(i)]:
-                changed |= _rewrite(hero)
-        return changed
+        heroes = [i for c in module.non_fusion_computations() for i in c if _may_be_hero(i)]
+        return any_change(map(_rewrite, heroes))
 
 
 def _may_be_hero(x: Instruction) -> bool:

@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.facts import scalar_constant
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter
 from hlofuse.passes.common.literals import integer_of, scalar_of
@@ -234,10 +234,7 @@ class WhileLoopTripCountAnnotator(Pass):
     name = "while-loop-trip-count-annotator"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for loop in all_loops(module):
-            changed |= _annotate(loop)
-        return changed
+        return any_change(map(_annotate, all_loops(module)))
 
 
 def _annotate(loop: Instruction) -> bool:

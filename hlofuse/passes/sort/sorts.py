@@ -5,7 +5,7 @@ from dataclasses import replace
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.calls import clone_computation, drop, set_called
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced
@@ -16,11 +16,8 @@ class SortSimplifier(Pass):
     name = "simplify-sorts"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
         sorts = [i for c in module.non_fusion_computations() for i in c if i.opcode == "sort"]
-        for sort in sorts:
-            changed |= _without_unread(sort)
-        return changed
+        return any_change(map(_without_unread, sorts))
 
 
 def _without_unread(sort: Instruction) -> bool:

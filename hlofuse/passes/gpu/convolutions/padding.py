@@ -13,7 +13,7 @@ from hlofuse.ir.attributes.window import (
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import labels_of, window_of
 from hlofuse.passes.common.shapes import array, with_dimensions
@@ -30,19 +30,9 @@ class ConvPaddingLegalization(Pass):
     name = "conv-padding-legalization"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for call in computation.instructions:
-                target = custom_call_target(call)
-                if target not in NAMES:
-                    continue
-                if target == BACKWARD_INPUT:
-                    changed |= _backward_input(call)
-                elif target == BACKWARD_FILTER:
-                    changed |= _backward_filter(call)
-                else:
-                    changed |= _forward(call)
-        return changed
+        calls = [x for c in module.non_fusion_computations() for x in c if custom_call_target(x) in NAMES]
+        others = {BACKWARD_INPUT: _backward_input, BACKWARD_FILTER: _backward_filter}
+        return any_change(others.get(custom_call_target(call), _forward)(call) for call in calls)
 
 
 def _is_even(window: Window) -> bool:
@@ -173,12 +163,9 @@ class CudnnPadForConvolutions(Pass):
     name = "cudnn_pad_for_convolutions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for call in computation.instructions:
-                if custom_call_target(call) in (FORWARD, BACKWARD_INPUT, BACKWARD_FILTER):
-                    changed |= _pad_for_tensor_cores(call)
-        return changed
+        targets = (FORWARD, BACKWARD_INPUT, BACKWARD_FILTER)
+        calls = [x for c in module.non_fusion_computations() for x in c if custom_call_target(x) in targets]
+        return any_change(map(_pad_for_tensor_cores, calls))
 
 
 def _pad_for_tensor_cores(call: Instruction) -> bool:

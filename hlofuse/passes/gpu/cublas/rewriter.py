@@ -7,7 +7,7 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import added, reshaped, transposed
@@ -69,11 +69,10 @@ class CublasGemmRewriter(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            changed |= visit(computation, attempt(_handle, recorder), _HANDLED)
-            changed |= self._add_workspaces(computation)
-        return changed
+        handle = attempt(_handle, recorder)
+        return any_change(
+            visit(c, handle, _HANDLED) | self._add_workspaces(c) for c in module.non_fusion_computations()
+        )
 
     def _add_workspaces(self, computation: Computation) -> bool:
         """`GemmWorkspaceRewriteVisitor`."""
@@ -195,16 +194,14 @@ class CublasPadForGemms(Pass):
     multiple: int
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for dot in [i for i in computation if i.opcode == "dot"]:
-                if dot.operands[0].shape.element_type == self.element_type and _is_padded(dot):
-                    changed |= self._pad(dot)
-        return changed
+        found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "dot"]
+        return any_change(map(self._pad, found))
 
     def _pad(self, dot: Instruction) -> bool:
         """`PadForGemm`: the result is cut back."""
         lhs, rhs = dot.operands
+        if lhs.shape.element_type != self.element_type or not _is_padded(dot):
+            return False
         old = (lhs.shape, rhs.shape)
         new = (self._padded(lhs.shape), self._padded(rhs.shape))
         if new == old or rhs.shape.element_type != self.element_type:
