@@ -48,11 +48,9 @@ def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
     return found
 
 
-# The instructions that a value flows into (`HloReachabilityMap`).
-
-
 class Reachability:
-    """For each instruction the set of those that reach it, one bit for each instruction.
+    """For each instruction the set of those that reach it, one bit for each instruction
+    (`HloReachabilityMap`).
 
     A snapshot: instructions added later are not present.
     """

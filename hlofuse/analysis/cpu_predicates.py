@@ -87,16 +87,14 @@ def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> boo
     return shifted and reduce in sources and any(u.opcode == "exponential" for u in user.users)
 
 
-# How XLA:CPU computes a dot that no library fusion took (`xla/service/cpu/dot_op_emitter.cc`).
-
-
 EIGEN, VECTOR, NAIVE = "Eigen", "matrix-vector loop", "plain loops"
 _EIGEN_TYPES = frozenset({"f16", "f32", "f64", "c64", "c128", "s32"})
 _SMALL = 3
 
 
 def dot_strategy(dot: Instruction) -> tuple[str, str]:
-    """One of EIGEN, VECTOR, NAIVE, and what decided (`GetDotImplementationStrategy`).
+    """One of EIGEN, VECTOR, NAIVE, and what decided (`GetDotImplementationStrategy`,
+    `xla/service/cpu/dot_op_emitter.cc`).
 
     A batched product is judged by one of its matrices. Eigen runs on several threads unless
     `--xla_cpu_multi_thread_eigen=false`, which gives small products to loops of XLA's own.

@@ -8,8 +8,6 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 
-# Operands whose elements an instruction reads more than once (`ReusesOperandElements`).
-
 
 class Use(IntEnum):
     """How a value is read; the smaller is the stronger statement (`UseKind`)."""

@@ -98,12 +98,9 @@ class KernelTimes:
         return seconds(size / (rate * self.device.memory_bandwidth).astype(np.int64))
 
 
-# The dots of a tiled fusion, costed for many tilings (`GetDotEstimates` in
-# `xla/service/gpu/model/gpu_indexing_performance_model.cc`).
-
-
 class DotTicks(NamedTuple):
-    """Compute time and whole time of one dot for each tiling."""
+    """Compute time and whole time of one dot for each tiling (`GetDotEstimates` in
+    `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
     compute: Ticks
     total: Ticks

@@ -128,9 +128,6 @@ class SliceRanges(tuple[SliceRange, ...]):
         return "{" + ", ".join(map(str, self)) + "}"
 
 
-# Structured sparsity of an operand.
-
-
 @dataclass(frozen=True, slots=True)
 class TensorSparsity:
     """Non-zeros in blocks along one dimension (`SparsityConfig.TensorSparsityConfig`)."""
@@ -168,9 +165,6 @@ class SparsityDescriptor:
 
     def __str__(self) -> str:
         return f"{'LR'[self.operand]}.{self.dimension}@{self.n}:{self.m}"
-
-
-# Which dimension of a convolution's arrays is which.
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from hlofuse.passes.algebraic.facts import (
 from hlofuse.passes.algebraic.gather_scatter import sum_of_scatters
 from hlofuse.passes.common import make
 
-# Sums and differences (`HandleAdd`, `HandleSubtract`).
-
 
 def handle_add(c: Context, add: Instruction) -> None:
     lhs, rhs = add.operands
@@ -133,9 +131,6 @@ def handle_subtract(c: Context, sub: Instruction) -> None:
         return
     if lhs.opcode == "add" and rhs in lhs.operands:
         c.replace_if_compatible(sub, lhs.operands[0] if lhs.operands[1] is rhs else lhs.operands[1])
-
-
-# Products (`HandleMultiply`).
 
 
 def handle_multiply(c: Context, multiply: Instruction) -> None:

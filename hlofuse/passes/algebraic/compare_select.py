@@ -15,8 +15,6 @@ from hlofuse.passes.algebraic.facts import (
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest, scalar_of
 
-# Comparisons (`HandleCompare`).
-
 
 def handle_compare(c: Context, compare: Instruction) -> None:
     lhs, rhs = compare.operands
@@ -64,9 +62,6 @@ def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool
     if lhs is rhs and is_integral(lhs):
         return direction in ("EQ", "GE", "LE")
     return None
-
-
-# And, or, exclusive or, not (`HandleAnd`, `HandleOr`, `HandleXor`, `HandleNot`).
 
 
 def handle_and(c: Context, x: Instruction) -> None:
@@ -128,9 +123,6 @@ def handle_not(c: Context, x: Instruction) -> None:
     inner = x.operands[0]
     if inner.opcode == "not":
         c.replace_if_compatible(x, inner.operands[0])
-
-
-# Greatest, least and in between (`HandleMaximum`, `HandleMinimum`, `HandleClamp`).
 
 
 # They never fall and bring no value further from zero (`IsNondecreasingSublinear`).
@@ -198,9 +190,6 @@ def handle_clamp(c: Context, clamp: Instruction) -> None:
     lower, x, upper = clamp.operands
     if x.opcode == "clamp" and x.operands[0] is lower and x.operands[2] is upper:
         c.replace_if_compatible(clamp, x)
-
-
-# Selections (`HandleSelect`).
 
 
 _OF_PREDS = {"GT": "or", "GE": "or", "LT": "and", "LE": "and"}

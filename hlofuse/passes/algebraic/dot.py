@@ -13,12 +13,10 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.shapes import array, is_sorted, permuted, unmodified_dimensions, without_ones
 
-# A product with a constant, of what was transposed ahead of its contraction
-# (`OptimizeDotOfReorderContractingDims`): the constant is, instead, to be folded.
-
 
 def reorder_contraction(c: Context, dot: Instruction) -> bool:
-    """dot(reshape(transpose(a)), constant), where the reshape merges what the transpose exchanges."""
+    """dot(reshape(transpose(a)), constant), where the reshape merges what the transpose exchanges
+    (`OptimizeDotOfReorderContractingDims`)."""
     dims = DotDimensions.of(dot)
     sides = (1, 0) if dot.operands[0].opcode == "constant" else (0, 1)
     reshape, constant = (dot.operands[side] for side in sides)
@@ -54,9 +52,6 @@ def _merged(reshape: Instruction, summed: int) -> list[int]:
         return []
     left = sorted(set(range(source.rank)) - {before for before, _ in remaining})
     return left if left and left == list(range(left[0], left[0] + len(left))) else []
-
-
-# Matrix products (`HandleDot`).
 
 
 _SUPPORTED = (None, "dot_f32_f32_f32")

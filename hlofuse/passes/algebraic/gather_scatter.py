@@ -14,9 +14,6 @@ from hlofuse.passes.common.index_vectors import is_simplified_scatter
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.shapes import array, permuted, unmodified_dimensions, with_layout
 
-# What is gathered out of padded dimensions that slices hold whole is padded afterwards.
-
-
 _NUMBERS = (
     *("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"),
     *("start_indices_batching_dims", "index_vector_dim", "indices_are_sorted"),
@@ -100,9 +97,6 @@ def _equally_padded_batches(gather: Instruction, config: PaddingConfig) -> dict[
     return {a: result_of[b] for a, b in pairs if a in config.padded and around[b] == config[a]}
 
 
-# Gathers and scatters.
-
-
 def handle_gather(c: Context, gather: Instruction) -> None:
     operand, indices = gather.operands
     if operand.shape.element_count == 0:
@@ -169,11 +163,9 @@ def handle_scatter(c: Context, scatter: Instruction) -> None:
         c.replace(scatter, new)
 
 
-# A transpose of a scatter is a scatter into the transposed array (`TryFoldTransposeIntoScatter`).
-
-
 def fold_transpose_into_scatter(c: Context, transpose: Instruction) -> bool:
-    """Of one array, as `scatter_simplifier` leaves it, and read by nothing else."""
+    """A transpose of a scatter is a scatter into the transposed array (`TryFoldTransposeIntoScatter`): of one
+    array, as `scatter_simplifier` leaves it, and read by nothing else."""
     scatter = transpose.operands[0]
     if not c.options.fold_transpose_into_scatter or scatter.opcode != "scatter" or len(scatter.users) != 1:
         return False
@@ -204,9 +196,6 @@ def _transposed(at: Instruction, operand: Instruction, permutation: tuple[int, .
     return make.derived(at, "transpose", shape, [operand], dimensions=make.numbers(permutation))
 
 
-# A sum with the result of a scatter that adds, made one scatter into the sum (end of `HandleAdd`).
-
-
 _SUMMED_NUMBERS = (
     "index_vector_dim",
     "scatter_dims_to_operand_dims",
@@ -218,6 +207,7 @@ _SUMMED_NUMBERS = (
 
 
 def sum_of_scatters(c: Context, add: Instruction) -> None:
+    """A sum with the result of a scatter that adds, made one scatter into the sum (end of `HandleAdd`)."""
     lhs, rhs = add.operands
     left, right = _adds_into(lhs), _adds_into(rhs)
     if left and right:

@@ -10,9 +10,6 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import ranges_of
 from hlofuse.passes.common.shapes import array, ones_moved, without
 
-# Pads and reversals (`HandlePad`, `HandleReverse`).
-
-
 _BINARY = frozenset(
     "add and atan2 complex divide maximum minimum multiply or power remainder shift-left"
     " shift-right-arithmetic shift-right-logical subtract xor".split()
@@ -102,9 +99,6 @@ def handle_reverse(c: Context, x: Instruction) -> None:
         source = inner.operands[0]
         remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
         c.replace(x, make.reshape(x, inner.shape, _reverse(source, source, remaining)))
-
-
-# Concatenations (`HandleConcatenate`).
 
 
 def handle_concatenate(c: Context, x: Instruction) -> None:

@@ -11,9 +11,6 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, rounded, values_of
 from hlofuse.passes.common.shapes import array
 
-# Cumulative sums of one constant (`HandleReduceWindow`).
-
-
 _SEEN_THROUGH = ("reshape", "bitcast", "convert", "slice", "copy")
 
 
@@ -79,9 +76,6 @@ def _converted(value: Value, element_type: str) -> Value | None:
     if isinstance(value, complex):
         return None
     return rounded(element_type, int(value) if element_type in INTEGER_TYPES else value)
-
-
-# Reductions of windows (`HandleReduceWindow`).
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> None:

@@ -18,11 +18,10 @@ from hlofuse.passes.common.shapes import (
     unmodified_by_reshape,
 )
 
-# A transpose of a broadcast is a broadcast (`SimplifyTransposeOfBroadcast`).
-
 
 def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutation: Sequence[int]) -> None:
-    """Where the dimensions stay in their order, and with layouts lie in memory as they do in the operand."""
+    """A transpose of a broadcast is a broadcast (`SimplifyTransposeOfBroadcast`): where the dimensions stay
+    in their order, and with layouts lie in memory as they do in the operand."""
     broadcast = transpose.operands[0]
     if broadcast.opcode != "broadcast" or not is_sorted(broadcast.dimensions):
         return
@@ -41,9 +40,6 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
 def _ranked(numbers: Sequence[int]) -> list[int]:
     """Where the smallest of the numbers stands, the next one, and so on."""
     return sorted(range(len(numbers)), key=numbers.__getitem__)
-
-
-# Operations that move nothing as bitcasts, where layouts are assigned (`HandleBitcast`).
 
 
 def handle_bitcast(c: Context, bitcast: Instruction) -> None:
@@ -133,9 +129,6 @@ def handle_bitcast_convert(c: Context, x: Instruction) -> None:
         as_bitcast(c, x)
         return
     c.replace_if_compatible(x, operand)
-
-
-# Reshapes (`HandleReshape`).
 
 
 def handle_reshape(c: Context, reshape: Instruction) -> None:

@@ -14,9 +14,6 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import values_of, word_of
 from hlofuse.passes.common.shapes import is_sorted, ones_moved, permute, without_ones
 
-# Transposes (`HandleTranspose`).
-
-
 _MOST_CHUNKS = 5
 
 
@@ -138,9 +135,6 @@ def _depth_to_space(c: Context, transpose: Instruction) -> bool:
     return True
 
 
-# Copies, where layouts are assigned (`HandleCopy`).
-
-
 def handle_copy(c: Context, copy: Instruction) -> None:
     operand = copy.operands[0]
     if not copy.shape.is_array:
@@ -163,9 +157,6 @@ def handle_copy(c: Context, copy: Instruction) -> None:
     is_moved = operand.opcode == "reshape" and len(operand.users) == 1
     if is_moved and reshape_is_bitcast(operand.shape, copy.shape):
         c.replace(copy, make.copy_of(operand, [operand.operands[0]], copy.shape))
-
-
-# Broadcasts, iotas and constants that are one (`HandleBroadcast`, `HandleIota`, `HandleConstant`).
 
 
 def handle_broadcast(c: Context, broadcast: Instruction) -> None:

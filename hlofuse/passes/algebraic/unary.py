@@ -175,9 +175,6 @@ def handle_reduce_precision(c: Context, x: Instruction) -> None:
         c.replace(x, x.operands[0])
 
 
-# Maps, sorts and conditionals.
-
-
 def handle_map(c: Context, x: Instruction) -> None:
     root = x.called_computations[0].root
     if root.opcode == "parameter":
@@ -219,9 +216,6 @@ def handle_conditional(c: Context, conditional: Instruction) -> None:
         copied_attributes={n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
     )
     c.replace(conditional, new)
-
-
-# Elements of tuples, and barriers around them.
 
 
 def handle_get_tuple_element(c: Context, x: Instruction) -> None:

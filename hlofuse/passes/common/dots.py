@@ -90,15 +90,13 @@ def new_dot(
     return add(at, "dot", array(element_type, sizes), operands, copied_attributes=attributes)
 
 
-# The elements of a matrix product (`HandleDot`, `xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`).
-
-
 _MOST_PRODUCTS = 1 << 20
 """XLA works out more; it would take long here."""
 
 
 def contracted(dot: Instruction, lhs: Sequence[Value], rhs: Sequence[Value]) -> list[Value]:
-    """Products added up one after the other; XLA calls a library that may round the last digit otherwise."""
+    """Products added up one after the other; XLA calls a library that may round the last digit otherwise
+    (`HandleDot`, `xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`)."""
     element_type = dot.shape.element_type
     if element_type in COMPLEX_TYPES or any(o.shape.element_type != element_type for o in dot.operands):
         raise CannotEvaluate

@@ -24,14 +24,13 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites.entries import LOGISTIC
 from hlofuse.trace import Recorder
 
-# Conversions behind what narrows nothing, and ahead of what widens nothing
-# (`xla/hlo/transforms/simplifiers/convert_mover.cc`).
-
-
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 
 
 class ConvertMover(Pass):
+    """Conversions behind what narrows nothing, and ahead of what widens nothing
+    (`xla/hlo/transforms/simplifiers/convert_mover.cc`)."""
+
     name = "convert-mover"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -122,12 +121,9 @@ def _fits(value: Value, element_type: str) -> bool:
     return low <= value < high
 
 
-# A chain of conversions between floats becomes one
-# (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`).
-
-
 class SimplifyFPConversions(Pass):
-    """`simplify-fp-conversions`, in fusions, too; what a narrow step in between rounds off is kept."""
+    """`simplify-fp-conversions`, in fusions, too; what a narrow step in between rounds off is kept
+    (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`)."""
 
     name = "simplify-fp-conversions"
 
@@ -148,12 +144,10 @@ def _shorten(convert: Instruction) -> bool:
     return replaced(convert, added(convert, "convert", convert.shape, [source]))
 
 
-# Products and convolutions of narrow floats on wider ones (`xla/service/change_op_data_type.cc`).
-
-
 @dataclass(frozen=True)
 class ChangeOpDataType(Pass):
-    """`change-op-data-type` of products and convolutions whose operands are all of `low`."""
+    """`change-op-data-type` of products and convolutions whose operands are all of `low`: products and
+    convolutions of narrow floats on wider ones (`xla/service/change_op_data_type.cc`)."""
 
     name = "change-op-data-type"
     low: str
@@ -173,14 +167,13 @@ class ChangeOpDataType(Pass):
         return substituted(x, new)
 
 
-# Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`).
-
-
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 
 @dataclass(frozen=True)
 class ComparisonExpander(Pass):
+    """Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`)."""
+
     widened: Mapping[str, str] = field(default_factory=dict)
     """Types that are converted first, each to the type whose bits are compared."""
     name = "comparison-expander"
@@ -216,11 +209,8 @@ def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction
     return make.add(x, "compare", x.shape, sides, direction=x.attributes.raw("direction"))
 
 
-# The logistic function in plain operations (`xla/hlo/transforms/expanders/logistic_expander.cc`).
-
-
 class LogisticExpander(Pass):
-    """`logistic-expander`: 1 / (1 + exp(-x))."""
+    """`logistic-expander`: 1 / (1 + exp(-x)) (`xla/hlo/transforms/expanders/logistic_expander.cc`)."""
 
     name = "logistic-expander"
 
@@ -236,11 +226,9 @@ def _logistic(x: Instruction) -> bool:
     return substituted(x, new)
 
 
-# Bitcasts to narrower and wider elements (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`).
-
-
 class BitcastDtypesExpander(Pass):
-    """`bitcast_dtypes_expander`; elements narrower than a byte are left alone."""
+    """`bitcast_dtypes_expander`; elements narrower than a byte are left alone
+    (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`)."""
 
     name = "bitcast_dtypes_expander"
 

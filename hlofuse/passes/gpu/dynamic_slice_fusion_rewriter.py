@@ -90,9 +90,6 @@ def _replace(old: Instruction, new: Instruction) -> None:
     replace_instruction(old, new, has_side_effect)
 
 
-# Slices.
-
-
 def _read_slice(operand: Instruction) -> list[Instruction]:
     """The slice that is read and what lies between it and the call (`ResolveSlicedParameter`)."""
     path = [operand]
@@ -150,9 +147,6 @@ def _element(x: Instruction, number: int) -> Instruction:
     if found is not None:
         return found
     return make.added(x, "get-tuple-element", x.shape.tuple_shapes[number], [x], index=str(number))
-
-
-# The fusion.
 
 
 class _Plan:
@@ -269,9 +263,6 @@ def _computes_offset(x: Instruction) -> bool:
 
 def _is_scalar(x: Instruction, types: frozenset[str]) -> bool:
     return x.shape.is_array and not x.shape.rank and x.shape.element_type in types
-
-
-# Other users.
 
 
 def _has_unroutable_users(hero: Instruction, inputs: Sequence[Instruction]) -> bool:

@@ -175,9 +175,6 @@ def _constrain_custom_calls(layouts: LayoutAssignment, constraint: ComputationCo
                 layouts.set_operand_layout(operand, 0, shape)
 
 
-# Copies ahead of layout assignment, and those between arrays that were laid out differently.
-
-
 def is_assignable(module: Module, is_left_out: Callable[[Instruction], bool], recorder: Recorder) -> bool:
     """Whether layouts are still open. A bitcast or fusion depends on those its operands have: XLA stops."""
     for i in module.instructions():

@@ -104,10 +104,9 @@ def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int])
     return make.concatenate(x, [*(make.iota(x, shape, d) for d in of_indices), indices], vector)
 
 
-# What a window selects, as indices to scatter to (`xla/service/select_and_scatter_expander.cc`).
-
-
 class SelectAndScatterExpander(Pass):
+    """What a window selects, as indices to scatter to (`xla/service/select_and_scatter_expander.cc`)."""
+
     name = "select_and_scatter_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -57,11 +57,9 @@ def _without_unread(sort: Instruction) -> bool:
     return True
 
 
-# Stable sorts compare places where values are equal (`xla/hlo/transforms/expanders/stable_sort_expander.cc`).
-
-
 class StableSortExpander(Pass):
-    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be."""
+    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be
+    (`xla/hlo/transforms/expanders/stable_sort_expander.cc`)."""
 
     name = "stable-sort-expander"
 

@@ -20,12 +20,10 @@ from hlofuse.passes.common.shapes import array, with_dimensions
 from hlofuse.passes.gpu.convolutions.calls import BACKWARD_FILTER, BACKWARD_INPUT, FORWARD, NAMES
 from hlofuse.trace import Recorder
 
-# Padding that cuDNN does not take, made pads and slices
-# (`xla/backends/gpu/transforms/conv_padding_legalization.cc`).
-
 
 class ConvPaddingLegalization(Pass):
-    """`conv-padding-legalization`, of convolutions that are calls by then."""
+    """`conv-padding-legalization`, of convolutions that are calls by then: padding that cuDNN does not take,
+    made pads and slices (`xla/backends/gpu/transforms/conv_padding_legalization.cc`)."""
 
     name = "conv-padding-legalization"
 
@@ -150,16 +148,15 @@ def _replaced(call: Instruction, new: Instruction) -> bool:
     return replace_instruction(call, new, has_side_effect)
 
 
-# Features of convolutions padded for tensor cores
-# (`xla/backends/gpu/transforms/cudnn_pad_for_convolutions.cc`). Those of integers are left as they are:
-# which of them cuDNN takes is not known here.
-
-
 _MULTIPLE = 8
 _MOST_BYTES = 1.35
 
 
 class CudnnPadForConvolutions(Pass):
+    """Features of convolutions padded for tensor cores
+    (`xla/backends/gpu/transforms/cudnn_pad_for_convolutions.cc`). Those of integers are left as they are:
+    which of them cuDNN takes is not known here."""
+
     name = "cudnn_pad_for_convolutions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:

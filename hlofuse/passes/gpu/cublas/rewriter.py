@@ -19,15 +19,13 @@ from hlofuse.passes.gpu.cublas.epilogues import with_activation, with_factor, wi
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
 from hlofuse.trace import Recorder
 
-# Products of two batch dimensions get one (`NormalizeBatchDimensions`).
-
 
 def has_two_batches(dot: Instruction) -> bool:
     return len(DotDimensions.of(dot).lhs_batch) == 2
 
 
 def with_one_batch(dot: Instruction) -> Instruction:
-    """What `dot` gives: a product with one, reshaped."""
+    """What `dot` gives: a product with one, reshaped (`NormalizeBatchDimensions`)."""
     operands, sides = [], []
     for number, operand in enumerate(dot.operands):
         side, laid = DotOperand.of(dot, number), operand.shape
@@ -48,10 +46,6 @@ def with_one_batch(dot: Instruction) -> Instruction:
     return reshaped(new, dot.shape)
 
 
-# Matrix products that cuBLAS computes, with what it does beside
-# (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
-
-
 _TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
 _WORKSPACE, _WORKSPACE_HOPPER = 4 * 1024 * 1024, 32 * 1024 * 1024
@@ -60,7 +54,8 @@ _HANDLED = frozenset({"dot", "multiply", "add", "maximum"})
 
 @dataclass(frozen=True)
 class CublasGemmRewriter(Pass):
-    """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers.
+    """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers
+    (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
 
     It leaves other products for cuBLAS alone.
     """
@@ -142,12 +137,9 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     return True
 
 
-# Products of a batch with one and the same matrix
-# (`xla/backends/gpu/transforms/gemm_broadcast_folding_rewriter.cc`).
-
-
 class GemmBroadcastFoldingRewriter(Pass):
-    """`cublas-gemm-broadcast-folding-rewriter`: cuBLAS reads a matrix again for each of a batch."""
+    """`cublas-gemm-broadcast-folding-rewriter`: cuBLAS reads a matrix again for each of a batch
+    (`xla/backends/gpu/transforms/gemm_broadcast_folding_rewriter.cc`)."""
 
     name = "cublas-gemm-broadcast-folding-rewriter"
 
@@ -177,17 +169,15 @@ def _fold(call: Instruction) -> bool:
     return False
 
 
-# Matrix products padded to the sizes that tensor cores take
-# (`xla/backends/gpu/transforms/cublas_pad_for_gemms.cc`).
-
-
 _MULTIPLES = (("s8", 7, 4), ("f16", 7, 8), ("bf16", 8, 8))
 """Element types, since which compute capability, and to a multiple of what (`CublasPaddingRequirements`)."""
 
 
 @dataclass(frozen=True)
 class CublasPadForGemms(Pass):
-    """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for."""
+    """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for: matrix
+    products padded to the sizes that tensor cores take
+    (`xla/backends/gpu/transforms/cublas_pad_for_gemms.cc`)."""
 
     name = "cublas-pad-for-gemms"
     element_type: str

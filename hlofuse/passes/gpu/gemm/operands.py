@@ -85,16 +85,13 @@ def _swap(dot: Instruction) -> None:
     dot.computation.remove_instruction(dot)
 
 
-# Products with a vector become elementwise products and sums
-# (`xla/backends/gpu/transforms/dot_strength_reduction.cc`).
-
-
 _SMALL = 10_000_000
 
 
 @dataclass(frozen=True)
 class DotStrengthReduction(Pass):
-    """`dot-strength-reduction`; products by another algorithm than the usual one are left as they are."""
+    """`dot-strength-reduction`; products by another algorithm than the usual one are left as they are
+    (`xla/backends/gpu/transforms/dot_strength_reduction.cc`)."""
 
     name = "dot-strength-reduction"
     device: DeviceDescription
