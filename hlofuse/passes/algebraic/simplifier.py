@@ -25,7 +25,8 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.trace import Recorder
 
-Handler = Callable[[Context, Instruction], None]
+Handler = Callable[[Context, Instruction], bool]
+"""Rewrites an instruction; True if that has been replaced. What else changes only `Context.changed` says."""
 
 HANDLERS: dict[str, Handler] = {
     "abs": unary.handle_abs,
