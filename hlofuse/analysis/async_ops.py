@@ -4,8 +4,6 @@ XLA writes them in three ways: with opcodes of their own (`all-reduce-start`), a
 (`async-start(…), calls=…`), and as short forms of the latter (`all-to-all-start`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Which operations move no data because the layout already says it."""
 
-from __future__ import annotations
-
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
@@ -51,11 +49,8 @@ def leaves_size(shape: Shape) -> int:
     return shape.leaves_size
 
 
-# Which computations are bodies of fusions (`HloComputation::IsFusionComputation`).
-
-
 def is_fusion_body(computation: Computation, release: Release) -> bool:
-    """A fusion has it, or once had it and nobody has it now."""
+    """A fusion has it, or once had it and nobody has it now (`HloComputation::IsFusionComputation`)."""
     if computation.fusion is not None:
         return True
     return release.merged_bodies_stay and not computation.callers and not computation.is_entry

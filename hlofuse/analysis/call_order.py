@@ -3,8 +3,6 @@
 What is added comes last. Who calls something new goes behind that, and so does all that it is called by
 (`TopologicalSort::AddEdge` of `xla/online_topsort.h`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from itertools import count
@@ -60,14 +58,12 @@ def caller_of(computation: Computation) -> list[Computation]:
     return [inside] if inside is not None else []
 
 
-# The order in which passes visit a module's computations (`HloModule::MakeNonfusionComputations`).
-
-
 def non_fusion_computations(module: Module) -> list[Computation]:
-    """Those that are not a fusion's body, in the order of the dump, the entry last.
+    """Those that are not a fusion's body, in the order of the dump, the entry last
+    (`HloModule::MakeNonfusionComputations`).
 
-    XLA keeps a topological order that depends on how earlier passes made the computations and that no
-    dump tells. This is the closest: decisions are the same in any order, and only the numbers in the names of
+    XLA keeps a topological order that depends on how earlier passes made the computations and that no dump
+    tells. This is the closest: decisions are the same in any order, and only the numbers in the names of
     fusions in computations that do not call each other can differ (docs/fidelity.md).
     """
     if module.computation_order is not None:

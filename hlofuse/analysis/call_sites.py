@@ -1,7 +1,5 @@
 """Who calls which computation, and in which sense (`xla/service/call_graph.cc`)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum

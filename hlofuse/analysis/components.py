@@ -1,7 +1,5 @@
 """What lies on cycles of a graph."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
@@ -50,11 +48,9 @@ def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
     return found
 
 
-# The instructions that a value flows into (`HloReachabilityMap`).
-
-
 class Reachability:
-    """For each instruction the set of those that reach it, one bit for each instruction.
+    """For each instruction the set of those that reach it, one bit for each instruction
+    (`HloReachabilityMap`).
 
     A snapshot: instructions added later are not present.
     """

@@ -1,7 +1,5 @@
 """The dimensions of a convolution, for whoever counts with them."""
 
-from __future__ import annotations
-
 import re
 
 from hlofuse.ir.attributes.parsers import parse_value
@@ -20,11 +18,9 @@ def dimension_numbers(convolution: Instruction) -> ConvolutionDimensionNumbers |
     return found if isinstance(found, ConvolutionDimensionNumbers) else None
 
 
-# Convolutions XLA:CPU gives to Eigen (`CanUseEigenConvolution`, `xla/service/cpu/ir_emission_utils.cc`).
-
-
 def why_not_eigen(convolution: Instruction) -> str | None:
-    """What Eigen cannot do about this convolution; None if it can do it.
+    """What Eigen cannot do about this convolution; None if it can do it (`CanUseEigenConvolution`,
+    `xla/service/cpu/ir_emission_utils.cc`).
 
     XLA also asks that the buffers be 16-byte aligned, which its own allocations always are.
     """
@@ -49,9 +45,6 @@ def why_not_eigen(convolution: Instruction) -> str | None:
         if not shape.is_row_major:
             return f"a layout is not row-major: {shape}"
     return None
-
-
-# The dimensions of a window, for whoever counts with them.
 
 
 def window_dimensions(text: str | None) -> tuple[WindowDimension, ...]:

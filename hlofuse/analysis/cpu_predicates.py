@@ -1,7 +1,5 @@
 """What CpuInstructionFusion asks about single instructions (`xla/service/cpu/cpu_instruction_fusion.cc`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.elementwise import is_elementwise, is_expensive, is_expensive_division
@@ -89,16 +87,14 @@ def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> boo
     return shifted and reduce in sources and any(u.opcode == "exponential" for u in user.users)
 
 
-# How XLA:CPU computes a dot that no library fusion took (`xla/service/cpu/dot_op_emitter.cc`).
-
-
 EIGEN, VECTOR, NAIVE = "Eigen", "matrix-vector loop", "plain loops"
 _EIGEN_TYPES = frozenset({"f16", "f32", "f64", "c64", "c128", "s32"})
 _SMALL = 3
 
 
 def dot_strategy(dot: Instruction) -> tuple[str, str]:
-    """One of EIGEN, VECTOR, NAIVE, and what decided (`GetDotImplementationStrategy`).
+    """One of EIGEN, VECTOR, NAIVE, and what decided (`GetDotImplementationStrategy`,
+    `xla/service/cpu/dot_op_emitter.cc`).
 
     A batched product is judged by one of its matrices. Eigen runs on several threads unless
     `--xla_cpu_multi_thread_eigen=false`, which gives small products to loops of XLA's own.

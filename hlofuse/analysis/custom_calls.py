@@ -1,7 +1,5 @@
 """What a custom call calls."""
 
-from __future__ import annotations
-
 from hlofuse.ir.graph import Computation, Instruction
 
 

@@ -2,8 +2,6 @@
 (`HloInstruction::IsElementwise`).
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from hlofuse.analysis.custom_calls import has_side_effect
@@ -72,9 +70,6 @@ def is_elementwise_on_operand(instruction: Instruction, number: int) -> bool:
     return True
 
 
-# Operations that XLA would rather not compute twice (`InstructionFusion::IsExpensive`).
-
-
 CHEAP_OPCODES = frozenset(
     """
     add and bitcast bitcast-convert broadcast ceil clamp compare complex concatenate constant convert copy
@@ -89,7 +84,7 @@ _CHEAP_UNLESS_COMPLEX = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan
 
 
 def is_expensive(instruction: Instruction) -> bool:
-    """The list all targets start from."""
+    """The list all targets start from (`InstructionFusion::IsExpensive`)."""
     opcode = instruction.opcode
     if opcode in CHEAP_OPCODES:
         return False
@@ -135,9 +130,6 @@ def is_fusible(instruction: Instruction) -> bool:
     if opcode == "rng":
         return len(instruction.users) <= 1
     return not has_side_effect(instruction)
-
-
-# Values that are one constant everywhere.
 
 
 def is_broadcast_of_constant(x: Instruction) -> bool:

@@ -3,8 +3,6 @@
 A fused multiply-add counts as two. Transcendental operations are counted apart from flops.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Values that have to lie in one buffer (`xla/hlo/analysis/hlo_alias_analysis.cc`)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

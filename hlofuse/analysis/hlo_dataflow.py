@@ -4,8 +4,6 @@ In the form that copy insertion asks for: values that meet at a loop or a branch
 defines nothing. With calls flattened every place then holds one value.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Iterator
 

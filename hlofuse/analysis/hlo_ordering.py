@@ -1,7 +1,5 @@
 """In which order instructions run (`xla/hlo/analysis/hlo_ordering.cc`)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum

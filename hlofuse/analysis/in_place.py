@@ -1,7 +1,5 @@
 """The operands that an instruction overwrites (`AliasInfo::GetInPlaceInputOutputPairs`)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import IntEnum
@@ -9,8 +7,6 @@ from enum import IntEnum
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
-
-# Operands whose elements an instruction reads more than once (`ReusesOperandElements`).
 
 
 class Use(IntEnum):

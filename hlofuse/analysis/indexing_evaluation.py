@@ -4,8 +4,6 @@ XLA's emitters compute an element each time it is asked for under another index.
 changes the index starts a new count; one that keeps it passes on the counts of its users.
 """
 
-from __future__ import annotations
-
 from hlofuse.ir.graph import Instruction
 
 # The emitter forgets what it has computed when it meets one of these (`OpInvalidatesCache`).

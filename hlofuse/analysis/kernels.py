@@ -1,7 +1,5 @@
 """What a module launches: the unit in which fusion is counted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

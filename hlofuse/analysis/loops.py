@@ -1,7 +1,5 @@
 """Loops that launch kernels, and how many iterations they have."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ lies between the two and depends on one of them (Pearce and Kelly, "A dynamic to
 algorithm for directed acyclic graphs", 2006): making it anew each time costs the square of the module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.ir.graph import Computation, Instruction

@@ -1,8 +1,6 @@
 """A shape's subshapes numbered as XLA goes through them (`xla/shape_tree.h`): what holds something is before
 what it holds. What is known of each subshape is then a plain list."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@ Mirrors `xla/backends/gpu/transforms/dynamic_slice_copy.cc` and what it asks of 
 A lone slice counts as the fusion that XLA wraps it in.
 """
 
-from __future__ import annotations
-
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 

@@ -1,7 +1,5 @@
 """Instructions and computations that are identical but for names (`HloInstruction::Identical`)."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from hlofuse.ir.attributes.attributes import Attributes

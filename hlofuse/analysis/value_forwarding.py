@@ -4,8 +4,6 @@ Mirrors the rules by opcode of `HloDataflowAnalysis::UpdateInstructionValueSet`:
 defined (`InitializeInstructionValueSets`).
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

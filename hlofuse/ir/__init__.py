@@ -3,8 +3,6 @@
 Each name is imported when it is first used: most of the command line needs `hlofuse.ir.errors` only.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

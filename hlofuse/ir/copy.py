@@ -1,7 +1,5 @@
 """A second module just like the first (`HloModule::Clone`, without its renaming), and whether two are."""
 
-from __future__ import annotations
-
 from hlofuse.ir.graph import Computation, Instruction, Module
 
 

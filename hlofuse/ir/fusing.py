@@ -6,8 +6,6 @@ producer, appending it as a further output, merging one fusion into another as f
 because later decisions and names depend on them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from hlofuse.ir.attributes.attributes import Attributes

@@ -680,28 +680,6 @@ class Module:
     additions at the end; `computation_post_order` works the order out anew.
     """
 
-    __slots__ = (
-        "_stack_frames",
-        "attributes",
-        "computation_names",
-        "computation_order",
-        "computations",
-        "entry",
-        "filename",
-        "findings",
-        "instruction_names",
-        "lowered_from",
-        "name",
-        "order_source",
-        "print_options",
-        "processing_order",
-        "requested_flags",
-        "requested_stage",
-        "requested_target",
-        "text_note",
-        "watcher",
-    )
-
     entry: Computation
     """Set by the reader; reading it earlier is an AttributeError."""
 

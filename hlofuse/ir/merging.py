@@ -6,8 +6,6 @@ clone comes. What stays of all that are names, ids and the order of operands and
 as if it had happened, but clones are linked to each other at once, with no parameter between.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hlofuse.ir.fusing import computation_of, module_of

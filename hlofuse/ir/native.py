@@ -1,7 +1,5 @@
 """What is different where the hot modules are compiled (`docs/compiled.md`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 

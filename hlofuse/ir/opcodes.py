@@ -37,12 +37,10 @@ CALLED_COMPUTATION_ATTRIBUTES: tuple[str, ...] = tuple(
 )
 
 
-# What a printed module shows (`xla/hlo/ir/hlo_print_options.h`).
-
-
 @dataclass(frozen=True, slots=True)
 class PrintOptions:
-    """Named after what they show; the defaults are those of XLA's own dumps.
+    """Named after what they show; the defaults are those of XLA's own dumps
+    (`xla/hlo/ir/hlo_print_options.h`).
 
     A module read from text remembers how it was written (`Module.print_options`).
     """

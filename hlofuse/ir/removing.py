@@ -1,7 +1,5 @@
 """Taking out what nobody uses (`HloComputation::RemoveInstructionAndUnusedOperands`)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 

@@ -8,8 +8,6 @@ window of its own, in the order of the program, and nobody else's are in there. 
 are the last ones up to 2N - 1.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from itertools import chain
 from math import inf

@@ -5,8 +5,6 @@ to the front: what is needed only once stands right before its user, as in a pro
 with the operands would have it anywhere.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Mapping
 from itertools import pairwise

@@ -6,8 +6,6 @@ it, not after those that read their results, and leaves it where somebody else r
 around AlgebraicSimplifier takes it into the broadcasts that read it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,11 @@ from hlofuse.trace import Recorder
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.releases import Release
+
+
+def any_change(changes: Iterable[bool]) -> bool:
+    """True if any of them is one; all are made (`any` would end at the first)."""
+    return sum(changes) > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +94,7 @@ class Pipeline(_Combined):
     steps: Sequence[Pass]
 
     def run_with(self, run: Callable[[Pass], bool]) -> bool:
-        changed = False
-        for step in self.steps:
-            changed |= step.run_with(run)
-        return changed
+        return any_change(step.run_with(run) for step in self.steps)
 
     def flattened(self) -> Iterator[Pass]:
         yield self

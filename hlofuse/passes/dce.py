@@ -119,12 +119,10 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
     return True
 
 
-# Removes tuples that are only taken apart again (`xla/hlo/transforms/simplifiers/tuple_simplifier.cc`).
-
-
 @dataclass(frozen=True, kw_only=True)
 class TupleSimplifier(Pass):
-    """`tuple-simplifier`, over every computation."""
+    """`tuple-simplifier`, over every computation: removes tuples that are only taken apart again
+    (`xla/hlo/transforms/simplifiers/tuple_simplifier.cc`)."""
 
     name = "tuple-simplifier"
 

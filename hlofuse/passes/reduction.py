@@ -1,7 +1,5 @@
 """Passes that make reductions of several steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,11 +13,11 @@ from hlofuse.passes.common.shapes import array, permuted, without
 from hlofuse.rules.rewrites.entries import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 
-# Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`).
-
 
 @dataclass(frozen=True)
 class TreeReductionRewriter(Pass):
+    """Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`)."""
+
     name = "tree_reduction_rewriter"
     is_skipped: Callable[[Instruction], bool]
     """Reductions of a library."""
@@ -63,14 +61,13 @@ class TreeReductionRewriter(Pass):
         return replaced(reduce, second)
 
 
-# Long cumulative sums in blocks (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`).
-
-
 _TRIVIAL = WindowDimension(1)
 
 
 @dataclass(frozen=True)
 class ReduceWindowRewriter(Pass):
+    """Long cumulative sums in blocks (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`)."""
+
     name = "reduce-window-rewriter"
     base_length: int = 16
 

@@ -5,8 +5,6 @@
 partitions, oneDNN or element types smaller than a byte are left out: by default they change nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TypeVar
 

@@ -4,11 +4,9 @@ Entries live in one file per pass next to this one; `hlofuse rule` prints them a
 their pages. Codes are stable: a code is never reused for another rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 from hlofuse.releases import ANY, Release, Span
@@ -121,6 +119,10 @@ def register(rule: Rule) -> Rule:
         raise ValueError(f"rule {rule.code} is already in the catalogue")
     _CATALOGUE[rule.code] = rule
     return rule
+
+
+essential = partial(register, essential=True)
+outcome = partial(register, outcome=True)
 
 
 def catalogue() -> dict[str, Rule]:

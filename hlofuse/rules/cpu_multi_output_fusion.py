@@ -7,7 +7,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.rules import multi_output_fusion as base
 from hlofuse.rules.catalogue import Knob
 from hlofuse.rules.multi_output_fusion import Siblings
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import condition, requirement
 
 _FILE = "xla/service/cpu/cpu_multi_output_fusion.cc"
 
@@ -31,12 +31,11 @@ def many_operands(pair: Siblings) -> dict[str, Any] | None:
     return {"operands": counts} if max(counts) >= pair.settings.value(MAX_OPERANDS) else None
 
 
-@condition(
+@requirement(
     code="MO022",
     title="A constant is not made a kernel's result",
     condition="Is the instruction a constant?",
     why="Constants go into the kernels that read them, as far as they can.",
-    essential=True,
     mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
     message="User is not fusible, or is the instruction itself",
 )
@@ -44,13 +43,12 @@ def is_constant(instruction: Instruction) -> dict[str, Any] | None:
     return {} if instruction.opcode == "constant" else None
 
 
-@condition(
+@requirement(
     code="MO023",
     title="The operation cannot be part of a multi-output kernel",
     condition="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its "
     "root a dot?",
     why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
-    essential=True,
     mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
     message="User is not fusible, or is the instruction itself",
 )

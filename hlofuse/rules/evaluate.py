@@ -1,7 +1,5 @@
 """Evaluating the rules of a pass in order, with the settings of the replay and the rules of plugins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache

@@ -10,12 +10,12 @@ from typing import Any
 from hlofuse.cost.gpu.merging import MergeTimes
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import Knob, register
+from hlofuse.rules.catalogue import Knob, outcome, register
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
-from hlofuse.rules.verdict import Verdict, condition
+from hlofuse.rules.verdict import Verdict, condition, requirement
 
 _FILE = "xla/service/gpu/transforms/fusion_merger.cc"
 _SHOULD = f"{_FILE}: FusionInstructionMerger::ShouldFuse"
@@ -37,9 +37,8 @@ class Merge:
     state: GpuFusionState
 
 
-MERGED = register(
+MERGED = outcome(
     code="FM001",
-    outcome=True,
     title="A kernel goes into all of its consumers",
     condition="May the fusion be merged into each of its users, and is that no slower than leaving it a "
     "kernel?",
@@ -51,14 +50,13 @@ MERGED = register(
 )
 
 
-@condition(
+@requirement(
     code="FM010",
     title="Nobody uses the kernel",
     condition="Has the fusion no users (it is the computation's result)?",
     why="There is nothing to merge it into.",
     mirrors=_SHOULD,
     message="fusion has no users",
-    essential=True,
     history=_SUPERSEDED,
 )
 def no_users(merge: Merge) -> dict[str, Any] | None:
@@ -97,14 +95,13 @@ def user_is_bitcast(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.opcode == "bitcast" else None
 
 
-@condition(
+@requirement(
     code="FM013",
     title="A user is a custom fusion",
     condition="Is a user a fusion of kind kCustom, such as a Triton matrix product?",
     why="What such a fusion holds was chosen for its own emitter.",
     mirrors=_SHOULD,
     message="not fusing custom fusions",
-    essential=True,
     history=_SUPERSEDED,
 )
 def user_is_custom(pair: GpuPair) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
-from hlofuse.rules.catalogue import Knob, Rule, register
+from hlofuse.rules.catalogue import Knob, essential, outcome, register
 from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction, outputs_of
 
 _LOOP = "xla/service/gpu/transforms/horizontal_loop_fusion.cc"
@@ -43,9 +43,8 @@ MAX_PARAMETER_BYTES = Knob(
 )
 MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100, "units", "Code that is unrolled for all results.")
 
-JOINED_LOOPS = register(
+JOINED_LOOPS = outcome(
     code="HF001",
-    outcome=True,
     title="Small independent kernels become one",
     condition="Do several small loop kernels with results of one type, equally many of them and of "
     "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
@@ -54,9 +53,8 @@ JOINED_LOOPS = register(
     mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
     allows=True,
 )
-JOINED_REDUCTIONS = register(
+JOINED_REDUCTIONS = outcome(
     code="HF002",
-    outcome=True,
     title="Independent reductions become one kernel",
     condition="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer "
     "and nothing else?",
@@ -64,9 +62,8 @@ JOINED_REDUCTIONS = register(
     mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
     allows=True,
 )
-WRAPPED_REDUCTION = register(
+WRAPPED_REDUCTION = outcome(
     code="HF003",
-    outcome=True,
     title="A reduction becomes a fusion of its own before it is compared",
     condition="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
     why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
@@ -76,97 +73,67 @@ WRAPPED_REDUCTION = register(
 )
 
 
-def _refuses(
-    code: str,
-    title: str,
-    condition: str,
-    why: str,
-    mirrors: str,
-    message: str,
-    *knobs: Knob,
-    essential: bool = False,
-) -> Rule:
-    return register(
-        code=code,
-        title=title,
-        condition=condition,
-        why=why,
-        mirrors=mirrors,
-        message=message,
-        knobs=knobs,
-        essential=essential,
-    )
-
-
-OTHER_USERS = _refuses(
+OTHER_USERS = essential(
     "HF010",
     "Something else uses the kernel's result",
     "Has the kernel users other than the consumer and the computation's root?",
     "The joined kernel runs when all of its inputs are there; another user might have to wait for it in a "
     "circle.",
     f"{_LOOP}: IsConsumerTheOnlyNonRootUser",
-    "rejects maybe illegal instr …; including it may create cycles in HLO.",
-    essential=True,
+    message="rejects maybe illegal instr …; including it may create cycles in HLO.",
 )
-LARGE = _refuses(
+LARGE = register(
     "HF011",
     "The kernel is large",
     "Has its result more than 8192² elements (262144 where results are concatenated)?",
     "A large kernel fills the device; its launch costs little beside it.",
     _INIT,
-    "rejects may-not-be profitable fusion instr …",
-    MAX_ELEMENTS,
-    MAX_ELEMENTS_SLICED,
+    message="rejects may-not-be profitable fusion instr …",
+    knobs=(MAX_ELEMENTS, MAX_ELEMENTS_SLICED),
 )
-LONG = _refuses(
+LONG = register(
     "HF012",
     "The kernel has many instructions",
     "Are more than 128 instructions in it (30 where results are concatenated)?",
     "Long kernels gain little from sharing a launch, and their registers add up.",
     _INIT,
-    "rejects may-not-be profitable fusion instr …",
-    MAX_INSTRUCTIONS,
-    MAX_INSTRUCTIONS_SLICED,
+    message="rejects may-not-be profitable fusion instr …",
+    knobs=(MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_SLICED),
 )
-NOT_ROW_MAJOR = _refuses(
+NOT_ROW_MAJOR = essential(
     "HF013",
     "An array in the kernel is not in row-major order",
     "Has anything in the kernel another layout than the default?",
     "Results are flattened, which costs nothing only in row-major order.",
     f"{_LOOP}: HasOnlyRowMajorLayout",
-    "rejects non-row-major fusion instr …",
-    essential=True,
+    message="rejects non-row-major fusion instr …",
 )
-SHARED_PARAMETER = _refuses(
+SHARED_PARAMETER = register(
     "HF014",
     "The kernel reads a parameter that another candidate reads",
     "Is a parameter of the computation an operand of this kernel and of another candidate?",
     "Such kernels are left to multi-output fusion.",
     f"{_LOOP}: AnyOpndIsParamSharedAmongFusions",
-    "rejects the fusion instr because it shares parameter with other fusion candidates, instr: …",
+    message="rejects the fusion instr because it shares parameter with other fusion candidates, instr: …",
 )
-TOO_MANY = _refuses(
+TOO_MANY = register(
     "HF015",
     "The joined kernel is full",
     "Would the joined kernel have 32 results or more (64 of operations that are no fusions yet), 4000 bytes "
     "of pointers, or unrolled code of cost 100?",
     "Kernel parameters live in a small space, and long code is slow to compile.",
     _SPAN,
-    "hit max …",
-    MAX_OUTPUTS,
-    MAX_OUTPUTS_UNFUSED,
-    MAX_PARAMETER_BYTES,
-    MAX_UNROLL_COST,
+    message="hit max …",
+    knobs=(MAX_OUTPUTS, MAX_OUTPUTS_UNFUSED, MAX_PARAMETER_BYTES, MAX_UNROLL_COST),
 )
-UNLIKE = _refuses(
+UNLIKE = essential(
     "HF016",
     "The kernel is unlike its neighbours",
     "Does it differ from the others in element type, number of results or of instructions, or (unless "
     "results are concatenated) in shape?",
     "Threads of one kernel should all do the same.",
     _SPAN,
-    "different …",
-    essential=True,
+    message="different …",
 )
 
 

@@ -12,9 +12,9 @@ from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import Knob, register
+from hlofuse.rules.catalogue import Knob, outcome
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import condition, requirement
 
 _FILE = "xla/service/multi_output_fusion.cc"
 _PRELIMINARY = f"{_FILE}: MultiOutputFusion::LegalToFusePreliminaryConstraints"
@@ -63,9 +63,8 @@ def shared_bytes(a: Instruction, b: Instruction) -> int:
     )
 
 
-SAVES_READS = register(
+SAVES_READS = outcome(
     code="MO001",
-    outcome=True,
     title="The two kernels read the same array",
     condition="Is there an array both read, and is everything legal? The pair that shares most bytes "
     "goes first; of equal ones the pair found last.",
@@ -74,18 +73,16 @@ SAVES_READS = register(
     allows=True,
 )
 
-NOTHING_SHARED = register(
+NOTHING_SHARED = outcome(
     code="MO002",
-    outcome=True,
     title="Nothing is saved",
     condition="Do the two share no array of more than one element with two or more users?",
     why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
     mirrors=f"{_FILE}: MultiOutputFusion::GetProfit, IsProfitableOperand",
 )
 
-LATER_FUSION = register(
+LATER_FUSION = outcome(
     code="MO003",
-    outcome=True,
     title="The pair is looked at from the other side",
     condition="Is the other one a fusion that comes later in the computation?",
     why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",
@@ -94,12 +91,11 @@ LATER_FUSION = register(
 )
 
 
-@condition(
+@requirement(
     code="MO011",
     title="The first of the two is not a fusion",
     condition="Is the instruction that would take the other one in something else than a fusion?",
     why="This pass extends fusions; it does not start one from two single operations.",
-    essential=True,
     mirrors=f"{_FILE}: MultiOutputFusion::LegalToFuse",
     message="User not legal to fuse",
 )
@@ -107,13 +103,12 @@ def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
     return {"opcode": pair.fusion.opcode} if pair.fusion.opcode != "fusion" else None
 
 
-@condition(
+@requirement(
     code="MO012",
     title="One of the two is not used",
     condition="Are the two the same instruction, or has one of them neither users nor the role of the "
     "result?",
     why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
-    essential=True,
     mirrors=_PRELIMINARY,
     message="User not legal to fuse",
 )
@@ -124,12 +119,11 @@ def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
     return {} if pair.fusion is pair.other else None
 
 
-@condition(
+@requirement(
     code="MO013",
     title="The results of a multi-output fusion are used as a whole",
     condition="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
     why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
-    essential=True,
     mirrors=_PRELIMINARY,
     message="User not legal to fuse",
 )
@@ -142,14 +136,13 @@ def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
     return None
 
 
-@condition(
+@requirement(
     code="MO014",
     title="One depends on the other",
     condition="Does a path lead from one of the two to the other, counting what earlier fusions have joined?",
     why="They would be one kernel that needs its own result before it can start.",
     advice="Where only an earlier multi-output fusion joined them, the "
     "order of fusions decided; sharing a larger array goes first.",
-    essential=True,
     mirrors=_PRELIMINARY,
     message="User is connected",
 )
@@ -157,7 +150,7 @@ def connected(pair: Siblings) -> dict[str, Any] | None:
     return {} if pair.reachability.connected(pair.fusion, pair.other) else None
 
 
-@condition(
+@requirement(
     code="MO015",
     title="The two loop over different shapes",
     condition="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
@@ -165,7 +158,6 @@ def connected(pair: Siblings) -> dict[str, Any] | None:
     why="One loop nest computes one element of each result in turn.",
     advice="Where the results differ only in type or layout, convert or transpose afterwards, in the "
     "consumer.",
-    essential=True,
     mirrors="xla/service/cpu/cpu_multi_output_fusion.cc: CpuMultiOutputFusion::ShapesCompatibleForFusion",
     message="User not legal to fuse",
 )

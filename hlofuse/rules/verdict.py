@@ -58,7 +58,9 @@ def condition(rule: Rule) -> _Tie:
     return tie
 
 
-runner = partial(condition, allows=True, essential=True)
+requirement = partial(condition, essential=True)
+"""A condition without which the program would be wrong, or have no code."""
+runner = partial(requirement, allows=True)
 """A condition that settles who runs a kernel."""
 
 

@@ -1,7 +1,5 @@
 """Which instructions of a final module are launched, and as what (XLA calls these thunks)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.analysis.kernels import is_kernel, launched_computations

@@ -1,7 +1,5 @@
 """What XLA:CPU launches for an instruction (`EmitHloInstruction`, `xla/service/cpu/thunk_emitter.cc`)."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.analysis.convolution import why_not_eigen

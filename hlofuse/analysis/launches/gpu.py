@@ -1,7 +1,5 @@
 """What XLA:GPU launches (`xla/service/gpu/thunk_emitter.cc`, `xla/backends/gpu/codegen/fusions.cc`)."""
 
-from __future__ import annotations
-
 import json
 
 from hlofuse.analysis.async_ops import wrapped_opcode

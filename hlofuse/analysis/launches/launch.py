@@ -1,7 +1,5 @@
 """What one instruction of a final module has the device do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """The summary of an instruction that is not a fusion."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.atoms import Atom

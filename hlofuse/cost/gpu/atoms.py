@@ -4,10 +4,9 @@ An `Atom` depends on opcode, shapes and the few attributes a model reads, never 
 neighbours, so that the layers of a deep network share theirs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
@@ -60,37 +59,9 @@ IS_STRIDED = 8
 SCATTERS = 16
 
 
+@dataclass(slots=True, init=False, eq=False)
 class Atom:
     """Facts about one kind of instruction that is not a fusion."""
-
-    __slots__ = (
-        "attributes",
-        "bits",
-        "elementwise",
-        "features",
-        "flops",
-        "intermediate",
-        "intermediate_chain",
-        "key",
-        "minor_of_transpose",
-        "opcode",
-        "operand_bytes",
-        "operand_utilization",
-        "operands",
-        "out_bytes",
-        "passes_use",
-        "race_free",
-        "reads_complex",
-        "reduction",
-        "result",
-        "shape",
-        "shared_memory",
-        "significant_reduce",
-        "splits_block",
-        "transpose",
-        "transposes_minor",
-        "unnested_reductions",
-    )
 
     opcode: str
     shape: Shape

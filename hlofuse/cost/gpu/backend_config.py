@@ -1,8 +1,6 @@
 """Backend configs of XLA:GPU (`xla/service/gpu/backend_configs.proto`): what one says of a fusion's emitter,
 and writing one."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

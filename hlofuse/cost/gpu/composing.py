@@ -5,9 +5,8 @@ nothing inside the producer changes but that its root is now the consumer's. Oth
 left to the walk (`summary`): the two agree, and the tests hold them against each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from copy import copy
 
 from hlofuse.cost.gpu.heroes import fuse_root
 from hlofuse.cost.gpu.joining import join, join_in_step, side_by_side
@@ -114,7 +113,7 @@ def _set_roots(fused: Summary, pair: SummaryPair, origins: Sequence[Origin]) -> 
             roots.append(root)  # it is the old one
             continue
         if root is old:
-            root = old.copy()
+            root = copy(old)
         if own:
             joins: Sequence[bool] = (own[slot] and inside.reached) or [False] * count
             if origins is SIDE_BY_SIDE:

@@ -1,7 +1,5 @@
 """Numbers of a device as files and command lines have them, made the types that the models read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

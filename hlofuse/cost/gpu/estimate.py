@@ -1,7 +1,5 @@
 """A run time and what it is made of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
@@ -40,11 +38,9 @@ class Estimate:
         return "compute" if self.compute > self.memory else "memory"
 
 
-# What stands before a read across the grain of memory (`IsReadCoalescedHeuristic`).
-
-
 def is_broadcast(instruction: Instruction) -> bool:
-    """A broadcast or iota, or one seen through bitcasts and one-operand element-wise operations."""
+    """A broadcast or iota, or one seen through bitcasts and one-operand element-wise operations
+    (`IsReadCoalescedHeuristic`)."""
     return chain_end(instruction).opcode in ("broadcast", "iota")
 
 

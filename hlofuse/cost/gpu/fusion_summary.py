@@ -1,12 +1,10 @@
 """The summary of a fusion from a walk through its computation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.cost.gpu.atoms import LARGE, Atom
 from hlofuse.cost.gpu.estimate import chain_end
-from hlofuse.cost.gpu.heroes import roots_of_fusion
+from hlofuse.cost.gpu.heroes import root_of_output
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary, complete
 from hlofuse.cost.gpu.ticks import fp32
@@ -87,7 +85,8 @@ def _set_roots(
             (u.opcode == "tuple" or atoms[u].intermediate) and clean.get(u, True) for u in inner.users
         )
     summary.clean = [clean.get(p, True) for p in fusion.fused_computation.parameters]
-    summary.roots = roots_of_fusion(outputs, atoms, clean, lambda i: facts(i.shape), len(summary.clean))
+    count = len(summary.clean)
+    summary.roots = [root_of_output(o, atoms, clean, lambda i: facts(i.shape), count) for o in outputs]
     summary.is_reduction = any(root.is_reduction for root in summary.roots)
     summary.skipped = frozenset(
         [o.parameter_number for o in outputs if o.opcode == "parameter" and len(o.users) <= 1]

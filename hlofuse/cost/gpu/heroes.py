@@ -6,9 +6,8 @@ was found inside, and which parameters the search left through. What a producer 
 fused at one of them follows without walking the graph again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.shapes import ShapeFacts
@@ -19,51 +18,26 @@ Candidate = tuple[Atom, bool]
 _NOWHERE: Sequence[bool] = ()
 
 
+@dataclass(slots=True, eq=False)
 class Root:
     """One output of a kernel, and what was found on the way up from it."""
 
-    __slots__ = (
-        "atom",
-        "chain_end",
-        "chain_is_root",
-        "concatenates",
-        "parameter",
-        "reached",
-        "result",
-        "transposes",
-        "update",
-        "updated_parameter",
-    )
-
-    def __init__(
-        self,
-        result: ShapeFacts,
-        atom: Atom | None,
-        parameter: int = -1,
-        chain_end: Atom | None = None,
-        chain_is_root: bool = False,
-        transposes: tuple[Candidate, ...] = (),
-        concatenates: tuple[Candidate, ...] = (),
-        reached: Sequence[bool] = _NOWHERE,
-        update: ShapeFacts | None = None,
-        updated_parameter: int = -1,
-    ) -> None:
-        self.result = result
-        self.atom = atom
-        """None when the root is a parameter, whose number is then `parameter`."""
-        self.parameter = parameter
-        self.chain_end = chain_end
-        """Where the chain of one-operand element-wise operations above the root ends."""
-        self.chain_is_root = chain_is_root
-        self.transposes = transposes
-        """Tiled transposes met, at most two: two make none a hero."""
-        self.concatenates = concatenates
-        self.reached = reached
-        """For each parameter: did the search leave the fusion there? Empty where it did nowhere."""
-        self.update = update
-        """The update's shape when the root is a dynamic-update-slice or a bitcast of one."""
-        self.updated_parameter = updated_parameter
-        """The parameter that a root bitcast reads; -1 for other roots."""
+    result: ShapeFacts
+    atom: Atom | None
+    """None when the root is a parameter, whose number is then `parameter`."""
+    parameter: int = -1
+    chain_end: Atom | None = None
+    """Where the chain of one-operand element-wise operations above the root ends."""
+    chain_is_root: bool = False
+    transposes: tuple[Candidate, ...] = ()
+    """Tiled transposes met, at most two: two make none a hero."""
+    concatenates: tuple[Candidate, ...] = ()
+    reached: Sequence[bool] = _NOWHERE
+    """For each parameter: did the search leave the fusion there? Empty where it did nowhere."""
+    update: ShapeFacts | None = None
+    """The update's shape when the root is a dynamic-update-slice or a bitcast of one."""
+    updated_parameter: int = -1
+    """The parameter that a root bitcast reads; -1 for other roots."""
 
     @property
     def hero(self) -> tuple[Atom | None, bool]:
@@ -82,21 +56,6 @@ class Root:
     def updates(self) -> bool:
         """The root is a dynamic-update-slice."""
         return self.atom is not None and self.atom.opcode == "dynamic-update-slice"
-
-    def copy(self) -> Root:
-        """One that may be changed."""
-        return Root(
-            self.result,
-            self.atom,
-            self.parameter,
-            self.chain_end,
-            self.chain_is_root,
-            self.transposes,
-            self.concatenates,
-            self.reached,
-            self.update,
-            self.updated_parameter,
-        )
 
     @property
     def is_reduction(self) -> bool:
@@ -123,25 +82,15 @@ def roots_of_atom(atom: Atom, slots: int) -> list[Root]:
     ]
 
 
-def roots_of_fusion(
-    outputs: Sequence[Instruction],
-    atoms: Mapping[Instruction, Atom],
-    clean: Mapping[Instruction, bool],
-    facts: Callable[[Instruction], ShapeFacts],
-    count: int,
-) -> list[Root]:
-    """The roots of a fused computation of `count` parameters; `clean` tells what only Intermediate operations
-    use."""
-    return [_search(output, atoms, clean, facts, count) for output in outputs]
-
-
-def _search(
+def root_of_output(
     output: Instruction,
     atoms: Mapping[Instruction, Atom],
     clean: Mapping[Instruction, bool],
     facts: Callable[[Instruction], ShapeFacts],
     count: int,
 ) -> Root:
+    """The root that an output of a fused computation of `count` parameters is; `clean` tells what only
+    Intermediate operations use."""
     if output.opcode == "parameter":
         return Root(facts(output), None, parameter=output.parameter_number)
     root = Root(facts(output), atoms[output])

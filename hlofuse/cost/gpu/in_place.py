@@ -4,8 +4,6 @@ Mirrors `CanEmitFusedDynamicUpdateSliceInPlace` (`xla/codegen/ir_emission_utils.
 ask, so this walks the graph of producer and consumer as XLA does, parameters being looked through.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.analysis.elementwise import is_elementwise

@@ -1,7 +1,5 @@
 """What is known of the parameters of a fusion, and what adds up over its inside, from its two parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from math import frexp
 from typing import TypeVar

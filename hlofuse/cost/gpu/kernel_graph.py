@@ -5,8 +5,6 @@ looked through, so that an instruction's operand may lie in the producer. Only t
 need the graph itself come here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.ir.graph import Instruction

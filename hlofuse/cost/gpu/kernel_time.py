@@ -1,7 +1,5 @@
 """The estimate of a kernel from its structure and its launch (`gpu_performance_model.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.estimate import Estimate

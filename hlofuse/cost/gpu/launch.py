@@ -5,8 +5,6 @@ Mirrors `HloFusionAnalysis::Create` (`xla/service/gpu/hlo_fusion_analysis.cc`), 
 (`xla/service/gpu/gpu_fusible.cc`).
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

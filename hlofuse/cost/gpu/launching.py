@@ -1,7 +1,5 @@
 """Launches of instructions and pairs, by structure: which emitter, how many blocks and threads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -5,8 +5,6 @@ dimensions. Mirrors `xla/service/gpu/ir_emission_utils.cc` and `gpu_fusible.cc` 
 are with `xla_gpu_mlir_emitter_level=0`.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from hlofuse.cost.gpu.transposes import TiledTranspose

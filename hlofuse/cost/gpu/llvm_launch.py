@@ -3,8 +3,6 @@
 Mirrors `xla/service/gpu/hlo_fusion_analysis.cc` and `fusions/legacy/*.cc` of jaxlib 0.4.35.
 """
 
-from __future__ import annotations
-
 import math
 
 from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, Atom

@@ -5,8 +5,6 @@ release), with `EstimateUnfusedExecTime` and `EstimateFusedExecTime`. Later rele
 producer and a consumer instead (`model`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

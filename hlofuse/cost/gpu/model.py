@@ -5,8 +5,6 @@ Nothing here walks a fused computation: summaries (`summary`) hold what is neede
 known by the summaries of its two parts and by which operands they share (`pair`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 

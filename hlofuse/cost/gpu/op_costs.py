@@ -4,8 +4,6 @@ Mirrors the handlers of `xla/service/hlo_cost_analysis.cc` and
 `xla/service/gpu/model/gpu_hlo_cost_analysis.cc`. All figures are single precision, as XLA keeps them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Clock cycles of element-wise operations (`xla/service/gpu/model/hlo_op_profiles.cc`)."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where the operands of a fusion come from that was made of a producer and a consumer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.pair import SummaryPair

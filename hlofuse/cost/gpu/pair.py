@@ -1,8 +1,7 @@
 """Pairs of a producer and a consumer, one object for all pairs of equal structure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.cost.gpu.backend_config import FusionConfig
@@ -17,23 +16,12 @@ _MOST_SPLITS = 32
 """More than ten are too many anyway."""
 
 
+@dataclass(slots=True, init=False, eq=False)
 class SummaryPair:
     """The structures of two instructions and which operands they share: equal pairs fuse to equal fusions.
 
     What is worked out for one pair of instructions is kept here for all like it.
     """
-
-    __slots__ = (
-        "_roots",
-        "consumer",
-        "estimates",
-        "fused",
-        "launch",
-        "producer",
-        "shared",
-        "slot",
-        "ticks",
-    )
 
     producer: Summary
     consumer: Summary

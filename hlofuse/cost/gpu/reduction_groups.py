@@ -3,8 +3,6 @@
 Mirrors `GroupDisjointReductions` (`xla/backends/gpu/codegen/emitters/reduction_base.cc`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.heroes import Root

@@ -3,8 +3,6 @@
 Mirrors `xla/service/gpu/reduction_utils.cc` and `xla/backends/gpu/codegen/emitters/reduction.cc`.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

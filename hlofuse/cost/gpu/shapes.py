@@ -1,7 +1,5 @@
 """Numbers of a shape that the models ask for again and again, worked out once for each shape."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 
@@ -15,22 +13,6 @@ NO_BITS = 2**31 - 1
 
 class ShapeFacts:
     """Sizes of one shape. Equal shapes share one object, so that `is` compares."""
-
-    __slots__ = (
-        "bits",
-        "dimensions",
-        "element_bytes",
-        "elements",
-        "elements_fp32",
-        "is_complex",
-        "is_tuple",
-        "minor_to_major",
-        "number",
-        "shape",
-        "size",
-        "size_fp32",
-        "storage_bits",
-    )
 
     def __init__(self, shape: Shape, number: int) -> None:
         self.shape = shape

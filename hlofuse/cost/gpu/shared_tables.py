@@ -1,7 +1,5 @@
 """What models have worked out of structures, kept for the replays of a module that meet them again."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.gpu.atoms import AtomTable

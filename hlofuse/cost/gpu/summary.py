@@ -5,9 +5,8 @@ a consumer, needs; no evaluation walks a fused computation. Instructions of equa
 one summary, and so do fusions made in the same way from parts of equal structure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, SCATTERS, Atom
 from hlofuse.cost.gpu.backend_config import FusionConfig
@@ -22,55 +21,9 @@ LITTLE_CODE = 96.0
 """Instructions emitted, `ir_size`."""
 
 
+@dataclass(slots=True, init=False, eq=False)
 class Summary:
     """One structure. Lists run over operand slots, or parameters of a fusion."""
-
-    __slots__ = (
-        "atom",
-        "bad_transpose",
-        "clean",
-        "composes",
-        "config",
-        "crossed",
-        "elementwise",
-        "estimates",
-        "features",
-        "first_slots",
-        "flops",
-        "granule",
-        "inside",
-        "ir_size",
-        "is_fusion",
-        "is_plain",
-        "is_reduction",
-        "is_small",
-        "is_triton",
-        "is_tuple",
-        "keeps_loop",
-        "launch",
-        "leaves_loops",
-        "loop",
-        "minor_of_transpose",
-        "number",
-        "operand_bytes",
-        "operands",
-        "own_ir_size",
-        "parameter_ir_size",
-        "parameter_uses",
-        "reads",
-        "root_emitted",
-        "root_utilization",
-        "roots",
-        "shared_memory",
-        "significant_reduce",
-        "skipped",
-        "splits",
-        "total_read",
-        "unnested_reductions",
-        "utilization",
-        "whole",
-        "written",
-    )
 
     number: int
     """Tells structures apart in keys."""

@@ -1,7 +1,5 @@
 """Summaries, each structure's once."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 
 from hlofuse.cost.gpu.atom_summary import summary_of_atom

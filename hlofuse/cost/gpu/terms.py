@@ -4,8 +4,6 @@ Follows `GpuPerformanceModel::EstimateRunTimeForFusionImpl` step by step, where 
 short cuts; the sums are the same.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from hlofuse.cost.gpu.estimate import Estimate

@@ -1,7 +1,5 @@
 """Enough of protobuf's text format to read XLA's target configurations."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -5,8 +5,6 @@ ticks, so that sums are exact in any order. Rates and byte counts go through sin
 (`fp32`) wherever XLA's do; the last digit decides ties between equal priorities.
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 

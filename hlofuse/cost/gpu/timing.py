@@ -3,8 +3,6 @@
 All results are ticks (see `ticks`). Equal questions come again and again, so answers are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.device import DeviceDescription

@@ -6,8 +6,6 @@ outputs, and every operand of something that is not element-wise. Within the rea
 everything is evaluated as often as the root is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

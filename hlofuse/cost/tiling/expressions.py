@@ -152,9 +152,6 @@ def substitute(expr: Expr, values: Sequence[Expr]) -> Expr:
     return expr if lhs is expr.lhs and rhs is expr.rhs else _binary(expr.kind, lhs, rhs)
 
 
-# Canonical form.
-
-
 def canonicalize(expr: Expr) -> Expr:
     """The form XLA starts every simplification from (`SymbolicExpr::Canonicalize`)."""
     if expr.kind >= VARIABLE:
@@ -308,9 +305,6 @@ def _canonical_mod(lhs: Expr, rhs: Expr) -> Expr:
             if is_multiple_of(whole, m):
                 return canonicalize(mod(rest, m))
     return _binary(MOD, lhs, rhs)
-
-
-# Text.
 
 
 def _starts_negative(expr: Expr) -> bool:

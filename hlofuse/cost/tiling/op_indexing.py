@@ -141,12 +141,10 @@ def _dot(
     return tuple(from_sizes(r, dims, sizes) for r in results)
 
 
-# Index maps of reshapes and bitcasts (`xla/hlo/analysis/indexing_analysis.cc`, `GetBitcastMap`).
-
-
 @cache
 def reshape_map(source: tuple[int, ...], result: tuple[int, ...]) -> IndexingMap:
-    """Result index to source index of a reshape between row-major arrays."""
+    """Result index to source index of a reshape between row-major arrays
+    (`xla/hlo/analysis/indexing_analysis.cc`, `GetBitcastMap`)."""
     return simplify_keeping_points(from_sizes(_reshape(source, result), result))
 
 

@@ -24,20 +24,6 @@ _FREE = values(
 class OpKind:
     """One operation up to names and values, or an array read from memory."""
 
-    __slots__ = (
-        "byte_size",
-        "dims",
-        "element_bytes",
-        "flops",
-        "instruction_key",
-        "maps",
-        "minor_to_major",
-        "number",
-        "opcode",
-        "operand_dims",
-        "shape",
-    )
-
     def __init__(self, number: int, opcode: str, shape: Shape) -> None:
         self.number = number
         """Tells kinds apart in keys of structures."""

@@ -5,8 +5,6 @@ The rules run in XLA's order, because the forms they arrive at decide which tile
 are what refusals print.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

@@ -149,13 +149,10 @@ def _contiguous(sizes: list[Expr], extents: list[int]) -> Condition:
     return condition
 
 
-# The part of an array one block works on, as a function of the tiling parameters
-# (`xla/codegen/tiling/symbolic_tile.h`).
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SymbolicTile:
-    """Offset, size and stride in each dimension of the array; variable i is tiling parameter i.
+    """Offset, size and stride in each dimension of the array; variable i is tiling parameter i
+    (`xla/codegen/tiling/symbolic_tile.h`).
 
     Strides are to be evaluated with parameters no larger than `limits`.
     """

@@ -4,8 +4,6 @@ Mirrors `GpuPerformanceModelBase` in `xla/service/gpu/model/gpu_performance_mode
 precision is that of numpy; times are int64 ticks.
 """
 
-from __future__ import annotations
-
 import json
 from typing import NamedTuple, TypeAlias, cast
 
@@ -100,12 +98,9 @@ class KernelTimes:
         return seconds(size / (rate * self.device.memory_bandwidth).astype(np.int64))
 
 
-# The dots of a tiled fusion, costed for many tilings (`GetDotEstimates` in
-# `xla/service/gpu/model/gpu_indexing_performance_model.cc`).
-
-
 class DotTicks(NamedTuple):
-    """Compute time and whole time of one dot for each tiling."""
+    """Compute time and whole time of one dot for each tiling (`GetDotEstimates` in
+    `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
     compute: Ticks
     total: Ticks

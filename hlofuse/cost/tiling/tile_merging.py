@@ -5,8 +5,6 @@ XLA computes a tile once if operation, sizes, strides and operands agree
 also where the tile starts, if that can differ.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

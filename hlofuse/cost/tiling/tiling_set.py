@@ -26,19 +26,6 @@ from hlofuse.cost.tiling.tilings import (
 class TilingSet:
     """A column for each tiling parameter. A fusion that grows asks about the same tiles again and again."""
 
-    __slots__ = (
-        "_accesses",
-        "_blocks",
-        "_extent",
-        "_extents",
-        "_pads",
-        "_parts",
-        "_strides",
-        "_transaction",
-        "count",
-        "sizes",
-    )
-
     def __init__(
         self, extents: Sequence[int], columns: Sequence[Column], transaction: int, pads: bool = False
     ) -> None:

@@ -4,8 +4,6 @@ Everything is computed for all tilings at once: a tiling parameter is a column o
 of parameters becomes a column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 

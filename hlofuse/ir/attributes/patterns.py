@@ -3,8 +3,6 @@
 Each reader takes the text of a value and makes what the grammar would make of it, or raises `Uncommon`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from hlofuse.ir.attributes.metadata import OpMetadata
 
-# Which devices take part together in a collective, in XLA's three notations.
-
 
 @dataclass(frozen=True, slots=True)
 class ReplicaGroups:
@@ -61,12 +59,10 @@ class MeshGroups:
         return f"{self.mesh} {{{','.join(map(str, self.axes))}}}"
 
 
-# Meshes of devices with named axes (`xla/hlo/ir/mesh_and_axis.h`).
-
-
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of a mesh by name, or a part of one: `"a":(2)4` is the 4 after the first 2 (`AxisRef`)."""
+    """An axis of a mesh by name, or a part of one: `"a":(2)4` is the 4 after the first 2 (`AxisRef`)
+    (`xla/hlo/ir/mesh_and_axis.h`)."""
 
     name: str
     pre_size: int | None = None

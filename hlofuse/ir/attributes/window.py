@@ -1,7 +1,5 @@
 """Windows, padding and slices: how one array is laid over another, dimension by dimension."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -130,9 +128,6 @@ class SliceRanges(tuple[SliceRange, ...]):
         return "{" + ", ".join(map(str, self)) + "}"
 
 
-# Structured sparsity of an operand.
-
-
 @dataclass(frozen=True, slots=True)
 class TensorSparsity:
     """Non-zeros in blocks along one dimension (`SparsityConfig.TensorSparsityConfig`)."""
@@ -170,9 +165,6 @@ class SparsityDescriptor:
 
     def __str__(self) -> str:
         return f"{'LR'[self.operand]}.{self.dimension}@{self.n}:{self.m}"
-
-
-# Which dimension of a convolution's arrays is which.
 
 
 @dataclass(frozen=True)

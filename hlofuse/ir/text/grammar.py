@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.text.errors import Rejected, located, unexpected
 
 if TYPE_CHECKING:
@@ -122,12 +121,3 @@ def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
     except Rejected as error:
         raise located(text, error, None) from None
     return out
-
-
-__all__ = [
-    "HloParseError",
-    "parse_attribute",
-    "parse_attributes",
-    "parse_rule",
-    "parse_shape",
-]

@@ -64,9 +64,6 @@ def convolution(given: Given) -> Shape:
     return Shape(max(left.element_type, right.element_type, key=BIT_WIDTH.__getitem__), tuple(sizes))
 
 
-# Shapes of dots, gathers, scatters and scans.
-
-
 def dot(given: Given) -> Shape:
     """Batch dimensions, then what is left of either side."""
     left, right = given.shapes[0], given.shapes[2 if given.opcode == "scaled-dot" else 1]
@@ -144,9 +141,6 @@ def scan(given: Given) -> Shape:
 def _inserted(shape: Shape, dimension: int, size: int) -> Shape:
     sizes = shape.dimensions
     return Shape(shape.element_type, (*sizes[:dimension], size, *sizes[dimension:]))
-
-
-# What the rules of shape inference are given.
 
 
 class Unfit(Exception):

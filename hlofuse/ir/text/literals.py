@@ -278,11 +278,8 @@ def _range(element_type: str) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if element_type[0] == "s" else (0, (1 << bits) - 1)
 
 
-# Elements of tuples that a text names without an instruction: `name#1#0`.
-
-
 def implied_element(operand: Instruction, index: int, path: str) -> Instruction:
-    """The get-tuple-element that `path` stands for, to be added to the computation of its `operand`."""
+    """The get-tuple-element that a path (`x#1#0`) stands for, to be added where its `operand` is."""
     shape = operand.shape.tuple_shapes[index]
     name, attributes = path.replace("#", "_"), Attributes(f", index={index}")
     return Instruction(name, shape, "get-tuple-element", [operand], attributes)

@@ -155,9 +155,6 @@ class Operands(ABC):
         return parameter
 
 
-# What XLA checks between the start of an asynchronous operation and what goes on with it.
-
-
 _OWN = frozenset({"async-start", "async-update", "async-done"})
 _MAIN_THREAD = '"main"'
 

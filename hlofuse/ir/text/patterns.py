@@ -187,8 +187,5 @@ NUMBERED_STRING = re.compile(rf"(\d++) ({STRING})", re.ASCII)
 RECORD = re.compile(r"(\d++) \{([^}]*+)\}", re.ASCII)
 
 
-# How the fast path says that a piece of text is the grammar's to read.
-
-
 class FastPathMiss(Exception):
     """The text is out of the ordinary; it may be right or wrong."""

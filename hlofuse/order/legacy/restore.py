@@ -9,8 +9,6 @@ the rounds is undone first and repeated in its place (`undone.py`). The order be
 text's.
 """
 
-from __future__ import annotations
-
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Computation, Instruction, Module

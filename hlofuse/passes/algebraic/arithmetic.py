@@ -16,39 +16,34 @@ from hlofuse.passes.algebraic.facts import (
 from hlofuse.passes.algebraic.gather_scatter import sum_of_scatters
 from hlofuse.passes.common import make
 
-# Sums and differences (`HandleAdd`, `HandleSubtract`).
 
-
-def handle_add(c: Context, add: Instruction) -> None:
+def handle_add(c: Context, add: Instruction) -> bool:
     lhs, rhs = add.operands
     if is_all(rhs, 0) and c.replace_if_compatible(add, lhs):
-        return
+        return True
     if is_all(lhs, 0) and c.replace_if_compatible(add, rhs):
-        return
+        return True
     if lhs.opcode == "constant" != rhs.opcode:
-        c.replace(add, make.binary(add, "add", rhs, lhs, add.shape))
-        return
+        return c.replace(add, make.binary(add, "add", rhs, lhs, add.shape))
     constants = constants_of_both(lhs, rhs, "add", 1)
     if constants is not None:
         a, c1, c2 = constants
         total = spread(add, make.binary(add, "add", c1, c2))
-        c.replace(add, make.binary(add, "add", a, total, add.shape))
-        return
+        return c.replace(add, make.binary(add, "add", a, total, add.shape))
     constants = constants_of_both(lhs, rhs, "subtract", 0)
     if constants is not None:
         a, c1, c2 = constants
         total = spread(add, make.binary(add, "add", c1, c2))
-        c.replace(add, make.binary(add, "subtract", total, a, add.shape))
-        return
+        return c.replace(add, make.binary(add, "subtract", total, a, add.shape))
     exact = is_integral(add) or c.options.fast_math
     for x, other in both_orders(add):
         if other.opcode == "subtract" and other.operands[1] is x and exact:
             if c.replace_if_compatible(add, other.operands[0]):
-                return
+                return True
             break
-    if _add_to_part(c, add) or _distribute(c, add) or c.options.layout_sensitive:
-        return
-    sum_of_scatters(c, add)
+    if _add_to_part(c, add) or _distribute(c, add):
+        return True
+    return not c.options.layout_sensitive and sum_of_scatters(c, add)
 
 
 def constants_of_both(
@@ -108,45 +103,40 @@ def _distribute(c: Context, add: Instruction) -> bool:
     return False
 
 
-def handle_subtract(c: Context, sub: Instruction) -> None:
+def handle_subtract(c: Context, sub: Instruction) -> bool:
     lhs, rhs = sub.operands
     exact = is_integral(sub) or c.options.fast_math
     if exact and lhs is rhs:
-        c.replace(sub, make.scalar_like(sub, 0))
-        return
+        return c.replace(sub, make.scalar_like(sub, 0))
     if is_all(rhs, 0) and c.replace_if_compatible(sub, lhs):
-        return
+        return True
     constant = rhs.operands[0] if rhs.opcode == "broadcast" else rhs
     if lhs.opcode != "constant" and constant.opcode == "constant":
         negative = make.unary(constant, "negate", constant)
         if rhs.opcode == "broadcast":
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
-        c.replace(sub, make.binary(sub, "add", lhs, negative, sub.shape))
-        return
+        return c.replace(sub, make.binary(sub, "add", lhs, negative, sub.shape))
     if not exact:
-        return
+        return False
     if rhs.opcode == "subtract" and rhs.operands[0] is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
-        return
+        return True
     if rhs.opcode == "add" and lhs in rhs.operands:
         other = rhs.operands[1] if rhs.operands[0] is lhs else rhs.operands[0]
-        c.replace(sub, make.unary(sub, "negate", other))
-        return
+        return c.replace(sub, make.unary(sub, "negate", other))
     if lhs.opcode == "add" and rhs in lhs.operands:
-        c.replace_if_compatible(sub, lhs.operands[0] if lhs.operands[1] is rhs else lhs.operands[1])
+        return c.replace_if_compatible(sub, lhs.operands[0] if lhs.operands[1] is rhs else lhs.operands[1])
+    return False
 
 
-# Products (`HandleMultiply`).
-
-
-def handle_multiply(c: Context, multiply: Instruction) -> None:
+def handle_multiply(c: Context, multiply: Instruction) -> bool:
     lhs, rhs = multiply.operands
     for one, other in ((rhs, lhs), (lhs, rhs)):
         if is_all(one, 1) and c.replace_if_compatible(multiply, other):
-            return
+            return True
     if c.options.fast_math or is_integral(multiply):
         for zero in (lhs, rhs):
             if is_all(zero, 0) and c.replace_if_compatible(multiply, zero):
-                return
+                return True
     if lhs.opcode == "negate" == rhs.opcode or (
         lhs is rhs and lhs.opcode == "abs" and not is_complex(lhs.operands[0])
     ):
@@ -154,33 +144,30 @@ def handle_multiply(c: Context, multiply: Instruction) -> None:
         multiply.replace_operand(0, a)
         multiply.replace_operand(1, b)
         c.changed = True
-        return
+        return True
     for operand, converted in both_orders(multiply):
         if converted.opcode == "convert" and converted.operands[0].shape.element_type == "pred":
             zeros = make.zeros(multiply, multiply.shape)
-            c.replace(multiply, make.select(multiply, converted.operands[0], operand, zeros))
-            return
+            return c.replace(multiply, make.select(multiply, converted.operands[0], operand, zeros))
     if _join_constants(c, multiply) or _constant_into_broadcast(c, multiply):
-        return
+        return True
     if lhs.opcode == "multiply":
-        for a, factor in ((lhs.operands[0], lhs.operands[1]),):
-            c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
-            if c1 is not None and c2 is not None:
-                product = _product(multiply, c1, c2)
-                c.replace(multiply, make.binary(multiply, "multiply", a, product, multiply.shape))
-                return
+        a, factor = lhs.operands
+        c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
+        if c1 is not None and c2 is not None:
+            product = _product(multiply, c1, c2)
+            return c.replace(multiply, make.binary(multiply, "multiply", a, product, multiply.shape))
     if lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
-        c.replace(multiply, make.unary(multiply, "exponential", total))
-        return
+        return c.replace(multiply, make.unary(multiply, "exponential", total))
     if lhs.opcode == rhs.opcode and lhs.opcode in ("sqrt", "rsqrt") and lhs.operands[0] is rhs.operands[0]:
         x = lhs.operands[0]
-        if not is_non_negative(x):
-            return
-        if lhs.opcode == "sqrt":
-            c.replace(multiply, x)
-        else:
-            c.replace(multiply, make.binary(multiply, "divide", make.scalar_like(x, 1), x, multiply.shape))
+        if is_non_negative(x) and lhs.opcode == "sqrt":
+            return c.replace(multiply, x)
+        if is_non_negative(x):
+            inverse = make.binary(multiply, "divide", make.scalar_like(x, 1), x, multiply.shape)
+            return c.replace(multiply, inverse)
+    return False
 
 
 def _product(multiply: Instruction, c1: Instruction, c2: Instruction) -> Instruction:

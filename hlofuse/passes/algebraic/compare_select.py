@@ -15,21 +15,17 @@ from hlofuse.passes.algebraic.facts import (
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import highest, lowest, scalar_of
 
-# Comparisons (`HandleCompare`).
 
-
-def handle_compare(c: Context, compare: Instruction) -> None:
+def handle_compare(c: Context, compare: Instruction) -> bool:
     lhs, rhs = compare.operands
     direction = compare.attributes.raw("direction")
     existing = _portable(lhs, rhs, direction)
     if existing is not None:
-        c.replace(compare, make.scalar_like(compare, existing))
-        return
+        return c.replace(compare, make.scalar_like(compare, existing))
     if lhs.shape.element_type == "pred" == rhs.shape.element_type and direction in ("NE", "EQ"):
         for constant, other in ((rhs, lhs), (lhs, rhs)):
             if is_all(constant, direction == "EQ"):
-                c.replace(compare, other)
-                return
+                return c.replace(compare, other)
     if direction == "NE" and is_all(rhs, 0) and lhs.opcode == "select":
         condition, yes, no = lhs.operands
         if (
@@ -39,10 +35,9 @@ def handle_compare(c: Context, compare: Instruction) -> None:
             and is_all(no, 0)
             and c.same_shape(compare.shape, condition.shape)
         ):
-            c.replace(compare, condition)
-            return
+            return c.replace(compare, condition)
     if direction != "GT":
-        return
+        return False
     for side, opcode in ((0, "maximum"), (1, "minimum")):
         extreme, other = compare.operands[side], compare.operands[1 - side]
         if extreme.opcode != opcode:
@@ -51,7 +46,8 @@ def handle_compare(c: Context, compare: Instruction) -> None:
             rest = extreme.operands[1] if other is extreme.operands[0] else extreme.operands[0]
             compare.replace_operand(side, rest)
             c.changed = True
-        return
+        return False
+    return False
 
 
 def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool | None:
@@ -66,22 +62,20 @@ def _portable(lhs: Instruction, rhs: Instruction, direction: str | None) -> bool
     return None
 
 
-# And, or, exclusive or, not (`HandleAnd`, `HandleOr`, `HandleXor`, `HandleNot`).
-
-
-def handle_and(c: Context, x: Instruction) -> None:
+def handle_and(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
     if lhs.shape.element_type == "pred" == rhs.shape.element_type:
         for constant, other in ((rhs, lhs), (lhs, rhs)):
             if is_all(constant, 1) and c.replace_if_compatible(x, other):
-                return
+                return True
     for constant in (rhs, lhs):
         if is_all(constant, 0) and c.replace_if_compatible(x, constant):
-            return
+            return True
     left, right = _upper_bound(lhs), _upper_bound(rhs)
     if left is not None and right is not None and left[0] is right[0]:
         bound = make.scalar_like(left[0], min(left[1], right[1]))
-        c.replace(x, make.compare(x, "LT", left[0], bound))
+        return c.replace(x, make.compare(x, "LT", left[0], bound))
+    return False
 
 
 def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
@@ -97,18 +91,19 @@ def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
     return (a, int(value)) if value is not None else None
 
 
-def handle_or(c: Context, x: Instruction) -> None:
+def handle_or(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
     if lhs.shape.element_type == "pred" == rhs.shape.element_type:
         for constant in (rhs, lhs):
             if is_all(constant, 1) and c.replace_if_compatible(x, constant):
-                return
+                return True
     for constant, other in ((rhs, lhs), (lhs, rhs)):
         if is_all(constant, 0) and c.replace_if_compatible(x, other):
-            return
+            return True
+    return False
 
 
-def handle_xor(c: Context, x: Instruction) -> None:
+def handle_xor(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
     keys = StructuralKeys()
     if lhs is rhs or (
@@ -117,61 +112,54 @@ def handle_xor(c: Context, x: Instruction) -> None:
         and lhs.operands == rhs.operands
         and keys.of_instruction(lhs) == keys.of_instruction(rhs)
     ):
-        c.replace(x, make.scalar_like(x, 0))
-        return
+        return c.replace(x, make.scalar_like(x, 0))
     for constant, other in ((rhs, lhs), (lhs, rhs)):
         if is_all(constant, 0) and c.replace_if_compatible(x, other):
-            return
+            return True
+    return False
 
 
-def handle_not(c: Context, x: Instruction) -> None:
+def handle_not(c: Context, x: Instruction) -> bool:
     inner = x.operands[0]
-    if inner.opcode == "not":
-        c.replace_if_compatible(x, inner.operands[0])
-
-
-# Greatest, least and in between (`HandleMaximum`, `HandleMinimum`, `HandleClamp`).
+    return inner.opcode == "not" and c.replace_if_compatible(x, inner.operands[0])
 
 
 # They never fall and bring no value further from zero (`IsNondecreasingSublinear`).
 _SINKS = frozenset({"cbrt", "erf", "logistic", "tanh"})
 
 
-def handle_extreme(c: Context, x: Instruction) -> None:
+def handle_extreme(c: Context, x: Instruction) -> bool:
     """Both maximum and minimum; what is said of one holds of the other the other way round."""
     lhs, rhs = x.operands
     if lhs is rhs:
-        c.replace(x, lhs)
-        return
+        return c.replace(x, lhs)
     maximum = x.opcode == "maximum"
     if is_integral(x) or (is_floating(x) and c.options.minmax_propagate_nan):
         for bound, other in ((lhs, rhs), (rhs, lhs)):
             element_type = bound.shape.element_type
             neutral = lowest(element_type) if maximum else highest(element_type)
             if neutral is not None and is_all(bound, neutral):
-                c.replace(x, other)
-                return
+                return c.replace(x, other)
     if lhs.opcode == x.opcode and rhs in lhs.operands:
-        c.replace(x, lhs)
-        return
+        return c.replace(x, lhs)
     if rhs.opcode == x.opcode:
         if rhs.operands[0] is lhs:
-            c.replace(x, rhs)
-            return
+            return c.replace(x, rhs)
         if rhs.operands[1] is lhs:
             x.replace_operand(1, rhs.operands[0])
             c.changed = True
-            return
-    if _clamps(c, x) or not maximum:
-        return
+            return True
+    if (clamped := _clamps(c, x)) or not maximum:
+        return clamped
     for operand, clamp in both_orders(x):
         if clamp.opcode == "clamp":
             if operand is clamp.operands[0] and c.replace_if_compatible(x, clamp):
-                return
+                return True
             break
     if lhs.opcode == rhs.opcode and lhs.opcode in _SINKS:
         new = make.binary(x, "maximum", lhs.operands[0], rhs.operands[0])
-        c.replace(x, make.unary(x, lhs.opcode, new))
+        return c.replace(x, make.unary(x, lhs.opcode, new))
+    return False
 
 
 def _clamps(c: Context, x: Instruction) -> bool:
@@ -194,32 +182,27 @@ def _clamps(c: Context, x: Instruction) -> bool:
     return False
 
 
-def handle_clamp(c: Context, clamp: Instruction) -> None:
+def handle_clamp(c: Context, clamp: Instruction) -> bool:
     lower, x, upper = clamp.operands
     if x.opcode == "clamp" and x.operands[0] is lower and x.operands[2] is upper:
-        c.replace_if_compatible(clamp, x)
-
-
-# Selections (`HandleSelect`).
+        return c.replace_if_compatible(clamp, x)
+    return False
 
 
 _OF_PREDS = {"GT": "or", "GE": "or", "LT": "and", "LE": "and"}
 
 
-def handle_select(c: Context, select: Instruction) -> None:
+def handle_select(c: Context, select: Instruction) -> bool:
     condition, yes, no = select.operands
     if yes is no and c.replace_if_compatible(select, yes):
-        return
+        return True
     if is_all(condition, True) and c.replace_if_compatible(select, yes):
-        return
+        return True
     if is_all(condition, False) and c.replace_if_compatible(select, no):
-        return
+        return True
     if condition.opcode == "not":
-        c.replace(select, make.add(select, "select", select.shape, [condition.operands[0], no, yes]))
-        return
-    if select.shape.element_type == "pred" and _of_preds(c, select):
-        return
-    _with_update(c, select)
+        return c.replace(select, make.add(select, "select", select.shape, [condition.operands[0], no, yes]))
+    return (select.shape.element_type == "pred" and _of_preds(c, select)) or _with_update(c, select)
 
 
 def _of_preds(c: Context, select: Instruction) -> bool:
@@ -239,7 +222,7 @@ def _of_preds(c: Context, select: Instruction) -> bool:
     return True
 
 
-def _with_update(c: Context, select: Instruction) -> None:
+def _with_update(c: Context, select: Instruction) -> bool:
     """Either an array or the same with a part updated: select only the part."""
     condition, yes, no = select.operands
     for update, other in ((no, yes), (yes, no)):
@@ -256,5 +239,5 @@ def _with_update(c: Context, select: Instruction) -> None:
         old = make.dynamic_slice(select, other, starts, sizes)
         branches = (old, part) if update is no else (part, old)
         chosen = make.select(select, new_condition, *branches)
-        c.replace(select, make.dynamic_update_slice(select, other, chosen, starts))
-        return
+        return c.replace(select, make.dynamic_update_slice(select, other, chosen, starts))
+    return False

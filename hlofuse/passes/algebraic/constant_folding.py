@@ -3,7 +3,7 @@
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_dead
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import elements_of_choice
 from hlofuse.passes.common.elementwise import CannotEvaluate
@@ -27,12 +27,10 @@ class HloConstantFolding(Pass):
     name = "constant_folding"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in reversed(module.non_fusion_computations()):
-            for i in computation.post_order():
-                if i.computation is not None and not is_dead(i) and _is_foldable(i):
-                    changed |= _fold(i)
-        return changed
+        visited = (i for c in reversed(module.non_fusion_computations()) for i in c.post_order())
+        return any_change(
+            i.computation is not None and not is_dead(i) and _is_foldable(i) and _fold(i) for i in visited
+        )
 
 
 def _is_foldable(i: Instruction) -> bool:

@@ -7,11 +7,11 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.rewriting import replaced
 
-# What targets choose differently (`AlgebraicSimplifierOptions`); the defaults are XLA's.
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
+    """What targets choose differently (`AlgebraicSimplifierOptions`); the defaults are XLA's."""
+
     layout_sensitive: bool = False
     dot_strength_reduction: bool = True
     supports_non_canonical_dots: bool = True
@@ -37,9 +37,6 @@ class Options:
     conv_operand_swap: bool = True
     conv_is_lowerable: Callable[[Instruction], bool] | None = None
     dot_to_multiply: bool = True
-
-
-# What a rewrite works with: the computation, the options, and ways to replace an instruction.
 
 
 class Context:

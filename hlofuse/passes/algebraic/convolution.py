@@ -19,11 +19,10 @@ from hlofuse.passes.common.reading import labels_of, window_of
 _NONE = PaddingDimension(0, 0)
 
 
-def handle_convolution(c: Context, conv: Instruction) -> None:
+def handle_convolution(c: Context, conv: Instruction) -> bool:
     if any(o.shape.element_count == 0 for o in conv.operands):
-        c.replace(conv, make.scalar_like(conv, 0))
-    elif not (_with_padded_input(c, conv) or _with_dilated_filter(c, conv)):
-        _exchanged(c, conv)
+        return c.replace(conv, make.scalar_like(conv, 0))
+    return not (_with_padded_input(c, conv) or _with_dilated_filter(c, conv)) and _exchanged(c, conv)
 
 
 def _rewindowed(

@@ -16,39 +16,32 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, scalar_of, values_of
 
 
-def handle_divide(c: Context, divide: Instruction) -> None:
+def handle_divide(c: Context, divide: Instruction) -> bool:
     a, b = divide.operands
     if is_all(b, 1) and c.replace_if_compatible(divide, a):
-        return
+        return True
     if is_integral(divide):
         power = _power_of_two(b)
         if power is not None:
-            _by_shifting(c, divide, power)
-            return
+            return _by_shifting(c, divide, power)
     if b.opcode == "exponential":
         if a.opcode == "exponential":
             difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
-            c.replace(divide, make.unary(divide, "exponential", difference))
-            return
+            return c.replace(divide, make.unary(divide, "exponential", difference))
         negated = make.unary(divide, "negate", b.operands[0], divide.shape)
-        c.replace(
+        return c.replace(
             divide, make.binary(divide, "multiply", a, make.unary(b, "exponential", negated), divide.shape)
         )
-        return
     if b.opcode == "power":
         base, exponent = b.operands
         power_ = make.binary(b, "power", base, make.unary(b, "negate", exponent))
-        c.replace(divide, make.binary(divide, "multiply", a, power_, divide.shape))
-        return
+        return c.replace(divide, make.binary(divide, "multiply", a, power_, divide.shape))
     if b.opcode in ("sqrt", "rsqrt") and len(b.users) == 1 and a is not b:
         other = make.unary(b, "rsqrt" if b.opcode == "sqrt" else "sqrt", b.operands[0], divide.shape)
-        c.replace(divide, make.binary(divide, "multiply", a, other, divide.shape))
-        return
+        return c.replace(divide, make.binary(divide, "multiply", a, other, divide.shape))
     if is_integral(divide):
-        return
-    if _by_constant(c, divide) or _by_broadcast(c, divide):
-        return
-    _nested(c, divide)
+        return False
+    return _by_constant(c, divide) or _by_broadcast(c, divide) or _nested(c, divide)
 
 
 def _power_of_two(b: Instruction) -> int | None:
@@ -60,21 +53,20 @@ def _power_of_two(b: Instruction) -> int | None:
     return int(value).bit_length() - 1
 
 
-def _by_shifting(c: Context, divide: Instruction, power: int) -> None:
+def _by_shifting(c: Context, divide: Instruction, power: int) -> bool:
     a = divide.operands[0]
     if not is_signed_integer(divide):
-        c.replace(divide, make.binary(divide, "shift-right-logical", a, make.scalar_like(a, power)))
-        return
-    _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
+        return c.replace(divide, make.binary(divide, "shift-right-logical", a, make.scalar_like(a, power)))
+    return _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
 
 
-def _restore_sign(c: Context, x: Instruction, opcode: str, amount: int, zero: Instruction) -> None:
+def _restore_sign(c: Context, x: Instruction, opcode: str, amount: int, zero: Instruction) -> bool:
     """The operation on the absolute value, the sign put back."""
     a = x.operands[0]
     negative = make.compare(x, "LT", a, zero)
     absolute = make.select(x, negative, make.unary(x, "negate", a), a)
     result = make.binary(x, opcode, absolute, make.scalar_like(absolute, amount), x.shape)
-    c.replace(x, make.select(x, negative, make.unary(x, "negate", result), result))
+    return c.replace(x, make.select(x, negative, make.unary(x, "negate", result), result))
 
 
 def _by_constant(c: Context, divide: Instruction) -> bool:
@@ -118,19 +110,19 @@ def _by_broadcast(c: Context, divide: Instruction) -> bool:
     return True
 
 
-def _nested(c: Context, divide: Instruction) -> None:
+def _nested(c: Context, divide: Instruction) -> bool:
     a, b = divide.operands
     if a.opcode == "divide" == b.opcode:
         top = make.binary(divide, "multiply", a.operands[0], b.operands[1])
         bottom = make.binary(divide, "multiply", a.operands[1], b.operands[0])
-        c.replace(divide, make.binary(divide, "divide", top, bottom))
-    elif a.opcode == "divide":
+        return c.replace(divide, make.binary(divide, "divide", top, bottom))
+    if a.opcode == "divide":
         bottom = make.binary(divide, "multiply", a.operands[1], b)
-        c.replace(divide, make.binary(divide, "divide", a.operands[0], bottom))
-    elif b.opcode == "divide":
+        return c.replace(divide, make.binary(divide, "divide", a.operands[0], bottom))
+    if b.opcode == "divide":
         top = make.binary(divide, "multiply", a, b.operands[1])
-        c.replace(divide, make.binary(divide, "divide", top, b.operands[0]))
-    elif (
+        return c.replace(divide, make.binary(divide, "divide", top, b.operands[0]))
+    if (
         a.opcode == "convert"
         and a.operands[0].shape.element_type == "pred"
         and b.opcode == "broadcast"
@@ -139,14 +131,14 @@ def _nested(c: Context, divide: Instruction) -> None:
         scalar = b.operands[0]
         inverse = make.binary(divide, "divide", make.scalar_like(scalar, 1), scalar)
         spread = make.broadcast(b, divide.shape, inverse, ())
-        c.replace(divide, make.binary(divide, "multiply", spread, a))
+        return c.replace(divide, make.binary(divide, "multiply", spread, a))
+    return False
 
 
-def handle_remainder(c: Context, remainder: Instruction) -> None:
+def handle_remainder(c: Context, remainder: Instruction) -> bool:
     a, b = remainder.operands
     if a.opcode == "remainder" and a.operands[1] is b:
-        c.replace(remainder, a)
-        return
+        return c.replace(remainder, a)
     if is_integral(remainder):
         power = _power_of_two(b)
         if power is not None:
@@ -155,14 +147,14 @@ def handle_remainder(c: Context, remainder: Instruction) -> None:
                 _restore_sign(c, remainder, "and", mask, make.zeros(remainder, a.shape))
             else:
                 c.replace(remainder, make.binary(remainder, "and", a, make.scalar_like(b, mask)))
-            return
+            return False
     divisor = broadcast_effective_constant(b)
     value = scalar_of(divisor) if divisor is not None else None
     if not isinstance(value, int):
-        return
+        return False
     if a.opcode == "iota":
         if value >= a.shape.dimensions[int(a.attributes["iota_dimension"])]:
-            c.replace(remainder, a)
+            return c.replace(remainder, a)
     elif a.opcode == "add":
         for iota, added in both_orders(a):
             if iota.opcode != "iota" or broadcast_effective_constant(added) is not divisor:
@@ -170,4 +162,5 @@ def handle_remainder(c: Context, remainder: Instruction) -> None:
             most = value + iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
             if most < 1 << (iota.shape.bit_width - is_signed_integer(iota)):
                 c.replace(remainder, make.binary(remainder, "remainder", iota, b))
-            return
+            return False
+    return False

@@ -13,12 +13,10 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.shapes import array, is_sorted, permuted, unmodified_dimensions, without_ones
 
-# A product with a constant, of what was transposed ahead of its contraction
-# (`OptimizeDotOfReorderContractingDims`): the constant is, instead, to be folded.
-
 
 def reorder_contraction(c: Context, dot: Instruction) -> bool:
-    """dot(reshape(transpose(a)), constant), where the reshape merges what the transpose exchanges."""
+    """dot(reshape(transpose(a)), constant), where the reshape merges what the transpose exchanges
+    (`OptimizeDotOfReorderContractingDims`)."""
     dims = DotDimensions.of(dot)
     sides = (1, 0) if dot.operands[0].opcode == "constant" else (0, 1)
     reshape, constant = (dot.operands[side] for side in sides)
@@ -56,9 +54,6 @@ def _merged(reshape: Instruction, summed: int) -> list[int]:
     return left if left and left == list(range(left[0], left[0] + len(left))) else []
 
 
-# Matrix products (`HandleDot`).
-
-
 _SUPPORTED = (None, "dot_f32_f32_f32")
 
 
@@ -85,27 +80,23 @@ def is_parameter_like(x: Instruction) -> bool:
     return True
 
 
-def handle_dot(c: Context, dot: Instruction) -> None:
+def handle_dot(c: Context, dot: Instruction) -> bool:
     if c.options.layout_sensitive or len(dot.operands) != 2:
-        return
+        return False
     lhs, rhs = dot.operands
     if 0 in (dot.shape.element_count, lhs.shape.element_count, rhs.shape.element_count):
         zero = make.scalar(dot, dot.shape.element_type, 0)
-        c.replace(dot, make.broadcast(dot, dot.shape, zero, ()))
-        return
+        return c.replace(dot, make.broadcast(dot, dot.shape, zero, ()))
     supported = dot.attributes.raw("algorithm") in _SUPPORTED
     if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).contracting(0):
-        _as_product(c, dot)
-        return
+        return _as_product(c, dot)
     if supported and c.options.dot_strength_reduction:
         only = [_has_nothing_else(dot, side) for side in (0, 1)]
         if all(only) or (any(only) and not c.options.executing_on_cpu):
-            _as_reduction(c, dot)
-            return
+            return _as_reduction(c, dot)
     if reorder_contraction(c, dot) or _drop_ones(c, dot) or _drop_transposes(c, dot):
-        return
-    if c.options.move_dot_param_to_rhs:
-        _parameter_to_right(c, dot)
+        return True
+    return c.options.move_dot_param_to_rhs and _parameter_to_right(c, dot)
 
 
 def _has_nothing_else(dot: Instruction, side: int) -> bool:
@@ -125,7 +116,7 @@ def _normalized(dot: Instruction, side: int) -> Instruction:
     return make.convert(operand, operand, dot.shape.element_type)
 
 
-def _as_product(c: Context, dot: Instruction) -> None:
+def _as_product(c: Context, dot: Instruction) -> bool:
     """Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`)."""
     lhs, rhs = dot.operands
     left, right = _normalized(dot, 0), _normalized(dot, 1)
@@ -134,10 +125,10 @@ def _as_product(c: Context, dot: Instruction) -> None:
         left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
     if rank != rhs.shape.rank:
         right = make.broadcast(dot, dot.shape, right, [*range(batch), *range(lhs.shape.rank, rank)])
-    c.replace(dot, make.binary(dot, "multiply", left, right, dot.shape))
+    return c.replace(dot, make.binary(dot, "multiply", left, right, dot.shape))
 
 
-def _as_reduction(c: Context, dot: Instruction) -> None:
+def _as_reduction(c: Context, dot: Instruction) -> bool:
     """One side has nothing but batch and contracted dimensions: a sum of products
     (`RewriteBatchPlusContractingAsReduce`)."""
     left, right = _normalized(dot, 0), _normalized(dot, 1)
@@ -157,7 +148,7 @@ def _as_reduction(c: Context, dot: Instruction) -> None:
     zero = make.scalar(dot, summed, 0)
     function = _add_computation(dot, summed)
     total = make.reduce(dot, product, zero, range(batch + outer, batch + outer + contracting), function)
-    c.replace(dot, make.convert(dot, total, element_type))
+    return c.replace(dot, make.convert(dot, total, element_type))
 
 
 def _add_computation(at: Instruction, element_type: str) -> Computation:
@@ -218,11 +209,11 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     return c.replace(dot, result)
 
 
-def _parameter_to_right(c: Context, dot: Instruction) -> None:
+def _parameter_to_right(c: Context, dot: Instruction) -> bool:
     """A parameter on the left changes places with what is none (`MoveDotParamToRhs`)."""
     lhs, rhs = dot.operands
     if not is_parameter_like(lhs) or is_parameter_like(rhs):
-        return
+        return False
     batch = len(DotDimensions.of(dot).batch(0))
     new = new_dot(
         dot,
@@ -239,4 +230,4 @@ def _parameter_to_right(c: Context, dot: Instruction) -> None:
         *range(batch + outer_left, batch + outer_left + outer_right),
         *range(batch, batch + outer_left),
     ]
-    c.replace(dot, make.transpose(dot, new, order))
+    return c.replace(dot, make.transpose(dot, new, order))

@@ -15,43 +15,35 @@ from hlofuse.passes.common.shapes import (
 )
 
 
-def handle_dynamic_slice(c: Context, x: Instruction) -> None:
+def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
     operand, starts = x.operands[0], x.operands[1:]
     sizes = x.shape.dimensions
     if not sizes or c.same_shape(operand.shape, x.shape):
-        c.replace(x, operand)
-        return
+        return c.replace(x, operand)
     whole = [d for d, s in enumerate(starts) if operand.shape.dimensions[d] == sizes[d] and not _is_zero(s)]
     if whole:
         zero = make.scalar_like(starts[0], 0)
         new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
-        c.replace(x, make.copy_of(x, [operand, *new_starts]))
-        return
+        return c.replace(x, make.copy_of(x, [operand, *new_starts]))
     if operand.opcode == "broadcast":
         inner = operand.operands[0]
         if operand.dimensions:
             taken = [sizes[d] for d in operand.dimensions]
             inner = make.dynamic_slice(x, inner, [starts[d] for d in operand.dimensions], taken)
-        c.replace(x, make.broadcast(operand, x.shape, inner, operand.dimensions))
-        return
+        return c.replace(x, make.broadcast(operand, x.shape, inner, operand.dimensions))
     if not c.options.layout_sensitive:
         if operand.opcode == "reshape" and _of_reshape(c, x):
-            return
+            return True
         if operand.opcode == "transpose":
             order = inverse(operand.dimensions)
             source, taken = operand.operands[0], [sizes[k] for k in order]
             inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
             inner.shape = permuted(x.shape, order)
             new = make.transpose(x, inner, operand.dimensions)
-            c.replace(x, new)
-            return
+            return c.replace(x, new)
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
-        _at_constant_offset(c, x)
-        return
-    if _of_iota(c, x):
-        return
-    if operand.opcode == "dynamic-slice":
-        _of_dynamic_slice(c, x)
+        return _at_constant_offset(c, x)
+    return _of_iota(c, x) or (operand.opcode == "dynamic-slice" and _of_dynamic_slice(c, x))
 
 
 def _is_zero(x: Instruction) -> bool:
@@ -72,16 +64,16 @@ def _of_reshape(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.reshape(x, x.shape, inner))
 
 
-def _at_constant_offset(c: Context, x: Instruction) -> None:
+def _at_constant_offset(c: Context, x: Instruction) -> bool:
     operand = x.operands[0]
     starts = []
     for d, s in enumerate(x.operands[1:]):
         value = scalar_of(s)
         if value is None or value < 0:
-            return
+            return False
         starts.append(min(operand.shape.dimensions[d] - x.shape.dimensions[d], int(value)))
     limits = [s + n for s, n in zip(starts, x.shape.dimensions, strict=True)]
-    c.replace(x, make.slice_of(x, operand, starts, limits))
+    return c.replace(x, make.slice_of(x, operand, starts, limits))
 
 
 def _of_iota(c: Context, x: Instruction) -> bool:
@@ -106,7 +98,7 @@ def _of_iota(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.reshape(x, x.shape, result))
 
 
-def _of_dynamic_slice(c: Context, x: Instruction) -> None:
+def _of_dynamic_slice(c: Context, x: Instruction) -> bool:
     inner = x.operands[0]
     source = inner.operands[0]
     x.replace_operand(0, source)
@@ -114,6 +106,7 @@ def _of_dynamic_slice(c: Context, x: Instruction) -> None:
         bound = source.shape.dimensions[k - 1] - x.shape.dimensions[k - 1]
         x.replace_operand(k, _combined(x.operands[k], inner.operands[k], bound, inner))
     c.changed = True
+    return True
 
 
 def _combined(index: Instruction, inner: Instruction, bound: int, at: Instruction) -> Instruction:
@@ -123,13 +116,12 @@ def _combined(index: Instruction, inner: Instruction, bound: int, at: Instructio
     return make.binary(at, "add", index, make.convert(inner, clamped, index.shape.element_type))
 
 
-def handle_dynamic_update_slice(c: Context, x: Instruction) -> None:
+def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     base, update, starts = x.operands[0], x.operands[1], x.operands[2:]
     if base.opcode == "broadcast" and not base.operands[0].shape.dimensions and _as_pad(c, x):
-        return
+        return True
     if c.same_shape(x.shape, update.shape):
-        c.replace(x, update)
-        return
+        return c.replace(x, update)
     whole = [
         d
         for d, s in enumerate(starts)
@@ -138,22 +130,21 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> None:
     if whole:
         zero = make.scalar_like(starts[0], 0)
         new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
-        c.replace(x, make.copy_of(x, [base, update, *new_starts]))
-        return
+        return c.replace(x, make.copy_of(x, [base, update, *new_starts]))
     if update.shape.element_count == 0:
-        c.replace(x, base)
-        return
+        return c.replace(x, base)
     if update.opcode != "dynamic-update-slice":
-        return
+        return False
     read = update.operands[0]
     if read.opcode != "dynamic-slice" or read.operands[0] is not base or read.operands[1:] != starts:
-        return
+        return False
     part = update.operands[1]
     x.replace_operand(1, part)
     for k in range(2, len(x.operands)):
         bound = update.shape.dimensions[k - 2] - part.shape.dimensions[k - 2]
         x.replace_operand(k, _combined(x.operands[k], update.operands[k], bound, update))
     c.changed = True
+    return True
 
 
 def _as_pad(c: Context, x: Instruction) -> bool:

@@ -117,9 +117,6 @@ def is_scalar_value(x: Instruction, value: Value) -> bool:
     return is_constant_effective_scalar(x) and scalar_of(x) == value
 
 
-# What a small function computes: one operation on its two parameters, the greater with its place, …
-
-
 def is_of_parameters(function: Computation, opcode: str) -> bool:
     """`opcode` of parameters 0 and 1, in any order."""
     root = function.root
@@ -184,11 +181,9 @@ def _is_tie(x: Instruction) -> bool:
     return x.opcode == "and" and _compares(x.operands[0], 0, 2, "EQ") and _compares(x.operands[1], 1, 3, "LT")
 
 
-# Transposes and reshapes that end where they began (`TryRemovingBitcastOrReshapeTransposeChain`).
-
-
 def remove_chain(c: Context, last: Instruction) -> bool:
-    """Every reshape, or bitcast that is one, moves a single dimension of size 1."""
+    """Every reshape, or bitcast that is one, moves a single dimension of size 1
+    (`TryRemovingBitcastOrReshapeTransposeChain`)."""
     if last.opcode == "transpose":
         if is_identity(last.dimensions):
             return False

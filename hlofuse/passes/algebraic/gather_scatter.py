@@ -1,7 +1,5 @@
 """Gathers and scatters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
@@ -15,9 +13,6 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import is_simplified_scatter
 from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.shapes import array, permuted, unmodified_dimensions, with_layout
-
-# What is gathered out of padded dimensions that slices hold whole is padded afterwards.
-
 
 _NUMBERS = (
     *("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"),
@@ -102,20 +97,15 @@ def _equally_padded_batches(gather: Instruction, config: PaddingConfig) -> dict[
     return {a: result_of[b] for a, b in pairs if a in config.padded and around[b] == config[a]}
 
 
-# Gathers and scatters.
-
-
-def handle_gather(c: Context, gather: Instruction) -> None:
+def handle_gather(c: Context, gather: Instruction) -> bool:
     operand, indices = gather.operands
     if operand.shape.element_count == 0:
-        c.replace(gather, make.scalar_like(gather, 0))
-        return
+        return c.replace(gather, make.scalar_like(gather, 0))
     if operand.shape.is_effective_scalar:
         scalar = operand
         if operand.shape.dimensions:
             scalar = make.reshape(operand, array(operand.shape.element_type), operand)
-        c.replace(gather, make.broadcast(scalar, gather.shape, scalar, ()))
-        return
+        return c.replace(gather, make.broadcast(scalar, gather.shape, scalar, ()))
     attributes = gather.attributes
     if (
         operand.shape.rank == 1
@@ -123,9 +113,8 @@ def handle_gather(c: Context, gather: Instruction) -> None:
         and attributes.get("index_vector_dim") == indices.shape.rank
         and len(attributes.get("collapsed_slice_dims", ())) == 1
     ):
-        c.replace(gather, _by_selecting(gather))
-        return
-    gather_before_pad(c, gather)
+        return c.replace(gather, _by_selecting(gather))
+    return gather_before_pad(c, gather)
 
 
 def _by_selecting(gather: Instruction) -> Instruction:
@@ -144,13 +133,13 @@ def _by_selecting(gather: Instruction) -> Instruction:
     return result
 
 
-def handle_scatter(c: Context, scatter: Instruction) -> None:
+def handle_scatter(c: Context, scatter: Instruction) -> bool:
     count = len(scatter.operands) // 2
     bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
     if all(u.shape.element_count == 0 for u in updates):
         if count == 1:
             c.replace_if_compatible(scatter, bases[0])
-        return
+        return False
     indices = scatter.operands[count]
     if (
         count == 1
@@ -168,14 +157,13 @@ def handle_scatter(c: Context, scatter: Instruction) -> None:
             called=[("to_apply", function)],
             dimensions=numbers,
         )
-        c.replace(scatter, new)
-
-
-# A transpose of a scatter is a scatter into the transposed array (`TryFoldTransposeIntoScatter`).
+        return c.replace(scatter, new)
+    return False
 
 
 def fold_transpose_into_scatter(c: Context, transpose: Instruction) -> bool:
-    """Of one array, as `scatter_simplifier` leaves it, and read by nothing else."""
+    """A transpose of a scatter is a scatter into the transposed array (`TryFoldTransposeIntoScatter`): of one
+    array, as `scatter_simplifier` leaves it, and read by nothing else."""
     scatter = transpose.operands[0]
     if not c.options.fold_transpose_into_scatter or scatter.opcode != "scatter" or len(scatter.users) != 1:
         return False
@@ -206,9 +194,6 @@ def _transposed(at: Instruction, operand: Instruction, permutation: tuple[int, .
     return make.derived(at, "transpose", shape, [operand], dimensions=make.numbers(permutation))
 
 
-# A sum with the result of a scatter that adds, made one scatter into the sum (end of `HandleAdd`).
-
-
 _SUMMED_NUMBERS = (
     "index_vector_dim",
     "scatter_dims_to_operand_dims",
@@ -219,19 +204,19 @@ _SUMMED_NUMBERS = (
 )
 
 
-def sum_of_scatters(c: Context, add: Instruction) -> None:
+def sum_of_scatters(c: Context, add: Instruction) -> bool:
+    """A sum with the result of a scatter that adds, made one scatter into the sum (end of `HandleAdd`)."""
     lhs, rhs = add.operands
     left, right = _adds_into(lhs), _adds_into(rhs)
     if left and right:
-        _sum_of_two(c, add, lhs, rhs)
-        return
+        return _sum_of_two(c, add, lhs, rhs)
     if not left and not right:
-        return
+        return False
     scatter, other = (rhs, lhs) if right else (lhs, rhs)
     base = scatter.operands[0]
     operands = (other, base) if right else (base, other)
     scatter.replace_operand(0, make.binary(add, "add", *operands))
-    c.replace(add, scatter)
+    return c.replace(add, scatter)
 
 
 def _adds_into(x: Instruction) -> bool:
@@ -242,21 +227,20 @@ def _adds_into(x: Instruction) -> bool:
     return is_of_parameters(x.called_computations[0], "add")
 
 
-def _sum_of_two(c: Context, add: Instruction, lhs: Instruction, rhs: Instruction) -> None:
+def _sum_of_two(c: Context, add: Instruction, lhs: Instruction, rhs: Instruction) -> bool:
     """One scatter of both updates where those join, else one into the result of the other."""
     place = _where_to_join(lhs, rhs)
     updates = [s.operands[2] for s in (lhs, rhs)]
     if place is None or sum(u.shape.element_count for u in updates) >= lhs.shape.element_count:
-        return
+        return False
     base = make.binary(add, "add", lhs.operands[0], rhs.operands[0])
     if not _join(lhs, rhs):
         rhs.replace_operand(0, base)
         lhs.replace_operand(0, rhs)
-        c.replace(add, lhs)
-        return
+        return c.replace(add, lhs)
     indices = make.concatenate(add, [lhs.operands[1], rhs.operands[1]], place[0])
     both = clone_of(lhs, [base, indices, make.concatenate(add, updates, place[1])], "scatter")
-    c.replace(add, computation_of(add).add_instruction(both))
+    return c.replace(add, computation_of(add).add_instruction(both))
 
 
 def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None:

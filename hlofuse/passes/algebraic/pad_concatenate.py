@@ -10,32 +10,28 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import ranges_of
 from hlofuse.passes.common.shapes import array, ones_moved, without
 
-# Pads and reversals (`HandlePad`, `HandleReverse`).
-
-
 _BINARY = frozenset(
     "add and atan2 complex divide maximum minimum multiply or power remainder shift-left"
     " shift-right-arithmetic shift-right-logical subtract xor".split()
 )
 
 
-def handle_pad(c: Context, pad: Instruction) -> None:
+def handle_pad(c: Context, pad: Instruction) -> bool:
     operand, value = pad.operands
     config: PaddingConfig = pad.attributes["padding"]
     if operand.shape.element_count == 0:
-        c.replace(pad, make.broadcast(pad, pad.shape, value, ()))
-        return
+        return c.replace(pad, make.broadcast(pad, pad.shape, value, ()))
     sizes = operand.shape.dimensions
     if any(p.interior > 0 and n == 1 for p, n in zip(config, sizes, strict=True)):
         remaining = [replace(p, interior=0) if n == 1 else p for p, n in zip(config, sizes, strict=True)]
-        c.replace(pad, make.pad(pad, pad.shape, operand, value, PaddingConfig(tuple(remaining))))
-        return
+        return c.replace(pad, make.pad(pad, pad.shape, operand, value, PaddingConfig(tuple(remaining))))
     if not any(p.low or p.high for p in config) and c.replace_if_compatible(pad, operand):
-        return
+        return True
     if _of_broadcast(c, pad, config):
-        return
+        return True
     if c.options.negative_padding_replacement and any(p.low < 0 or p.high < 0 for p in config):
-        _negative(c, pad, config)
+        return _negative(c, pad, config)
+    return False
 
 
 def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
@@ -56,7 +52,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     return c.replace(pad, make.broadcast(pad, pad.shape, new, padded))
 
 
-def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> None:
+def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     """A pad that adds, then a slice that takes away."""
     operand = pad.operands[0]
     grown = PaddingConfig(tuple(PaddingDimension(max(0, p.low), max(0, p.high), p.interior) for p in config))
@@ -67,76 +63,68 @@ def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> None:
     bigger = make.pad(pad, array(pad.shape.element_type, sizes), operand, pad.operands[1], grown)
     starts = [max(0, -p.low) for p in config]
     limits = [n + min(0, p.high) for n, p in zip(sizes, config, strict=True)]
-    c.replace(pad, make.slice_of(pad, bigger, starts, limits))
+    return c.replace(pad, make.slice_of(pad, bigger, starts, limits))
 
 
 def _reverse(at: Instruction, operand: Instruction, dimensions: list[int]) -> Instruction:
     return make.add(at, "reverse", operand.shape, [operand], dimensions=make.numbers(dimensions))
 
 
-def handle_reverse(c: Context, x: Instruction) -> None:
+def handle_reverse(c: Context, x: Instruction) -> bool:
     (inner,) = x.operands
     dimensions = list(x.dimensions)
     if all(x.shape.dimensions[d] == 1 for d in dimensions):
-        c.replace(x, inner)
-        return
+        return c.replace(x, inner)
     if c.options.layout_sensitive:
-        return
+        return False
     if inner.opcode == "reverse":
         left = sorted(set(dimensions) ^ set(inner.dimensions))
         source = inner.operands[0]
-        c.replace(x, _reverse(source, source, left) if left else source)
-    elif inner.opcode in _BINARY:
+        return c.replace(x, _reverse(source, source, left) if left else source)
+    if inner.opcode in _BINARY:
         for place in (0, 1):
             scalar = inner.operands[place]
             if scalar.opcode == "broadcast" and not scalar.operands[0].shape.dimensions:
                 other = inner.operands[1 - place]
                 operands = [_reverse(other, other, dimensions)]
                 operands.insert(place, scalar)
-                c.replace(x, make.add(x, inner.opcode, inner.shape, operands))
-                return
+                return c.replace(x, make.add(x, inner.opcode, inner.shape, operands))
     elif inner.opcode == "reshape":
         moved = ones_moved(inner.operands[0].shape, inner.shape)
         if moved is None or moved[0]:
-            return
+            return False
         source = inner.operands[0]
         remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
-        c.replace(x, make.reshape(x, inner.shape, _reverse(source, source, remaining)))
+        return c.replace(x, make.reshape(x, inner.shape, _reverse(source, source, remaining)))
+    return False
 
 
-# Concatenations (`HandleConcatenate`).
-
-
-def handle_concatenate(c: Context, x: Instruction) -> None:
+def handle_concatenate(c: Context, x: Instruction) -> bool:
     operands = x.operands
     (dimension,) = x.dimensions
     if len(operands) == 1:
-        c.replace_if_compatible(x, operands[0])
-        return
+        return c.replace_if_compatible(x, operands[0])
     full = [o for o in operands if o.shape.element_count]
     if len(full) < len(operands):
         new = operands[0] if not full else full[0] if len(full) == 1 else make.copy_of(x, full)
-        c.replace_if_compatible(x, new)
-        return
+        return c.replace_if_compatible(x, new)
     if c.options.layout_sensitive:
-        return
+        return False
     flat: list[Instruction] = []
     for o in operands:
         flat += o.operands if o.opcode == "concatenate" and o.dimensions == (dimension,) else [o]
     if len(flat) != len(operands):
-        c.replace(x, make.concatenate(x, flat, dimension))
-        return
+        return c.replace(x, make.concatenate(x, flat, dimension))
     joined = _join_slices(operands, dimension)
     if len(joined) < len(operands):
-        c.replace_if_compatible(x, make.copy_of(x, joined))
-        return
+        return c.replace_if_compatible(x, make.copy_of(x, joined))
     if len(operands) == 2:
-        _as_pad(c, x)
-        return
+        return _as_pad(c, x)
     if all(o is operands[0] for o in operands) and operands[0].shape.dimensions[dimension] == 1:
         small = make.reshape(operands[0], without(operands[0].shape, [dimension]), operands[0])
         rest = [d for d in range(x.shape.rank) if d != dimension]
-        c.replace(x, make.broadcast(small, x.shape, small, rest))
+        return c.replace(x, make.broadcast(small, x.shape, small, rest))
+    return False
 
 
 def _join_slices(operands: list[Instruction], dimension: int) -> list[Instruction]:
@@ -171,15 +159,15 @@ def _join_slices(operands: list[Instruction], dimension: int) -> list[Instructio
     return joined
 
 
-def _as_pad(c: Context, x: Instruction) -> None:
+def _as_pad(c: Context, x: Instruction) -> bool:
     """Two pieces, one of them a scalar everywhere."""
     (dimension,) = x.dimensions
     wide = [o.opcode == "broadcast" and not o.operands[0].shape.dimensions for o in x.operands]
     if not any(wide):
-        return
+        return False
     low = wide[0]
     value, remaining = (x.operands[0], x.operands[1]) if low else (x.operands[1], x.operands[0])
     size = value.shape.dimensions[dimension]
     at = PaddingDimension(size, 0) if low else PaddingDimension(0, size)
     config = [at if d == dimension else PaddingDimension(0, 0) for d in range(x.shape.rank)]
-    c.replace(x, make.pad(x, x.shape, remaining, value.operands[0], PaddingConfig(tuple(config))))
+    return c.replace(x, make.pad(x, x.shape, remaining, value.operands[0], PaddingConfig(tuple(config))))

@@ -16,7 +16,7 @@ from hlofuse.passes.common.literals import highest, lowest, scalar_of
 from hlofuse.passes.common.shapes import is_sorted, unmodified_dimensions
 
 
-def handle_reduce(c: Context, reduce: Instruction) -> None:
+def handle_reduce(c: Context, reduce: Instruction) -> bool:
     several = reduce.shape.is_tuple
     count = len(reduce.operands) // 2
     arg = reduce.operands[0]
@@ -28,8 +28,7 @@ def handle_reduce(c: Context, reduce: Instruction) -> None:
                 reduce.shape.tuple_shapes if several else [shape], reduce.operands[count:], strict=True
             )
         ]
-        c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
-        return
+        return c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
     same_memory = not c.options.layout_sensitive or reshape_is_bitcast(arg.shape, shape)
     if shape.element_count == arg.shape.element_count and same_memory:
         values = [
@@ -38,13 +37,11 @@ def handle_reduce(c: Context, reduce: Instruction) -> None:
                 reduce.shape.tuple_shapes if several else [shape], reduce.operands[:count], strict=True
             )
         ]
-        c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
-        return
+        return c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
     if c.options.layout_sensitive or (several and count == 1):
-        return
+        return False
     if several:
-        _extreme_of_constant(c, reduce)
-        return
+        return _extreme_of_constant(c, reduce)
     for rewrite in (
         _of_negate,
         _of_transpose,
@@ -55,7 +52,8 @@ def handle_reduce(c: Context, reduce: Instruction) -> None:
         _of_broadcast,
     ):
         if rewrite(c, reduce):
-            return
+            return True
+    return False
 
 
 def _function(reduce: Instruction, opcode: str) -> bool:
@@ -79,24 +77,24 @@ def _of_negate(c: Context, reduce: Instruction) -> bool:
     return True
 
 
-def _extreme_of_constant(c: Context, reduce: Instruction) -> None:
+def _extreme_of_constant(c: Context, reduce: Instruction) -> bool:
     """The place of the greatest of equal numbers is the first one."""
     arg = reduce.operands[0]
     extreme = is_argument_of_extreme(reduce, greatest=True) or is_argument_of_extreme(reduce, greatest=False)
     if not extreme or arg.opcode != "broadcast":
-        return
+        return False
     value = arg.operands[0]
     if value.opcode != "constant" or value.shape.dimensions:
-        return
+        return False
     if int(reduce.operands[1].attributes["iota_dimension"]) not in reduce.dimensions:
-        return
+        return False
     shape, index_type = reduce.shape.tuple_shapes[0], reduce.shape.tuple_shapes[1].element_type
     zero = make.scalar(reduce, index_type, 0)
     parts = [
         make.broadcast(reduce, shape, value, ()),
         make.broadcast(reduce, shape.with_element_type(index_type), zero, ()),
     ]
-    c.replace(reduce, make.tuple_of(reduce, parts))
+    return c.replace(reduce, make.tuple_of(reduce, parts))
 
 
 def _of_transpose(c: Context, reduce: Instruction) -> bool:

@@ -11,9 +11,6 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, rounded, values_of
 from hlofuse.passes.common.shapes import array
 
-# Cumulative sums of one constant (`HandleReduceWindow`).
-
-
 _SEEN_THROUGH = ("reshape", "bitcast", "convert", "slice", "copy")
 
 
@@ -81,21 +78,19 @@ def _converted(value: Value, element_type: str) -> Value | None:
     return rounded(element_type, int(value) if element_type in INTEGER_TYPES else value)
 
 
-# Reductions of windows (`HandleReduceWindow`).
-
-
-def handle_reduce_window(c: Context, x: Instruction) -> None:
+def handle_reduce_window(c: Context, x: Instruction) -> bool:
     """Of one array."""
     if x.shape.is_tuple or len(x.operands) != 2:
-        return
+        return False
     operand, init = x.operands
     window: Window = x.attributes["window"]
     if 0 in (operand.shape.element_count, x.shape.element_count):
-        c.replace(x, make.broadcast(x, x.shape, init, ()))
-    elif not operand.shape.dimensions:
-        c.replace(x, operand)
-    elif not (handle_cumulative(c, x, window) or _elementwise(c, x, window) or _as_reduce(c, x, window)):
-        _fold_pad(c, x, window)
+        return c.replace(x, make.broadcast(x, x.shape, init, ()))
+    if not operand.shape.dimensions:
+        return c.replace(x, operand)
+    if not (handle_cumulative(c, x, window) or _elementwise(c, x, window) or _as_reduce(c, x, window)):
+        return _fold_pad(c, x, window)
+    return False
 
 
 def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
@@ -131,25 +126,25 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
     return c.replace(x, make.reshape(x, x.shape, new))
 
 
-def _fold_pad(c: Context, x: Instruction, window: Window) -> None:
+def _fold_pad(c: Context, x: Instruction, window: Window) -> bool:
     """The pad ahead becomes the window's own; not through a convert."""
     pad, init = x.operands
     if pad.opcode != "pad":
-        return
+        return False
     config: PaddingConfig = pad.attributes["padding"]
     interior = any(p.interior for p in config)
     if interior and any(w.base_dilation != 1 for w in window):
-        return
+        return False
     value = pad.operands[1]
     if value is not init and not (
         value.opcode == "constant" == init.opcode
         and value.shape.key == init.shape.key
         and value.literal.canonical_text == init.literal.canonical_text
     ):
-        return
+        return False
     source = pad.operands[0]
     if _reads_one_element(source, config, window):
-        return
+        return False
     wider = Window(
         tuple(
             replace(
@@ -161,7 +156,7 @@ def _fold_pad(c: Context, x: Instruction, window: Window) -> None:
             for w, p in zip(window, config, strict=True)
         )
     )
-    c.replace(
+    return c.replace(
         x,
         make.add(
             x,

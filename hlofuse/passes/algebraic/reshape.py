@@ -18,24 +18,23 @@ from hlofuse.passes.common.shapes import (
     unmodified_by_reshape,
 )
 
-# A transpose of a broadcast is a broadcast (`SimplifyTransposeOfBroadcast`).
 
-
-def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutation: Sequence[int]) -> None:
-    """Where the dimensions stay in their order, and with layouts lie in memory as they do in the operand."""
+def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutation: Sequence[int]) -> bool:
+    """A transpose of a broadcast is a broadcast (`SimplifyTransposeOfBroadcast`): where the dimensions stay
+    in their order, and with layouts lie in memory as they do in the operand."""
     broadcast = transpose.operands[0]
     if broadcast.opcode != "broadcast" or not is_sorted(broadcast.dimensions):
-        return
+        return False
     place = inverse(tuple(permutation))
     dimensions = [place[d] for d in broadcast.dimensions]
     small = broadcast.operands[0]
     if not is_sorted(dimensions):
-        return
+        return False
     if c.options.layout_sensitive:
         remaining = [d for d in transpose.shape.minor_to_major if d in dimensions]
         if _ranked(small.shape.minor_to_major) != _ranked(remaining):
-            return
-    c.replace(transpose, make.broadcast(transpose, transpose.shape, small, dimensions))
+            return False
+    return c.replace(transpose, make.broadcast(transpose, transpose.shape, small, dimensions))
 
 
 def _ranked(numbers: Sequence[int]) -> list[int]:
@@ -43,33 +42,33 @@ def _ranked(numbers: Sequence[int]) -> list[int]:
     return sorted(range(len(numbers)), key=numbers.__getitem__)
 
 
-# Operations that move nothing as bitcasts, where layouts are assigned (`HandleBitcast`).
-
-
-def handle_bitcast(c: Context, bitcast: Instruction) -> None:
+def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
     if bitcast.control_predecessors:
-        return
+        return False
     if _before_unary(c, bitcast):
-        return
+        return True
     if bitcast.operands[0].opcode == "bitcast":
         handle_bitcast(c, bitcast.operands[0])
     inner = bitcast.operands[0]
     if inner.opcode == "bitcast":
         new = as_bitcast(c, bitcast, inner.operands[0])
         if new is None:
-            return
+            return False
         bitcast = new
     source = bitcast.operands[0]
     if source.shape.element_type != bitcast.shape.element_type:
-        return
+        return False
     if c.replace_if_compatible(bitcast, source):
         bitcast = source
-    if bitcast.opcode not in ("bitcast", "reshape", "transpose") or remove_chain(c, bitcast):
-        return
+    if bitcast.opcode not in ("bitcast", "reshape", "transpose"):
+        return False
+    if remove_chain(c, bitcast):
+        return True
     if bitcast.opcode == "bitcast" and bitcast.operands[0].opcode == "broadcast":
         permutation = transpose_for_bitcast(bitcast.operands[0].shape, bitcast.shape)
         if permutation is not None:
-            simplify_transpose_of_broadcast(c, bitcast, permutation)
+            return simplify_transpose_of_broadcast(c, bitcast, permutation)
+    return False
 
 
 def as_bitcast(c: Context, old: Instruction, operand: Instruction | None = None) -> Instruction | None:
@@ -118,59 +117,47 @@ def _before_unary(c: Context, bitcast: Instruction) -> bool:
     return as_bitcast(c, bitcast, new) is not None
 
 
-def handle_bitcast_convert(c: Context, x: Instruction) -> None:
+def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
     operand = x.operands[0]
     if operand.opcode == "bitcast-convert":
-        c.replace(x, make.add(x, "bitcast-convert", x.shape, [operand.operands[0]]))
-        return
+        return c.replace(x, make.add(x, "bitcast-convert", x.shape, [operand.operands[0]]))
     if operand.opcode == "concatenate":
         result = x.shape.element_type
         inner = [o.operands[0] for o in operand.operands if o.opcode == "bitcast-convert"]
         if len(inner) == len(operand.operands) and all(i.shape.element_type == result for i in inner):
-            c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
-            return
+            return c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
     if c.options.layout_sensitive and c.options.bitcast_convert_as_bitcast and bitcast_convert_is_bitcast(x):
-        as_bitcast(c, x)
-        return
-    c.replace_if_compatible(x, operand)
+        return as_bitcast(c, x) is not None
+    return c.replace_if_compatible(x, operand)
 
 
-# Reshapes (`HandleReshape`).
-
-
-def handle_reshape(c: Context, reshape: Instruction) -> None:
+def handle_reshape(c: Context, reshape: Instruction) -> bool:
     (operand,) = reshape.operands
     shape = reshape.shape
     if shape.element_count == 0:
-        c.replace(reshape, make.constant(reshape, shape, []))
-        return
+        return c.replace(reshape, make.constant(reshape, shape, []))
     if c.same_shape(shape, operand.shape):
-        c.replace(reshape, operand)
-        return
+        return c.replace(reshape, operand)
     if operand.opcode == "reshape":
-        c.replace(reshape, make.reshape(reshape, shape, operand.operands[0]))
-        return
+        return c.replace(reshape, make.reshape(reshape, shape, operand.operands[0]))
     if operand.opcode == "rng" and len(operand.users) == 1:
         operand.shape = shape
-        c.replace(reshape, operand)
-        return
+        return c.replace(reshape, operand)
     if remove_chain(c, reshape):
-        return
+        return True
     sensitive = c.options.layout_sensitive
     if not sensitive and c.options.hoist_transpose_of_reshape and _hoist_transpose(c, reshape):
-        return
+        return True
     if operand.opcode == "broadcast":
         dimensions = unmodified_by_reshape(operand.shape, shape, operand.dimensions)
         if dimensions is not None:
-            c.replace(reshape, make.broadcast(reshape, shape, operand.operands[0], dimensions))
-            return
+            return c.replace(reshape, make.broadcast(reshape, shape, operand.operands[0], dimensions))
     if operand.opcode == "iota" and _of_iota(c, reshape):
-        return
+        return True
     if not sensitive and _before_update(c, reshape):
-        return
+        return True
     source = bitcasting_operand(c, reshape)
-    if source is not None:
-        as_bitcast(c, reshape, source)
+    return source is not None and as_bitcast(c, reshape, source) is not None
 
 
 def _of_iota(c: Context, reshape: Instruction) -> bool:

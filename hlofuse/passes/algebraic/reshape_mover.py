@@ -125,11 +125,9 @@ def _undone(rearrangement: Instruction, operand: Instruction) -> Instruction:
     return make.reshape(operand, shape, operand)
 
 
-# Operations on pieces become one on the whole (`xla/hlo/transforms/simplifiers/slice_sinker.cc`).
-
-
 class SliceSinker(Pass):
-    """`slice-sinker`: where the pieces together have no fewer elements than the whole."""
+    """`slice-sinker`: where the pieces together have no fewer elements than the whole
+    (`xla/hlo/transforms/simplifiers/slice_sinker.cc`)."""
 
     name = "slice-sinker"
 

@@ -1,7 +1,5 @@
 """The pass: which function simplifies which operation, again and again until nothing changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -27,7 +25,8 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.trace import Recorder
 
-Handler = Callable[[Context, Instruction], None]
+Handler = Callable[[Context, Instruction], bool]
+"""Rewrites an instruction; True if that has been replaced. What else changes only `Context.changed` says."""
 
 HANDLERS: dict[str, Handler] = {
     "abs": unary.handle_abs,

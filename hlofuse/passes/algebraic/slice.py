@@ -12,36 +12,35 @@ def is_unstrided(slice_: Instruction) -> bool:
     return slice_.opcode == "slice" and all(r.stride == 1 for r in ranges_of(slice_))
 
 
-def handle_slice(c: Context, x: Instruction) -> None:
+def handle_slice(c: Context, x: Instruction) -> bool:
     (operand,) = x.operands
     if c.replace_if_compatible(x, operand):
-        return
+        return True
     ranges = ranges_of(x)
     if operand.opcode == "pad" and _of_pad(c, x):
-        return
+        return True
     if is_unstrided(x) and is_unstrided(operand):
         inner = ranges_of(operand).starts
         starts = [r.start + s for r, s in zip(ranges, inner, strict=True)]
         limits = [r.limit + s for r, s in zip(ranges, inner, strict=True)]
-        c.replace(x, make.slice_of(x, operand.operands[0], starts, limits))
-        return
+        return c.replace(x, make.slice_of(x, operand.operands[0], starts, limits))
     if operand.opcode == "broadcast":
-        _of_broadcast(c, x)
-        return
+        return _of_broadcast(c, x)
     if operand.opcode == "concatenate" and (_scalar_of_concatenate(c, x) or _of_concatenate(c, x)):
-        return
+        return True
     if operand.opcode == "reduce-window" and c.options.window_reduce_to_reduce and _of_window(c, x):
-        return
+        return True
     if not c.options.layout_sensitive and _of_reshape(c, x):
-        return
+        return True
     if operand.opcode == "reverse":
         starts, limits = list(ranges.starts), list(ranges.limits)
         for d in operand.dimensions:
             size = operand.shape.dimensions[d]
             starts[d], limits[d] = size - ranges[d].limit, size - ranges[d].start
         new = make.slice_of(x, operand.operands[0], starts, limits, ranges.strides)
-        c.replace(x, make.add(x, "reverse", new.shape, [new], dimensions=make.numbers(operand.dimensions)))
-        return
+        return c.replace(
+            x, make.add(x, "reverse", new.shape, [new], dimensions=make.numbers(operand.dimensions))
+        )
     idle = [
         d
         for d, r in enumerate(ranges)
@@ -50,7 +49,8 @@ def handle_slice(c: Context, x: Instruction) -> None:
     if idle:
         limits = [r.start + 1 if d in idle else r.limit for d, r in enumerate(ranges)]
         strides = [1 if d in idle else r.stride for d, r in enumerate(ranges)]
-        c.replace(x, make.slice_of(x, operand, ranges.starts, limits, strides))
+        return c.replace(x, make.slice_of(x, operand, ranges.starts, limits, strides))
+    return False
 
 
 def _of_pad(c: Context, x: Instruction) -> bool:
@@ -72,7 +72,7 @@ def _of_pad(c: Context, x: Instruction) -> bool:
     return inside and c.replace(x, make.slice_of(x, pad.operands[0], starts, limits))
 
 
-def _of_broadcast(c: Context, x: Instruction) -> None:
+def _of_broadcast(c: Context, x: Instruction) -> bool:
     broadcast = x.operands[0]
     inner = broadcast.operands[0]
     taken = [ranges_of(x)[d] for d in broadcast.dimensions]
@@ -81,7 +81,7 @@ def _of_broadcast(c: Context, x: Instruction) -> None:
     ):
         starts, limits = [r.start for r in taken], [r.limit for r in taken]
         inner = make.slice_of(x, inner, starts, limits, [r.stride for r in taken])
-    c.replace(x, make.broadcast(broadcast, x.shape, inner, broadcast.dimensions))
+    return c.replace(x, make.broadcast(broadcast, x.shape, inner, broadcast.dimensions))
 
 
 def _scalar_of_concatenate(c: Context, x: Instruction) -> bool:

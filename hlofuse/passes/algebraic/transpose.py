@@ -1,7 +1,5 @@
 """Transposes and copies."""
 
-from __future__ import annotations
-
 from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
@@ -16,43 +14,35 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import values_of, word_of
 from hlofuse.passes.common.shapes import is_sorted, ones_moved, permute, without_ones
 
-# Transposes (`HandleTranspose`).
-
-
 _MOST_CHUNKS = 5
 
 
-def handle_transpose(c: Context, transpose: Instruction) -> None:
+def handle_transpose(c: Context, transpose: Instruction) -> bool:
     if fold_transpose_into_scatter(c, transpose):
-        return
+        return True
     (operand,) = transpose.operands
     permutation = transpose.dimensions
     if is_sorted(permutation):
-        c.replace(transpose, operand)
-        return
+        return c.replace(transpose, operand)
     if operand.opcode == "transpose":
         through = permute(operand.dimensions, permutation)
-        c.replace(transpose, make.transpose(transpose, operand.operands[0], through, transpose.shape))
-        return
+        return c.replace(transpose, make.transpose(transpose, operand.operands[0], through, transpose.shape))
     if remove_chain(c, transpose) or _of_dot(c, transpose):
-        return
+        return True
     if _moves_only_ones(transpose):
-        c.replace(transpose, make.reshape(transpose, transpose.shape, operand))
-        return
+        return c.replace(transpose, make.reshape(transpose, transpose.shape, operand))
     if operand.opcode == "rng" and len(operand.users) == 1:
         operand.shape = transpose.shape
-        c.replace(transpose, operand)
-        return
+        return c.replace(transpose, operand)
     if c.options.layout_sensitive and transpose_is_bitcast(transpose):
-        as_bitcast(c, transpose)
-        return
+        return as_bitcast(c, transpose) is not None
     if (
         not c.options.layout_sensitive
         and c.options.reshape_transpose_as_slice_concatenate
         and _depth_to_space(c, transpose)
     ):
-        return
-    simplify_transpose_of_broadcast(c, transpose, permutation)
+        return True
+    return simplify_transpose_of_broadcast(c, transpose, permutation)
 
 
 def _moves_only_ones(transpose: Instruction) -> bool:
@@ -140,73 +130,59 @@ def _depth_to_space(c: Context, transpose: Instruction) -> bool:
     return True
 
 
-# Copies, where layouts are assigned (`HandleCopy`).
-
-
-def handle_copy(c: Context, copy: Instruction) -> None:
+def handle_copy(c: Context, copy: Instruction) -> bool:
     operand = copy.operands[0]
     if not copy.shape.is_array:
-        return
+        return False
     if operand.opcode == "copy":
         source = operand.operands[0]
-        if source.shape.key == copy.shape.key:
-            c.replace(copy, source)
-        else:
-            c.replace(copy, make.add(copy, "copy", copy.shape, [source]))
-        return
+        same = source.shape.key == copy.shape.key
+        return c.replace(copy, source if same else make.add(copy, "copy", copy.shape, [source]))
     module = c.computation.module
     is_result = module is not None and module.entry.root is copy
     if not (is_result and "sharding" in copy.attributes) and c.replace_if_compatible(copy, operand):
-        return
+        return True
     source_of_bitcast = bitcasting_operand(c, copy)
     if source_of_bitcast is not None:
-        as_bitcast(c, copy, source_of_bitcast)
-        return
+        return as_bitcast(c, copy, source_of_bitcast) is not None
     is_moved = operand.opcode == "reshape" and len(operand.users) == 1
     if is_moved and reshape_is_bitcast(operand.shape, copy.shape):
-        c.replace(copy, make.copy_of(operand, [operand.operands[0]], copy.shape))
+        return c.replace(copy, make.copy_of(operand, [operand.operands[0]], copy.shape))
+    return False
 
 
-# Broadcasts, iotas and constants that are one (`HandleBroadcast`, `HandleIota`, `HandleConstant`).
-
-
-def handle_broadcast(c: Context, broadcast: Instruction) -> None:
+def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
     (operand,) = broadcast.operands
     shape, dimensions = broadcast.shape, list(broadcast.dimensions)
     if shape.element_count == operand.shape.element_count:
         if is_sorted(dimensions):
-            c.replace(broadcast, make.reshape(broadcast, shape, operand))
-            return
+            return c.replace(broadcast, make.reshape(broadcast, shape, operand))
         if shape.rank == operand.shape.rank:
             new = make.transpose(broadcast, operand, inverse(broadcast.dimensions), shape)
-            c.replace(broadcast, new)
-            return
+            return c.replace(broadcast, new)
     if operand.opcode == "reshape":
         moved = ones_moved(operand.operands[0].shape, operand.shape)
         if moved is not None and not moved[0]:
             left = [d for k, d in enumerate(dimensions) if k not in moved[1]]
-            c.replace(broadcast, make.broadcast(broadcast, shape, operand.operands[0], left))
-            return
+            return c.replace(broadcast, make.broadcast(broadcast, shape, operand.operands[0], left))
     if c.options.sink_broadcast and _sink(c, broadcast):
         c.changed = True
-        return
+        return True
     if not operand.shape.dimensions:
-        _of_scalar(c, broadcast)
-        return
+        return _of_scalar(c, broadcast)
     if operand.opcode == "iota":
         new = make.iota(broadcast, shape, dimensions[int(operand.attributes["iota_dimension"])])
-        c.replace(broadcast, new)
-        return
+        return c.replace(broadcast, new)
     if operand.opcode == "broadcast":
         through = [dimensions[d] for d in operand.dimensions]
-        c.replace(broadcast, make.broadcast(broadcast, shape, operand.operands[0], through))
-        return
+        return c.replace(broadcast, make.broadcast(broadcast, shape, operand.operands[0], through))
     if c.options.layout_sensitive or not c.options.broadcast_degenerate_dimension:
-        return
+        return False
     if 1 in operand.shape.dimensions:
         small = make.reshaped(operand, without_ones(operand.shape))
         remaining = [d for d, size in zip(dimensions, operand.shape.dimensions, strict=True) if size != 1]
-        c.replace(broadcast, make.broadcast(broadcast, shape, small, remaining))
+        return c.replace(broadcast, make.broadcast(broadcast, shape, small, remaining))
+    return False
 
 
 def _sink(c: Context, broadcast: Instruction) -> bool:
@@ -245,7 +221,7 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
     return sunk
 
 
-def _of_scalar(c: Context, broadcast: Instruction) -> None:
+def _of_scalar(c: Context, broadcast: Instruction) -> bool:
     """What only permutes or picks elements of it is another broadcast."""
     for user in broadcast.users:
         if not user.users and not user.is_root:
@@ -256,33 +232,34 @@ def _of_scalar(c: Context, broadcast: Instruction) -> None:
         if permutes or (picks and user.operands.count(broadcast) == 1):
             c.changed = True
             user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operands[0], ()))
-            return
+            return False
+    return False
 
 
-def handle_iota(c: Context, iota: Instruction) -> None:
+def handle_iota(c: Context, iota: Instruction) -> bool:
     if iota.shape.dimensions[int(iota.attributes["iota_dimension"])] <= 1:
-        c.replace(iota, make.scalar_like(iota, 0))
+        return c.replace(iota, make.scalar_like(iota, 0))
+    return False
 
 
-def handle_constant(c: Context, constant: Instruction) -> None:
+def handle_constant(c: Context, constant: Instruction) -> bool:
     if constant.shape.element_count <= 1:
-        return
+        return False
     values = values_of(constant)
     if values is None:
-        return
+        return False
     literals_ = {word_of(constant.shape.element_type, v) for v in values}
     if len(literals_) == 1 and None not in literals_:
         scalar = make.scalar(constant, constant.shape.element_type, values[0])
-        c.replace(constant, make.broadcast(constant, constant.shape, scalar, ()))
-        return
+        return c.replace(constant, make.broadcast(constant, constant.shape, scalar, ()))
     if constant.shape.rank != 1 or constant.shape.element_type == "pred":
-        return
+        return False
     if all(v == k for k, v in enumerate(values)):
-        c.replace(constant, make.iota(constant, constant.shape, 0))
-        return
+        return c.replace(constant, make.iota(constant, constant.shape, 0))
     stride = values[1]
     whole = isinstance(stride, int) and values[0] == 0 and stride != 0
     if whole and all(v == k * stride for k, v in enumerate(values)):
         step = make.scalar_like(constant, stride)
         counted = make.iota(constant, constant.shape, 0)
-        c.replace(constant, make.binary(constant, "multiply", counted, step))
+        return c.replace(constant, make.binary(constant, "multiply", counted, step))
+    return False

@@ -18,107 +18,104 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 
 
-def handle_abs(c: Context, x: Instruction) -> None:
-    if is_non_negative(x.operands[0]):
-        c.replace(x, x.operands[0])
+def handle_abs(c: Context, x: Instruction) -> bool:
+    return is_non_negative(x.operands[0]) and c.replace(x, x.operands[0])
 
 
-def handle_negate(c: Context, x: Instruction) -> None:
-    if x.operands[0].opcode == "negate":
-        c.replace_if_compatible(x, x.operands[0].operands[0])
+def handle_negate(c: Context, x: Instruction) -> bool:
+    return x.operands[0].opcode == "negate" and c.replace_if_compatible(x, x.operands[0].operands[0])
 
 
-def handle_exponential(c: Context, x: Instruction) -> None:
+def handle_exponential(c: Context, x: Instruction) -> bool:
     operand = x.operands[0]
     constant = operand if scalar_constant(operand) else broadcast_constant(operand)
-    if constant is not None and scalar_of(constant) == 0:
-        c.replace(x, make.scalar_like(x, 1))
+    return constant is not None and scalar_of(constant) == 0 and c.replace(x, make.scalar_like(x, 1))
 
 
-def handle_log(c: Context, log: Instruction) -> None:
+def handle_log(c: Context, log: Instruction) -> bool:
     operand = log.operands[0]
     if operand.opcode == "exponential" and c.options.fast_math:
-        c.replace_if_compatible(log, operand.operands[0])
-    elif operand.opcode == "power":
+        return c.replace_if_compatible(log, operand.operands[0])
+    if operand.opcode == "power":
         a, b = operand.operands
         absolute = a if is_complex(a) else make.unary(log, "abs", a, log.shape)
         product = make.binary(operand, "multiply", make.unary(log, "log", absolute, log.shape), b, log.shape)
         is_zero = make.compare(b, "EQ", b, make.scalar_like(b, 0))
-        c.replace(log, make.select(log, is_zero, make.scalar_like(log, 0), product))
-    elif operand.opcode in ("sqrt", "rsqrt"):
+        return c.replace(log, make.select(log, is_zero, make.scalar_like(log, 0), product))
+    if operand.opcode in ("sqrt", "rsqrt"):
         half = 0.5 if operand.opcode == "sqrt" else -0.5
         new = make.unary(log, "log", operand.operands[0], log.shape)
-        c.replace(log, make.binary(log, "multiply", new, make.scalar_like(log, half)))
+        return c.replace(log, make.binary(log, "multiply", new, make.scalar_like(log, half)))
+    return False
 
 
-def handle_sqrt(c: Context, x: Instruction) -> None:
+def handle_sqrt(c: Context, x: Instruction) -> bool:
     operand = x.operands[0]
     square = operand.opcode == "multiply" and operand.operands[0] is operand.operands[1]
     if c.options.fast_math and square and not is_complex(x):
-        c.replace(x, make.unary(x, "abs", operand.operands[0]))
+        return c.replace(x, make.unary(x, "abs", operand.operands[0]))
+    return False
 
 
-def handle_rsqrt(c: Context, x: Instruction) -> None:
+def handle_rsqrt(c: Context, x: Instruction) -> bool:
     operand = x.operands[0]
     if operand.opcode == "power" and is_all(operand.operands[1], -2) and is_non_negative(operand.operands[0]):
-        c.replace(x, operand.operands[0])
-    elif (
-        operand.opcode == "divide" and is_all(operand.operands[0], 1) and is_non_negative(operand.operands[1])
-    ):
-        c.replace(x, make.unary(x, "sqrt", operand.operands[1], x.shape))
+        return c.replace(x, operand.operands[0])
+    if operand.opcode == "divide" and is_all(operand.operands[0], 1) and is_non_negative(operand.operands[1]):
+        return c.replace(x, make.unary(x, "sqrt", operand.operands[1], x.shape))
+    return False
 
 
-def handle_power(c: Context, power: Instruction) -> None:
+def handle_power(c: Context, power: Instruction) -> bool:
     lhs, rhs = power.operands
     if is_all(rhs, 0):
-        c.replace(power, make.scalar_like(power, 1))
-        return
+        return c.replace(power, make.scalar_like(power, 1))
     if is_all(rhs, 1) and c.replace_if_compatible(power, lhs):
-        return
+        return True
     if lhs.opcode == "exponential":
         product = make.binary(power, "multiply", lhs.operands[0], rhs, power.shape)
-        c.replace(power, make.unary(power, "exponential", product))
-    elif is_all(rhs, 2):
-        c.replace(power, make.binary(power, "multiply", lhs, lhs, power.shape))
-    elif is_all(rhs, 3):
+        return c.replace(power, make.unary(power, "exponential", product))
+    if is_all(rhs, 2):
+        return c.replace(power, make.binary(power, "multiply", lhs, lhs, power.shape))
+    if is_all(rhs, 3):
         square = make.binary(power, "multiply", lhs, lhs, power.shape)
-        c.replace(power, make.binary(power, "multiply", lhs, square, power.shape))
-    elif is_all(rhs, -1):
-        c.replace(power, make.binary(power, "divide", make.scalar_like(lhs, 1), lhs, power.shape))
-    elif is_all(rhs, 0.5) and is_non_negative(lhs):
-        c.replace(power, make.unary(power, "sqrt", lhs, power.shape))
+        return c.replace(power, make.binary(power, "multiply", lhs, square, power.shape))
+    if is_all(rhs, -1):
+        return c.replace(power, make.binary(power, "divide", make.scalar_like(lhs, 1), lhs, power.shape))
+    if is_all(rhs, 0.5) and is_non_negative(lhs):
+        return c.replace(power, make.unary(power, "sqrt", lhs, power.shape))
+    return False
 
 
-def handle_complex(c: Context, x: Instruction) -> None:
+def handle_complex(c: Context, x: Instruction) -> bool:
     real, imag = x.operands
     if real.opcode == "real" and imag.opcode == "imag" and real.operands[0] is imag.operands[0]:
-        c.replace(x, real.operands[0])
+        return c.replace(x, real.operands[0])
+    return False
 
 
-def handle_part(c: Context, x: Instruction) -> None:
+def handle_part(c: Context, x: Instruction) -> bool:
     """The real or imaginary part."""
     operand = x.operands[0]
     if operand.opcode == "complex":
-        c.replace(x, operand.operands[0 if x.opcode == "real" else 1])
-    elif not is_complex(operand):
+        return c.replace(x, operand.operands[0 if x.opcode == "real" else 1])
+    if not is_complex(operand):
         if x.opcode == "real":
-            c.replace(x, operand)
-        else:
-            c.replace(x, spread(x, make.scalar(x, x.shape.element_type, 0)))
+            return c.replace(x, operand)
+        return c.replace(x, spread(x, make.scalar(x, x.shape.element_type, 0)))
+    return False
 
 
-def handle_convert(c: Context, convert: Instruction) -> None:
+def handle_convert(c: Context, convert: Instruction) -> bool:
     operand = convert.operands[0]
     result = convert.shape.element_type
     if operand.shape.element_type == result:
-        c.replace(convert, operand)
-        return
+        return c.replace(convert, operand)
     if operand.opcode == "convert":
         source = operand.operands[0].shape.element_type
         if source == result and keeps_values(source, operand.shape.element_type):
-            c.replace(convert, operand.operands[0])
-            return
-    _narrow_integer_operation(c, convert)
+            return c.replace(convert, operand.operands[0])
+    return _narrow_integer_operation(c, convert)
 
 
 # Bits of precision, smallest and greatest exponent of a normal number.
@@ -146,68 +143,67 @@ def keeps_values(source: str, result: str) -> bool:
     return False
 
 
-def _narrow_integer_operation(c: Context, convert: Instruction) -> None:
+def _narrow_integer_operation(c: Context, convert: Instruction) -> bool:
     """convert(op(convert(a), convert(b))) of integers is op(a, b) where no digit is lost."""
     op = convert.operands[0]
     unsigned = op.opcode in ("divide", "remainder")
     if op.opcode not in ("add", "subtract", "multiply") and not unsigned:
-        return
+        return False
     if len(op.users) != 1 or any(o.opcode != "convert" or len(o.users) != 1 for o in op.operands):
-        return
+        return False
     wide, narrow = op.shape.element_type, convert.shape.element_type
     if wide not in INTEGER_TYPES or narrow not in INTEGER_TYPES or wide[0] != narrow[0]:
-        return
+        return False
     if unsigned and wide[0] != "u":
-        return
+        return False
     if op.shape.bit_width < 8 or convert.shape.bit_width < 8 or not keeps_values(narrow, wide):
-        return
+        return False
     a, b = (o.operands[0] for o in op.operands)
     if a.shape.element_type == narrow == b.shape.element_type:
-        c.replace(convert, make.copy_of(op, [a, b], op.shape.with_element_type(narrow)))
+        return c.replace(convert, make.copy_of(op, [a, b], op.shape.with_element_type(narrow)))
+    return False
 
 
-def handle_reduce_precision(c: Context, x: Instruction) -> None:
+def handle_reduce_precision(c: Context, x: Instruction) -> bool:
     bits = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}.get(
         x.operands[0].shape.element_type
     )
     precision = (x.attributes.get("exponent_bits"), x.attributes.get("mantissa_bits"))
-    if c.options.remove_no_op_reduce_precision and bits == precision:
-        c.replace(x, x.operands[0])
+    return c.options.remove_no_op_reduce_precision and bits == precision and c.replace(x, x.operands[0])
 
 
-# Maps, sorts and conditionals.
-
-
-def handle_map(c: Context, x: Instruction) -> None:
+def handle_map(c: Context, x: Instruction) -> bool:
     root = x.called_computations[0].root
     if root.opcode == "parameter":
-        c.replace_if_compatible(x, x.operands[root.parameter_number])
-    elif root.opcode == "constant":
+        return c.replace_if_compatible(x, x.operands[root.parameter_number])
+    if root.opcode == "constant":
         if not root.shape.dimensions:
             value = make.add(x, "constant", root.shape, payload=root.payload)
-            c.replace(x, make.broadcast(x, x.shape, value, ()) if x.shape.dimensions else value)
+            return c.replace(x, make.broadcast(x, x.shape, value, ()) if x.shape.dimensions else value)
     elif root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
-        return
+        return False
     elif is_elementwise(root):
         operands = [x.operands[o.parameter_number] for o in root.operands]
         new = make.add(x, root.opcode, x.shape, operands)
         new.attributes = root.attributes
-        c.replace(x, new)
+        return c.replace(x, new)
+    return False
 
 
-def handle_sort(c: Context, sort: Instruction) -> None:
+def handle_sort(c: Context, sort: Instruction) -> bool:
     first = sort.operands[0]
     if first.shape.element_count == 0 or first.shape.dimensions[sort.dimensions[0]] <= 1:
         several = len(sort.operands) > 1
-        c.replace(sort, make.tuple_of(sort, sort.operands) if several else first)
+        return c.replace(sort, make.tuple_of(sort, sort.operands) if several else first)
+    return False
 
 
-def handle_conditional(c: Context, conditional: Instruction) -> None:
+def handle_conditional(c: Context, conditional: Instruction) -> bool:
     predicate = conditional.operands[0]
     if not c.options.conditional_simplification or predicate.opcode != "convert":
-        return
+        return False
     if predicate.operands[0].shape.element_type != "pred" or len(conditional.called_computations) != 2:
-        return
+        return False
     zero, one = conditional.called_computations
     attributes = {n: v for n, v in conditional.attributes.raw_items.items() if n != "branch_computations"}
     new = make.add(
@@ -218,23 +214,19 @@ def handle_conditional(c: Context, conditional: Instruction) -> None:
         called=[("true_computation", one), ("false_computation", zero)],
         copied_attributes={n: v for n, v in attributes.items() if n in ("sharding", "frontend_attributes")},
     )
-    c.replace(conditional, new)
+    return c.replace(conditional, new)
 
 
-# Elements of tuples, and barriers around them.
-
-
-def handle_get_tuple_element(c: Context, x: Instruction) -> None:
+def handle_get_tuple_element(c: Context, x: Instruction) -> bool:
     source = x.operands[0]
-    if source.opcode == "tuple":
-        c.replace_if_compatible(x, source.operands[x.tuple_index])
+    return source.opcode == "tuple" and c.replace_if_compatible(x, source.operands[x.tuple_index])
 
 
-def handle_barrier(c: Context, barrier: Instruction) -> None:
+def handle_barrier(c: Context, barrier: Instruction) -> bool:
     """Elements nobody reads behind the barrier do not go through it."""
     users = barrier.users
     if not barrier.shape.is_tuple or barrier.is_root or any(u.opcode != "get-tuple-element" for u in users):
-        return
+        return False
     used = {u.tuple_index for u in users}
     operand = barrier.operands[0]
     elements = operand.operands if operand.opcode == "tuple" else []
@@ -243,7 +235,7 @@ def handle_barrier(c: Context, barrier: Instruction) -> None:
             used.add(k)
     remaining = sorted(used)
     if len(remaining) == len(barrier.shape.tuple_shapes):
-        return
+        return False
     parts = [elements[k] if elements else make.get_tuple_element(barrier, operand, k) for k in remaining]
     new = make.tuple_of(operand, parts)
     barrier.replace_operand(0, new)
@@ -251,3 +243,4 @@ def handle_barrier(c: Context, barrier: Instruction) -> None:
     for user in users:
         set_tuple_index(user, remaining.index(user.tuple_index))
     c.changed = True
+    return True

@@ -12,8 +12,6 @@ from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import Value, scalar_of
 
-# Copies of computations, and changing what an instruction calls or what a body is given.
-
 
 def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
     """A copy in the same module that calls the same computations (`HloComputation::Clone`).
@@ -114,11 +112,9 @@ def _operand_of(prefix: str, name: str) -> str:
     return f"{prefix}/{inner}" if inner else prefix
 
 
-# A body in the place of its call (`xla/service/call_inliner.cc`).
-
-
 def inline(call: Instruction) -> None:
-    """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`)."""
+    """Clones of the body, of which the last takes over from the call (`SubcomputationInsertionVisitor`,
+    `xla/service/call_inliner.cc`)."""
     computation, body = computation_of(call), call.called_computations[0]
     module = module_of(computation)
     clones: dict[Instruction, Instruction] = {}
@@ -142,11 +138,9 @@ def inline(call: Instruction) -> None:
     computation.remove_instruction(call)
 
 
-# Conditionals whose branch is known (`HandleConditional`, `xla/hlo/evaluator/hlo_evaluator.cc`).
-
-
 def chosen_branch(conditional: Instruction) -> int | None:
-    """The number of the branch, the last where there is none of that number; None where it is not known."""
+    """The number of the branch, the last where there is none of that number; None where it is not known
+    (`HandleConditional`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
     index = conditional.operands[0]
     value = scalar_of(index)
     if value is None:

@@ -90,15 +90,13 @@ def new_dot(
     return add(at, "dot", array(element_type, sizes), operands, copied_attributes=attributes)
 
 
-# The elements of a matrix product (`HandleDot`, `xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`).
-
-
 _MOST_PRODUCTS = 1 << 20
 """XLA works out more; it would take long here."""
 
 
 def contracted(dot: Instruction, lhs: Sequence[Value], rhs: Sequence[Value]) -> list[Value]:
-    """Products added up one after the other; XLA calls a library that may round the last digit otherwise."""
+    """Products added up one after the other; XLA calls a library that may round the last digit otherwise
+    (`HandleDot`, `xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`)."""
     element_type = dot.shape.element_type
     if element_type in COMPLEX_TYPES or any(o.shape.element_type != element_type for o in dot.operands):
         raise CannotEvaluate
@@ -114,9 +112,9 @@ def contracted(dot: Instruction, lhs: Sequence[Value], rhs: Sequence[Value]) -> 
     for (x, y), a, b in itertools.product(zip(batches, rhs_batches, strict=True), lhs_free, rhs_free):
         total: Value = 0
         for c, d in summed:
-            product = _portable(rounded(summed_as, lhs[x + a + c] * rhs[y + b + d]))
-            total = _portable(rounded(summed_as, total + product))
-        out.append(_portable(rounded(element_type, total)))
+            product = portable(rounded(summed_as, lhs[x + a + c] * rhs[y + b + d]))
+            total = portable(rounded(summed_as, total + product))
+        out.append(portable(rounded(element_type, total)))
     return out
 
 
@@ -131,7 +129,7 @@ def _offsets(dot: Instruction, dimensions: DotDimensions, operand: int) -> list[
     return [list(places_along(sizes, group)) for group in groups]
 
 
-def _portable(value: Value | None) -> Value:
+def portable(value: Value | None) -> Value:
     """Which NaN an operation makes is up to the machine."""
     if value is None or value != value:
         raise CannotEvaluate

@@ -4,8 +4,6 @@ Functions such as exp are computed in double precision; the caller rounds, and X
 the last digit.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable

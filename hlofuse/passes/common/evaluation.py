@@ -3,16 +3,14 @@
 Elementwise operations (`elementwise.py`) and those that only move elements.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
-from hlofuse.passes.common.dots import contracted
+from hlofuse.passes.common.dots import contracted, portable
 from hlofuse.passes.common.elementwise import CannotEvaluate, value_function
 from hlofuse.passes.common.indexing import gathered, scattered
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, rounded, values_of
@@ -61,7 +59,7 @@ def _as_wide_as(values: list[Value], shape: Shape, wanted: Shape) -> list[Value]
     return values * wanted.element_count  # a scalar bound of a clamp, a scalar predicate
 
 
-def _indices(sizes: Sequence[int]) -> itertools.product[tuple[int, ...]]:
+def _indices(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
     return itertools.product(*(range(n) for n in sizes))
 
 
@@ -215,7 +213,7 @@ def _in_steps(
 ) -> Value:
     total = init
     for value in values:
-        total = _portable(rounded(element_type, compute(total, value)))
+        total = portable(rounded(element_type, compute(total, value)))
     return total
 
 
@@ -227,14 +225,7 @@ def _sum(element_type: str, init: Value, values: Sequence[Value]) -> Value:
         for value in values[start : start + _SUMMED_AT_ONCE]:
             part += value
         total += part
-    return _portable(rounded(element_type, total))
-
-
-def _portable(value: Value | None) -> Value:
-    """Which NaN an operation makes is up to the machine."""
-    if value is None or value != value:
-        raise CannotEvaluate
-    return value
+    return portable(rounded(element_type, total))
 
 
 def _integers(x: Instruction) -> list[int]:
@@ -267,7 +258,7 @@ def _scatter(x: Instruction) -> list[Value]:
         evaluate(base),
         _integers(index),
         evaluate(update),
-        lambda old, new: _portable(rounded(element_type, compute(old, new))),
+        lambda old, new: portable(rounded(element_type, compute(old, new))),
     )
 
 

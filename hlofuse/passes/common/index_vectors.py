@@ -105,9 +105,6 @@ def is_simplified_scatter(scatter: Instruction) -> bool:
     )
 
 
-# Loops of a known number of turns (`MakeCountedLoop`, `xla/service/while_util.cc`).
-
-
 Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
 """From the number of the turn and the state to the next state."""
 
@@ -115,7 +112,8 @@ Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
 def counted_loop(
     at: Instruction, iterations: int, state: Sequence[Instruction], body_of: Body
 ) -> list[Instruction]:
-    """The state after so many turns, as elements of a new loop beside `at`."""
+    """The state after so many turns, as elements of a new loop beside `at` (`MakeCountedLoop`,
+    `xla/service/while_util.cc`)."""
     zero = make.scalar(at, "s32", 0)
     init = make.tuple_of(at, [zero, *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)

@@ -269,13 +269,10 @@ def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -
     return derived(operand, "transpose", shape, [operand], dimensions=numbers(permutation))
 
 
-# Computations of two scalars, for what reduces.
-
-
 def reducer(
     at: Instruction, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
 ) -> Computation:
-    """A new one in the module of `at`, of parameters of these names."""
+    """A new computation of two scalars in the module of `at`, for what reduces; `parameters` are names."""
     body = Computation(name)
     shape = array(element_type)
     sides = [Instruction(n, shape, "parameter", payload=str(k)) for k, n in enumerate(parameters)]

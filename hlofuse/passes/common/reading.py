@@ -33,9 +33,6 @@ def ranges_of(slice_: Instruction) -> SliceRanges:
     return ranges
 
 
-# Reductions of windows of known values (`HloEvaluator::HandleReduceWindow`).
-
-
 Compute = Callable[[Value, Value], Value]
 
 
@@ -47,7 +44,8 @@ def reduced_windows(
     result: Sequence[int],
     compute: Compute,
 ) -> list[Value]:
-    """The windows of an array of these sizes, each summed up from `init`, in order."""
+    """The windows of an array of these sizes, each summed up from `init`, in order
+    (`HloEvaluator::HandleReduceWindow`)."""
     strides = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
     out = []
     for index in itertools.product(*(range(n) for n in result)):

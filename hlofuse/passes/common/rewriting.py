@@ -1,13 +1,12 @@
 """Going through a computation and replacing instructions (`xla/hlo/ir/dfs_hlo_visitor_with_default.h`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
+from hlofuse.passes.base import any_change
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Recorder
 
@@ -97,10 +96,7 @@ def expand_each(
         return True
 
     attempted = attempt(expand, recorder, explained)
-    changed = False
-    for x in found:
-        changed |= x.computation is not None and attempted(x)
-    return changed
+    return any_change(x.computation is not None and attempted(x) for x in found)
 
 
 def visit_module(
@@ -115,10 +111,7 @@ def visit_module(
     handle = attempt(handle, recorder, explained)
     wanted = frozenset(opcodes) if opcodes is not None else None
     visited = set() if visited is None else visited
-    changed = False
-    for computation in module.non_fusion_computations():
-        changed |= visit(computation, handle, wanted, visited)
-    return changed
+    return any_change(visit(c, handle, wanted, visited) for c in module.non_fusion_computations())
 
 
 def visit(

@@ -141,9 +141,6 @@ def ones_moved(source: Shape, result: Shape) -> tuple[list[int], list[int]] | No
     return deleted, inserted
 
 
-# Which shapes are views of the same bytes, and what layout makes them so (`xla/shape_util.cc`).
-
-
 def physical(shape: Shape) -> Shape:
     """Row-major, dimensions as in memory (`MakeShapeWithDescendingLayoutAndSamePhysicalLayout`)."""
     sizes = [shape.dimensions[d] for d in reversed(shape.minor_to_major)]
@@ -195,11 +192,9 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
     return relaid(result, order)
 
 
-# Elements as they lie in memory (`HandleBitcast`, `xla/hlo/evaluator/hlo_evaluator.cc`).
-
-
 def reinterpreted(values: Sequence[Value], source: Shape, result: Shape) -> list[Value]:
-    """The elements, in row-major order, of what lies where an array of the same element type does."""
+    """The elements, in row-major order, of what lies where an array of the same element type does
+    (`HandleBitcast`, `xla/hlo/evaluator/hlo_evaluator.cc`)."""
     if source.element_type != result.element_type or source.element_count != result.element_count:
         raise CannotEvaluate
     out = list(values)

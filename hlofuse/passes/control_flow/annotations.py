@@ -6,7 +6,7 @@ from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.trace import Recorder
 
@@ -48,9 +48,6 @@ def remove_annotations(module: Module, chosen: Callable[[Instruction], bool] = h
     return changed
 
 
-# On one device nothing is sharded: what says how goes (`xla/service/sharding_remover.cc`).
-
-
 _GROUP = "xla.sdy.ShardingGroup"
 _LEFT = {"SPMDShardToFullShape", "SPMDFullToShardShape"}
 _COPIED = {
@@ -63,6 +60,8 @@ _COPIED = {
 
 
 class ShardingRemover(Pass):
+    """On one device nothing is sharded: what says how goes (`xla/service/sharding_remover.cc`)."""
+
     name = "sharding-remover"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -97,14 +96,12 @@ def _removed(call: Instruction, target: str) -> bool:
     return True
 
 
-# Barriers go at the end (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`).
-
-
 _REASON = "What the barrier kept in order has been scheduled"
 
 
 class OptimizationBarrierExpander(Pass):
-    """`cse_barrier_expander`: the operand takes the place of each barrier."""
+    """`cse_barrier_expander`: the operand takes the place of each barrier
+    (`xla/hlo/transforms/expanders/optimization_barrier_expander.cc`)."""
 
     name = "cse_barrier_expander"
 
@@ -122,21 +119,15 @@ class OptimizationBarrierExpander(Pass):
         return changed
 
 
-# Collectives of one participant (`xla/hlo/transforms/collectives/all_reduce_simplifier.cc`).
-
-
 class AllReduceSimplifier(Pass):
-    """`all-reduce-simplifier` in a module compiled for one device; what all replicas share is not traced."""
+    """`all-reduce-simplifier` in a module compiled for one device; what all replicas share is not traced
+    (`xla/hlo/transforms/collectives/all_reduce_simplifier.cc`)."""
 
     name = "all-reduce-simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.computations:
-            for x in computation.post_order():
-                if _is_of_one(x):
-                    changed |= replace_instruction(x, x.operands[0], has_side_effect)
-        return changed
+        found = (x for c in module.computations for x in c.post_order() if _is_of_one(x))
+        return any_change(replace_instruction(x, x.operands[0], has_side_effect) for x in found)
 
 
 def _is_of_one(x: Instruction) -> bool:

@@ -14,11 +14,10 @@ from hlofuse.passes.common.calls import clone_computation, hand_on_metadata, inl
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder
 
-# One caller for every computation (`xla/hlo/transforms/simplifiers/flatten_call_graph.cc`).
-
 
 class FlattenCallGraph(Pass):
-    """`flatten-call-graph`; HlofuseError where calls multiply beyond reason."""
+    """`flatten-call-graph`; HlofuseError where calls multiply beyond reason
+    (`xla/hlo/transforms/simplifiers/flatten_call_graph.cc`)."""
 
     name = "flatten-call-graph"
 
@@ -70,12 +69,10 @@ def _replace(caller: Instruction, which: Computation | None) -> list[Computation
     return fresh
 
 
-# Calls give way to what they call (`xla/service/call_inliner.cc`).
-
-
 @dataclass(frozen=True)
 class CallInliner(Pass):
-    """`call-inliner`, callees first. HlofuseError where inlining gets out of hand."""
+    """`call-inliner`: calls give way to what they call, callees first (`xla/service/call_inliner.cc`).
+    HlofuseError where that gets out of hand."""
 
     name = "call-inliner"
     single_call_site: bool = False
@@ -102,9 +99,6 @@ class CallInliner(Pass):
         return changed
 
 
-# Calls of equal computations call one (`xla/hlo/transforms/simplifiers/hlo_computation_deduplicator.cc`).
-
-
 _MOST_INSTRUCTIONS = 128
 _MOST_CONSTANT_BYTES = 1024
 _COLLECTIVES = frozenset(
@@ -117,7 +111,8 @@ _COLLECTIVES = frozenset(
 
 @dataclass(frozen=True)
 class HloComputationDeduplicator(Pass):
-    """`computation-deduplicator`, for computations that are small and none of a collective's."""
+    """`computation-deduplicator`, for computations that are small and none of a collective's: calls of equal
+    computations call one (`xla/hlo/transforms/simplifiers/hlo_computation_deduplicator.cc`)."""
 
     name = "computation-deduplicator"
     mark_fusions: bool = False
@@ -172,12 +167,9 @@ def _mark(module: Module, instead: dict[Computation, Computation]) -> None:
                 set_attribute(x, "metadata", str(metadata))
 
 
-# What a call says of its origin, handed on to what it calls
-# (`xla/hlo/transforms/propagate_call_metadata.cc`).
-
-
 class PropagateCallMetadata(Pass):
-    """`propagate-call-metadata`, callers first."""
+    """`propagate-call-metadata`, callers first: what a call says of its origin, handed on to what it calls
+    (`xla/hlo/transforms/propagate_call_metadata.cc`)."""
 
     name = "propagate-call-metadata"
 

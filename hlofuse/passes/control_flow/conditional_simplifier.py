@@ -22,8 +22,6 @@ from hlofuse.passes.common.calls import (
 from hlofuse.passes.common.rewriting import rewrite_each
 from hlofuse.trace import Recorder
 
-# Elements that a conditional gives or takes for nothing (`xla/service/conditional_simplifier.cc`).
-
 
 def merge_duplicates(x: Instruction) -> bool:
     """`MergeDuplicateTupleElements`: results that are the same in every branch are read as the first."""
@@ -110,9 +108,6 @@ def remove_unused_operands(branch: Computation, conditionals: Sequence[Instructi
     return True
 
 
-# Conditionals whose branch is known or not worth a choice (`xla/service/conditional_simplifier.cc`).
-
-
 _CHEAP = frozenset(
     "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple".split()
 )
@@ -120,6 +115,8 @@ _FORWARDING = frozenset({"tuple", "get-tuple-element", "parameter"})
 
 
 class ConditionalSimplifier(Pass):
+    """Conditionals whose branch is known or not worth a choice (`xla/service/conditional_simplifier.cc`)."""
+
     name = "simplify-conditional"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -203,10 +200,9 @@ def _chosen(x: Instruction, yes: Instruction, no: Instruction) -> Instruction:
     return make.tuple_of(x, [_chosen(x, a, b) for a, b in pairs])
 
 
-# Conditionals take and give tuples (`xla/hlo/transforms/simplifiers/conditional_canonicalizer.cc`).
-
-
 class ConditionalCanonicalizer(Pass):
+    """Conditionals take and give tuples (`xla/hlo/transforms/simplifiers/conditional_canonicalizer.cc`)."""
+
     name = "conditional-canonicalizer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -56,9 +56,6 @@ def has_no_loop_copies(loop: Instruction) -> bool:
     return is_flagged(loop, _NO_COPIES)
 
 
-# By kind.
-
-
 def _for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
     """Copy what goes in, what an iteration begins with and what it ends with (`AddCopiesForWhile`)."""
     init, dataflow = loop.operands[0], alias.dataflow
@@ -172,13 +169,11 @@ def _explain(copies: dict[Index, Instruction], reason: str, because: Because) ->
         because(copy, reason)
 
 
-# Copies of what an instruction gives, element by element (`HloComputation::DeepCopyInstruction`).
-
-
 def deep_copy(
     x: Instruction, indices: Collection[Index] | None = None, added: dict[Index, Instruction] | None = None
 ) -> Instruction:
-    """A tuple of copies of the leaves of `x` at `indices` (None: all) and of the others as they are.
+    """A tuple of copies of the leaves of `x` at `indices` (None: all) and of the others as they are
+    (`HloComputation::DeepCopyInstruction`).
 
     `added` learns of the copies.
     """

@@ -97,9 +97,6 @@ def _space(shape: Shape) -> str:
 
 # Lets a loop's body read a carried value before it writes the next one, so that it needs no copy.
 #
-# Mirrors `LoopScheduleLinearizer` (`xla/service/loop_schedule_linearizer.cc`).
-
-
 _STARTS = frozenset({"all-gather-start", "all-reduce-start", "collective-permute-start", "recv", "send"})
 _COLLECTIVES = frozenset(
     """
@@ -110,7 +107,8 @@ _NO_COLLECTIVES = frozenset({"copy-done"})
 
 
 class LoopScheduleLinearizer(Pass):
-    """`loop-schedule-linearizer`: control dependencies from reads of a carried element to its next write."""
+    """`loop-schedule-linearizer`: control dependencies from reads of a carried element to its next write
+    (`xla/service/loop_schedule_linearizer.cc`)."""
 
     name = "loop-schedule-linearizer"
 

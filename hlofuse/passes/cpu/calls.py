@@ -137,10 +137,6 @@ def partition_counts(shape: Shape, target: int) -> list[int]:
     return counts
 
 
-# Loops over little data become calls, each one kernel
-# (`xla/service/cpu/small_while_loop_hoisting_pass.cc`).
-
-
 _UNAVAILABLE = frozenset(
     """
     custom-call fft infeed outfeed partition-id replica-id scatter sort
@@ -153,7 +149,9 @@ _UNAVAILABLE = frozenset(
 
 @dataclass(frozen=True)
 class SmallWhileLoopHoisting(Pass):
-    """`small-while-loop-hoisting`, callees first, so that a loop inside a small loop is a call in a call."""
+    """`small-while-loop-hoisting`, callees first, so that a loop inside a small loop is a call in a call:
+    loops over little data become calls, each one kernel
+    (`xla/service/cpu/small_while_loop_hoisting_pass.cc`)."""
 
     name = "small-while-loop-hoisting"
     byte_threshold: int = 1024

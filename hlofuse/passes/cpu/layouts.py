@@ -81,11 +81,9 @@ def _reads_columns(user: Instruction, constant: Instruction) -> bool:
     return number is not None and user.operands[number] is constant and user.operands.count(constant) == 1
 
 
-# Convolutions made ones with features last (`xla/service/cpu/conv_canonicalization.cc`).
-
-
 class ConvCanonicalization(Pass):
-    """`convolution-canonicalization`, in the entry only."""
+    """`convolution-canonicalization`, in the entry only: convolutions made ones with features last
+    (`xla/service/cpu/conv_canonicalization.cc`)."""
 
     name = "convolution-canonicalization"
 

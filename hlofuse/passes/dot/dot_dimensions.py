@@ -19,11 +19,11 @@ from hlofuse.passes.dot.dot_operand import CONTRACTING, FREE, DotOperand, dimens
 from hlofuse.passes.dot.shape_tracker import ShapeTracker
 from hlofuse.trace import Recorder
 
-# Dots of batch dimensions first, one contracted and one free dimension
-# (`xla/hlo/transforms/expanders/dot_decomposer.cc`).
-
 
 class DotDecomposer(Pass):
+    """Dots of batch dimensions first, one contracted and one free dimension
+    (`xla/hlo/transforms/expanders/dot_decomposer.cc`)."""
+
     name = "dot_decomposer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -81,11 +81,9 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     return make.reshape(transposed, array(operand.shape.element_type, shape), transposed), place
 
 
-# Makes one batch dimension of several (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`).
-
-
 class DotDimensionMerger(Pass):
-    """`dot_dimension_merger`: batch dimensions that lie side by side in both operands."""
+    """`dot_dimension_merger`: batch dimensions that lie side by side in both operands
+    (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`)."""
 
     name = "dot_dimension_merger"
 
@@ -140,12 +138,10 @@ def _merged_shape(shape: Shape, first: int, count: int) -> Shape:
     return replace(left, dimensions=tuple(sizes))
 
 
-# One contracting and one free dimension an operand (`xla/hlo/transforms/dot_dimension_normalizer.cc`).
-
-
 @dataclass(frozen=True)
 class DotDimensionNormalizer(Pass):
-    """`dot_dimension_normalizer`: `free` with the non-contracting dimensions, too."""
+    """`dot_dimension_normalizer`: `free` with the non-contracting dimensions, too
+    (`xla/hlo/transforms/dot_dimension_normalizer.cc`)."""
 
     name = "dot_dimension_normalizer"
     free: bool = True
@@ -183,11 +179,9 @@ class DotDimensionNormalizer(Pass):
         return dims, tracker.chain(head)
 
 
-# Contracting dimensions in order (`xla/backends/gpu/transforms/dot_dimension_sorter.cc`).
-
-
 class DotDimensionSorter(Pass):
-    """`dot_dimension_sorter`: where that does not put the other operand's out of order."""
+    """`dot_dimension_sorter`: where that does not put the other operand's out of order
+    (`xla/backends/gpu/transforms/dot_dimension_sorter.cc`)."""
 
     name = "dot_dimension_sorter"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import remove_with_unused_operands
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dot.dot_operand import BATCH, CONTRACTING, FREE, DotOperand
 from hlofuse.passes.dot.merged_dots import Usage, merge
@@ -37,10 +37,7 @@ class DotMerger(Pass):
     max_size: int
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            changed |= self._merge(computation)
-        return changed
+        return any_change(map(self._merge, module.non_fusion_computations()))
 
     def _merge(self, computation: Computation) -> bool:
         classes = {key: usages for key, usages in _classes(computation).items() if len(usages) > 1}

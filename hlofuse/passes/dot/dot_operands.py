@@ -1,7 +1,5 @@
 """Passes that widen operands of products."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -73,17 +71,14 @@ def _is_matrix(dot: Instruction, operand: Instruction, side: str) -> bool:
     return operand.shape.rank == sum(map(len, given)) + 1
 
 
-# Products of two element types are of the more precise one
-# (`xla/backends/gpu/transforms/dot_operand_converter.cc`).
-
-
 _UNCONVERTED = frozenset({"f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"})
 _FLOATS = {"f16": (16, 11), "bf16": (128, 8), "f32": (128, 24), "f64": (1024, 53)}
 """Exponent that overflows, and bits of the significand."""
 
 
 class DotOperandConverter(Pass):
-    """`operand_converter`, of integers and of floats wider than a byte."""
+    """`operand_converter`, of integers and of floats wider than a byte: products of two element types are of
+    the more precise one (`xla/backends/gpu/transforms/dot_operand_converter.cc`)."""
 
     name = "operand_converter"
 
@@ -112,10 +107,10 @@ def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:
     return is_complex, overflow, significand, BIT_WIDTH[component], component.startswith("s")
 
 
-# Products without batch dimensions of size 1 (`xla/hlo/transforms/simplifiers/batch_dot_simplification.cc`).
-
-
 class BatchDotSimplifier(Pass):
+    """Products without batch dimensions of size 1
+    (`xla/hlo/transforms/simplifiers/batch_dot_simplification.cc`)."""
+
     name = "batch-dot-simplification"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -141,13 +136,10 @@ def _simplify(dot: Instruction) -> None:
     replace_instruction(dot, make.reshaped(new, dot.shape), has_side_effect)
 
 
-# Transposes of the operands of dots and convolutions become their dimension numbers
-# (`xla/service/transpose_folding.cc`).
-
-
 @dataclass(frozen=True)
 class TransposeFolding(Pass):
-    """`transpose-folding`, for a target that multiplies rows with columns either way round."""
+    """`transpose-folding`, for a target that multiplies rows with columns either way round: transposes of the
+    operands of dots and convolutions become their dimension numbers (`xla/service/transpose_folding.cc`)."""
 
     name = "transpose-folding"
     can_fold: Callable[[Instruction, int], bool] | None = None

@@ -1,12 +1,10 @@
 """Takes out what canonicalizing dots leaves
 (`xla/hlo/transforms/simplifiers/dynamic_dimension_simplifier.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced
 from hlofuse.trace import Recorder
@@ -18,12 +16,12 @@ class DynamicDimensionSimplifier(Pass):
     name = "dynamic-dimension-simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for clean_up in _CLEAN_UPS:
-            for computation in module.non_fusion_computations():
-                for instruction in computation.post_order():
-                    changed |= instruction.computation is not None and clean_up(instruction)
-        return changed
+        return any_change(
+            instruction.computation is not None and clean_up(instruction)
+            for clean_up in _CLEAN_UPS
+            for computation in module.non_fusion_computations()
+            for instruction in computation.post_order()
+        )
 
 
 def _concatenate_of_concatenates(concatenate: Instruction) -> bool:

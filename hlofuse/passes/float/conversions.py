@@ -1,7 +1,5 @@
 """Passes that move, drop and add conversions between element types."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +8,7 @@ from dataclasses import dataclass, field
 from hlofuse.ir.fusing import clone_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, highest, lowest, rounded, values_of
 from hlofuse.passes.common.make import added, derived
@@ -26,14 +24,13 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites.entries import LOGISTIC
 from hlofuse.trace import Recorder
 
-# Conversions behind what narrows nothing, and ahead of what widens nothing
-# (`xla/hlo/transforms/simplifiers/convert_mover.cc`).
-
-
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 
 
 class ConvertMover(Pass):
+    """Conversions behind what narrows nothing, and ahead of what widens nothing
+    (`xla/hlo/transforms/simplifiers/convert_mover.cc`)."""
+
     name = "convert-mover"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -124,21 +121,15 @@ def _fits(value: Value, element_type: str) -> bool:
     return low <= value < high
 
 
-# A chain of conversions between floats becomes one
-# (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`).
-
-
 class SimplifyFPConversions(Pass):
-    """`simplify-fp-conversions`, in fusions, too; what a narrow step in between rounds off is kept."""
+    """`simplify-fp-conversions`, in fusions, too; what a narrow step in between rounds off is kept
+    (`xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc`)."""
 
     name = "simplify-fp-conversions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.computation_post_order():
-            for i in computation.post_order():
-                changed |= i.computation is not None and _shorten(i)
-        return changed
+        visited = (i for c in module.computation_post_order() for i in c.post_order())
+        return any_change(i.computation is not None and _shorten(i) for i in visited)
 
 
 def _shorten(convert: Instruction) -> bool:
@@ -153,12 +144,10 @@ def _shorten(convert: Instruction) -> bool:
     return replaced(convert, added(convert, "convert", convert.shape, [source]))
 
 
-# Products and convolutions of narrow floats on wider ones (`xla/service/change_op_data_type.cc`).
-
-
 @dataclass(frozen=True)
 class ChangeOpDataType(Pass):
-    """`change-op-data-type` of products and convolutions whose operands are all of `low`."""
+    """`change-op-data-type` of products and convolutions whose operands are all of `low`: products and
+    convolutions of narrow floats on wider ones (`xla/service/change_op_data_type.cc`)."""
 
     name = "change-op-data-type"
     low: str
@@ -178,14 +167,13 @@ class ChangeOpDataType(Pass):
         return substituted(x, new)
 
 
-# Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`).
-
-
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 
 @dataclass(frozen=True)
 class ComparisonExpander(Pass):
+    """Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`)."""
+
     widened: Mapping[str, str] = field(default_factory=dict)
     """Types that are converted first, each to the type whose bits are compared."""
     name = "comparison-expander"
@@ -221,11 +209,8 @@ def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction
     return make.add(x, "compare", x.shape, sides, direction=x.attributes.raw("direction"))
 
 
-# The logistic function in plain operations (`xla/hlo/transforms/expanders/logistic_expander.cc`).
-
-
 class LogisticExpander(Pass):
-    """`logistic-expander`: 1 / (1 + exp(-x))."""
+    """`logistic-expander`: 1 / (1 + exp(-x)) (`xla/hlo/transforms/expanders/logistic_expander.cc`)."""
 
     name = "logistic-expander"
 
@@ -241,11 +226,9 @@ def _logistic(x: Instruction) -> bool:
     return substituted(x, new)
 
 
-# Bitcasts to narrower and wider elements (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`).
-
-
 class BitcastDtypesExpander(Pass):
-    """`bitcast_dtypes_expander`; elements narrower than a byte are left alone."""
+    """`bitcast_dtypes_expander`; elements narrower than a byte are left alone
+    (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`)."""
 
     name = "bitcast_dtypes_expander"
 

@@ -1,8 +1,6 @@
 """Operations on floats too narrow for the target work on wider ones
 (`xla/hlo/transforms/simplifiers/float_normalization.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

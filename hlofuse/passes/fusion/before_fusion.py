@@ -60,12 +60,10 @@ def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:
     return whole.clone(parts, shape=replace(whole.shape, dimensions=tuple(sizes)))
 
 
-# Makes iotas inside the sorts that read them (`xla/backends/gpu/transforms/sort_iota_fusion.cc`).
-
-
 @dataclass(frozen=True, kw_only=True)
 class SortIotaFusion(Pass):
-    """`sort-iota-fusion`."""
+    """`sort-iota-fusion`: makes iotas inside the sorts that read them
+    (`xla/backends/gpu/transforms/sort_iota_fusion.cc`)."""
 
     name: ClassVar[str] = "sort-iota-fusion"
 

@@ -85,15 +85,13 @@ class ReversePostOrderQueue:
         self._order[self._position.pop(instruction)] = None
 
 
-# Producers that must go into all of their users or none (`InstructionFusion::ComputeGloballyUnfusible`).
-
-
 MayFuse = Callable[[Instruction, int], bool]
 """Would the rules allow fusing the operand of this number into this consumer?"""
 
 
 def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Instruction, dict[str, Any]]:
-    """The producers, with what keeps each from being fused everywhere."""
+    """The producers, with what keeps each from being fused everywhere
+    (`InstructionFusion::ComputeGloballyUnfusible`)."""
     search = _Search(computation, may_fuse)
     for producer in reversed(computation.post_order()):
         if is_effectively_at_most_unary(producer):

@@ -13,7 +13,7 @@ from hlofuse.analysis.elementwise import is_expensive, is_fusible
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue, globally_unfusible
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
@@ -119,10 +119,7 @@ class FusionDriver:
 
     def run(self) -> bool:
         self.prepare()
-        changed = False
-        for computation in self.computations():
-            changed |= self._run_on(computation)
-        return changed
+        return any_change(map(self._run_on, self.computations()))
 
     def _run_on(self, computation: Computation) -> bool:
         changed = False

@@ -50,12 +50,10 @@ def wrap(module: Module, instruction: Instruction, kind: str) -> Instruction:
     return fusion
 
 
-# XLA:CPU's fusion wrapper (`xla/service/cpu/fusion_wrapper.cc`).
-
-
 @dataclass(frozen=True, kw_only=True)
 class CpuFusionWrapper(Pass):
-    """Goes through the entry computation and the control flow it calls, callees at the point of the call."""
+    """Goes through the entry computation and the control flow it calls, callees at the point of the call
+    (`xla/service/cpu/fusion_wrapper.cc`)."""
 
     name: ClassVar[str] = "fusion-wrapper"
     release: Release = field(compare=False, repr=False)

@@ -22,17 +22,14 @@ from hlofuse.rules.priority_fusion.budget import MAX_PARAMETERS, over_budget
 from hlofuse.rules.rewrites.entries import COPY_IN_FUSION
 from hlofuse.trace import Recorder
 
-# Moves copies behind what does not care about layouts
-# (`xla/backends/gpu/transforms/move_copy_to_users.cc`).
-
-
 _ONE_ARRAY = frozenset({"pad", "slice", "dynamic-slice", "reduce-window", "reverse"})
 _STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})
 _UNARY = ELEMENTWISE_UNARY - _STAYS
 
 
 class MoveCopyToUsers(Pass):
-    """`move_copy_to_users`: `copy` then `sine` becomes `sine` then `copy`."""
+    """`move_copy_to_users`: `copy` then `sine` becomes `sine` then `copy`
+    (`xla/backends/gpu/transforms/move_copy_to_users.cc`)."""
 
     name = "move_copy_to_users"
 
@@ -73,11 +70,9 @@ def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> 
     return computation_of(user).add_instruction(new)
 
 
-# What moves to the host's memory (`xla/hlo/transforms/host_offloader.cc`).
-
-
 class HostOffloader(Pass):
-    """`host-offloader`, of which only the last step does anything to a module that stays on its device."""
+    """`host-offloader`, of which only the last step does anything to a module that stays on its device: what
+    moves to the host's memory (`xla/hlo/transforms/host_offloader.cc`)."""
 
     name = "host-offloader"
 
@@ -85,15 +80,13 @@ class HostOffloader(Pass):
         return HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(module, recorder)
 
 
-# Fusions that write a copy themselves (`xla/backends/gpu/transforms/copy_fusion.cc`).
-
-
 _REASON = "The fusion writes the copy as a further output"
 
 
 @dataclass(frozen=True)
 class CopyFusion(Pass):
-    """`copy_fusion`, in the entry computation only: in a loop the copy may share a buffer with its source."""
+    """`copy_fusion`, in the entry computation only: in a loop the copy may share a buffer with its source
+    (`xla/backends/gpu/transforms/copy_fusion.cc`)."""
 
     name = "copy_fusion"
     device: DeviceDescription = field(compare=False, repr=False)

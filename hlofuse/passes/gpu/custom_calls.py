@@ -1,7 +1,5 @@
 """Passes that make operations calls of kernels of XLA's."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -14,15 +12,14 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.topk import is_stable, is_topk_call
 from hlofuse.trace import Recorder
 
-# Triangular systems that cuBLAS solves (`xla/backends/gpu/transforms/triangular_solve_rewriter.cc`).
-
-
 _TARGET = "__cublas$triangularSolve"
 _POINTERS = 2 * 8
 """Bytes of workspace for each system of a batch."""
 
 
 class TriangularSolveRewriter(Pass):
+    """Triangular systems that cuBLAS solves (`xla/backends/gpu/transforms/triangular_solve_rewriter.cc`)."""
+
     name = "triangular-solve-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -53,15 +50,12 @@ def _call(solve: Instruction) -> None:
     replaced(solve, added(call, "get-tuple-element", solve.shape, [call], like=call, index="0"))
 
 
-# Calls for the greatest elements that a kernel of XLA's computes
-# (`xla/backends/gpu/transforms/topk_specializer.cc`).
-
-
 _MOST_OF_ALL = 0.85
 
 
 class TopkSpecializer(Pass):
-    """`topk-specializer`, of a CUDA device."""
+    """`topk-specializer`, of a CUDA device: calls for the greatest elements that a kernel of XLA's computes
+    (`xla/backends/gpu/transforms/topk_specializer.cc`)."""
 
     name = "topk-specializer"
 

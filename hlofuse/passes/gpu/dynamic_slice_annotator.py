@@ -141,16 +141,13 @@ def _byte_strides(shape: Shape) -> list[int]:
     return strides
 
 
-# Copies of slices run beside the kernels around them
-# (`xla/backends/gpu/transforms/dynamic_slice_copy_fusion_async_wrapper.cc`).
-
-
 _CONTEXT = Shape("u32")
 _REASON = "A fusion that only copies a slice is started, and waited for where its result is read"
 
 
 class DynamicSliceCopyFusionAsyncWrapper(Pass):
-    """`dynamic-slice-copy-fusion-async-wrapper`: such a fusion goes into an `async-start`."""
+    """`dynamic-slice-copy-fusion-async-wrapper`: such a fusion goes into an `async-start`
+    (`xla/backends/gpu/transforms/dynamic_slice_copy_fusion_async_wrapper.cc`)."""
 
     name = "dynamic-slice-copy-fusion-async-wrapper"
 

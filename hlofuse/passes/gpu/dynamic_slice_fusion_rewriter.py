@@ -1,8 +1,6 @@
 """Products and FFI calls that read, or write, slices in place
 (`xla/backends/gpu/transforms/dynamic_slice_fusion_rewriter_v2.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,7 +13,7 @@ from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.gpu.cublas import calls
 from hlofuse.trace import Recorder
@@ -45,11 +43,8 @@ class DynamicSliceFusionRewriter(Pass):
     name = "dynamic-slice-fusion-rewriter-v2"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for hero in [i for i in computation if _may_be_hero(i)]:
-                changed |= _rewrite(hero)
-        return changed
+        heroes = [i for c in module.non_fusion_computations() for i in c if _may_be_hero(i)]
+        return any_change(map(_rewrite, heroes))
 
 
 def _may_be_hero(x: Instruction) -> bool:
@@ -93,9 +88,6 @@ def _rewrite(hero: Instruction) -> bool:
 
 def _replace(old: Instruction, new: Instruction) -> None:
     replace_instruction(old, new, has_side_effect)
-
-
-# Slices.
 
 
 def _read_slice(operand: Instruction) -> list[Instruction]:
@@ -155,9 +147,6 @@ def _element(x: Instruction, number: int) -> Instruction:
     if found is not None:
         return found
     return make.added(x, "get-tuple-element", x.shape.tuple_shapes[number], [x], index=str(number))
-
-
-# The fusion.
 
 
 class _Plan:
@@ -274,9 +263,6 @@ def _computes_offset(x: Instruction) -> bool:
 
 def _is_scalar(x: Instruction, types: frozenset[str]) -> bool:
     return x.shape.is_array and not x.shape.rank and x.shape.element_type in types
-
-
-# Other users.
 
 
 def _has_unroutable_users(hero: Instruction, inputs: Sequence[Instruction]) -> bool:

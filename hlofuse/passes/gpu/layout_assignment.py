@@ -17,10 +17,6 @@ from hlofuse.passes.layout.constraints import ComputationConstraint, Order
 from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
 from hlofuse.trace import Recorder
 
-# Which products go to a matrix library, and which arrays it reads or writes as they lie
-# (`xla/service/gpu/matmul_utils.cc`).
-
-
 _BATCH = 0
 _SMALLEST = 100
 """`xla_gpu_gemm_rewrite_size_threshold`."""
@@ -28,7 +24,7 @@ _SMALLEST = 100
 
 def is_matrix(shape: Shape, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> bool:
     """True if batch, rows and columns are each contiguous and batch is not minor-most
-    (`MatrixLayout::For`)."""
+    (`MatrixLayout::For`, `xla/service/gpu/matmul_utils.cc`)."""
     order = shape.minor_to_major
     groups: list[int] = []
     at = 0

@@ -49,15 +49,12 @@ def _heroes(fusion: Instruction, model: KernelModel) -> str:
     return "_".join(sorted(opcodes)).replace("-", "_")
 
 
-# Marks the names that instructions have when fusion begins
-# (`xla/backends/gpu/transforms/add_tracking_suffix_to_instruction_names.cc`).
-
-
 _LEFT = frozenset({"parameter", "custom-call", "fusion"})
 
 
 class RenameInstructions(Pass):
-    """`rename-instructions`: `add.2` becomes `add.2.0` if a fusion may hold it. XLA has it since 0.6.0."""
+    """`rename-instructions`: `add.2` becomes `add.2.0` if a fusion may hold it
+    (`xla/backends/gpu/transforms/add_tracking_suffix_to_instruction_names.cc`). XLA has it since 0.6.0."""
 
     name = "rename-instructions"
 
@@ -71,14 +68,12 @@ class RenameInstructions(Pass):
         return changed
 
 
-# Names of constants that LLVM takes (`xla/backends/gpu/transforms/sanitize_constant_names.cc`).
-
-
 _UNDERSCORES = str.maketrans(".-;", "___")
 
 
 class SanitizeConstantNames(Pass):
-    """`sanitize-constant-names`: no dots, dashes or semicolons, and made unique with an underscore."""
+    """`sanitize-constant-names`: no dots, dashes or semicolons, and made unique with an underscore
+    (`xla/backends/gpu/transforms/sanitize_constant_names.cc`)."""
 
     name = "sanitize-constant-names"
 

@@ -14,8 +14,6 @@ from hlofuse.passes.common.shapes import array, physical, with_layout, without_o
 from hlofuse.rules.rewrites.entries import GROUPED_DIMENSIONS
 from hlofuse.trace import Recorder
 
-# What the passes on reductions share: inputs, initial values, and making another reduction.
-
 
 def inputs_of(reduce: Instruction) -> list[Instruction]:
     """`HloReduceInstruction::inputs`."""
@@ -73,12 +71,9 @@ def replaced_through_bitcasts(reduce: Instruction, new: Instruction) -> bool:
     return replaced(reduce, added(reduce, "tuple", reduce.shape, parts, like=reduce))
 
 
-# Merges reduced dimensions that follow each other
-# (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`).
-
-
 class ReductionDimensionGrouper(Pass):
-    """`reduction-dimension-grouper`: `[2,3,4]` reduced over 1 and 2 becomes `[2,12]` reduced over 1."""
+    """`reduction-dimension-grouper`: `[2,3,4]` reduced over 1 and 2 becomes `[2,12]` reduced over 1
+    (`xla/backends/gpu/transforms/reduction_dimension_grouper.cc`)."""
 
     name = "reduction-dimension-grouper"
 
@@ -105,12 +100,9 @@ def _group(reduce: Instruction) -> bool:
     return replaced(reduce, reduce_like(reduce, reduce.shape, inputs, dimensions))
 
 
-# Drops dimensions of size one from reductions
-# (`xla/backends/gpu/transforms/reduction_degenerate_dim_remover.cc`).
-
-
 class ReductionDegenerateDimRemover(Pass):
-    """`reduction-degenerate-dim-remover`: the inputs become bitcasts, and so does what reduces nothing."""
+    """`reduction-degenerate-dim-remover`: the inputs become bitcasts, and so does what reduces nothing
+    (`xla/backends/gpu/transforms/reduction_degenerate_dim_remover.cc`)."""
 
     name = "reduction-degenerate-dim-remover"
 
@@ -132,11 +124,9 @@ def _remove(reduce: Instruction) -> bool:
     return replaced_through_bitcasts(reduce, reduce_like(reduce, shape, flat, dimensions))
 
 
-# Makes the inputs of reductions row-major (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`).
-
-
 class ReductionLayoutNormalizer(Pass):
-    """`reduction-layout-normalizer`: dimensions are renumbered as they lie in memory.
+    """`reduction-layout-normalizer`: dimensions are renumbered as they lie in memory
+    (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`).
 
     A reduction of several arrays is made again even where nothing is to be renumbered, as by XLA.
     """

@@ -23,13 +23,11 @@ from hlofuse.passes.gpu.reduction_dimensions import (
 from hlofuse.rules.rewrites.entries import LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
 from hlofuse.trace import Recorder
 
-# Splits reductions over dimensions apart from each other
-# (`xla/backends/gpu/transforms/reduction_splitter.cc`).
-
 
 @dataclass(frozen=True)
 class ReductionSplitter(Pass):
-    """`reduction-splitter`: the largest dimension first, the others in a second reduction."""
+    """`reduction-splitter`: the largest dimension first, the others in a second reduction
+    (`xla/backends/gpu/transforms/reduction_splitter.cc`)."""
 
     name = "reduction-splitter"
     device: DeviceDescription
@@ -50,12 +48,10 @@ class ReductionSplitter(Pass):
         return replaced(reduce, reduce_like(reduce, reduce.shape, [first], rest))
 
 
-# Reduces in two steps what one block cannot (`xla/backends/gpu/transforms/tree_reduction_rewriter.cc`).
-
-
 @dataclass(frozen=True)
 class TreeReductionRewriter(Pass):
-    """`tree-reduction-rewriter`: a long dimension `k` becomes `k1 x k2`, padded where it does not divide."""
+    """`tree-reduction-rewriter`: a long dimension `k` becomes `k1 x k2`, padded where it does not divide
+    (`xla/backends/gpu/transforms/tree_reduction_rewriter.cc`)."""
 
     name = "tree-reduction-rewriter"
     device: DeviceDescription
@@ -143,13 +139,10 @@ def _elements(reduce: Instruction, first: Instruction) -> list[Instruction]:
     ]
 
 
-# Reductions whose results lie in memory as what is left of their inputs
-# (`xla/hlo/transforms/expanders/reduce_decomposer.cc`).
-
-
 @dataclass(frozen=True)
 class ReduceDecomposer(Pass):
-    """`reduce-decomposer`; what has an emitter of its own may leave its result in another layout."""
+    """`reduce-decomposer`; what has an emitter of its own may leave its result in another layout
+    (`xla/hlo/transforms/expanders/reduce_decomposer.cc`)."""
 
     device: DeviceDescription
     name = "reduce-decomposer"

@@ -1,8 +1,6 @@
 """Scatters of which only the front is read, made smaller
 (`xla/backends/gpu/transforms/scatter_slice_simplifier.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.analysis.elementwise import is_elementwise

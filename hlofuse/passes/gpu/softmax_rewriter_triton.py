@@ -1,8 +1,6 @@
 """Fuses a reduction with what spreads its result again
 (`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
@@ -251,16 +249,13 @@ def _copied(callee: Computation, module: Module, copies_of: dict[Computation, Co
     return copies_of[callee]
 
 
-# XLA:GPU's fusion passes, for a pass ahead of them that asks what they would do (`FusionPipeline`).
-
-
 _PASSES = tuple(
     "variadic-op-splitter sort-iota-fusion priority-fusion cse dce multi_output_fusion cse dce".split()
 )
 
 
 def fused(module: Module, device: DeviceDescription) -> None:
-    """Run them on `module`."""
+    """Run them on `module` (`FusionPipeline`)."""
     recorder = OnlySkipped()
     for name in _PASSES:
         make_pass(name, "gpu", AROUND_FUSION, device=device).run(module, recorder)

@@ -12,11 +12,10 @@ from hlofuse.passes.common.rewriting import expand_each, replaced, visit_module
 from hlofuse.passes.common.shapes import aligned, array, descending, permute, with_layout
 from hlofuse.trace import Recorder
 
-# Makes reshapes bitcasts and physical transposes (`xla/hlo/transforms/expanders/reshape_decomposer.cc`).
-
 
 class ReshapeDecomposer(Pass):
-    """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy ahead, behind, or both."""
+    """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy ahead, behind, or both
+    (`xla/hlo/transforms/expanders/reshape_decomposer.cc`)."""
 
     name = "reshape-decomposer"
 
@@ -39,11 +38,9 @@ def _decompose(reshape: Instruction) -> bool:
     return replaced(reshape, copied(bitcast(plain, descending(result)), result))
 
 
-# Broadcasts whose dimensions are in order (`xla/hlo/transforms/simplifiers/broadcast_canonicalizer.cc`).
-
-
 class BroadcastCanonicalizer(Pass):
-    """`broadcast_canonicalizer`: what is broadcast is transposed first."""
+    """`broadcast_canonicalizer`: what is broadcast is transposed first
+    (`xla/hlo/transforms/simplifiers/broadcast_canonicalizer.cc`)."""
 
     name = "broadcast_canonicalizer"
 
@@ -71,11 +68,9 @@ def _canonicalize(broadcast: Instruction) -> None:
     )
 
 
-# A scatter over row-major arrays (`LayoutNormalizationVisitor::HandleScatter`).
-
-
 def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> Instruction:
-    """`inputs` are the row-major operands. Window dimensions may come out unsorted."""
+    """`inputs` are the row-major operands (`LayoutNormalizationVisitor::HandleScatter`). Window dimensions
+    may come out unsorted."""
     count = len(inputs) // 2
     operand, indices, update = scatter.operands[0], scatter.operands[count], scatter.operands[count + 1]
     to_memory = operand.shape.minor_to_major[::-1]

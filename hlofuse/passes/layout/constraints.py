@@ -9,9 +9,6 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.rewriting import visit
 from hlofuse.passes.common.shapes import descending
 
-# Which instruction makes each array, and by which names it is passed on (`TuplePointsToAnalysis`).
-
-
 Index = tuple[int, ...]
 """The way to an element of a tuple."""
 
@@ -20,7 +17,8 @@ _FORWARDING = frozenset({"add-dependency", "bitcast", "domain", "opt-barrier"})
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Buffer:
-    """An array or tuple where it is made (`LogicalBuffer`); `number` tells the order."""
+    """An array or tuple where it is made (`LogicalBuffer`); `number` tells the order
+    (`TuplePointsToAnalysis`)."""
 
     number: int
     instruction: Instruction
@@ -105,9 +103,6 @@ def subshapes(shape: Shape, index: Index = ()) -> list[tuple[Index, Shape]]:
         for k, inner in enumerate(shape.tuple_shapes):
             found += subshapes(inner, (*index, k))
     return found
-
-
-# What is asked of layouts: of a buffer, of an operand, of a computation's interface.
 
 
 Order = tuple[int, ...]

@@ -101,11 +101,8 @@ def broadcast_operand_order(order: Order, broadcast: Instruction) -> Order:
     return without(relaid(broadcast.shape, order), others).minor_to_major
 
 
-# Collecting what is asked of layouts (`LayoutAssignment::Set…Layout`).
-
-
 class Requests:
-    """What is asked of the layouts of one module."""
+    """What is asked of the layouts of one module (`LayoutAssignment::Set…Layout`)."""
 
     def __init__(self, module: Module) -> None:
         self.module = module

@@ -1,7 +1,5 @@
 """The rounds of layout assignment: through every computation, callees first, twice (`RunImpl`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hlofuse.ir.fusing import computation_of
@@ -175,9 +173,6 @@ def _constrain_custom_calls(layouts: LayoutAssignment, constraint: ComputationCo
             operand = call.operands[number]
             if operand.opcode == "copy":
                 layouts.set_operand_layout(operand, 0, shape)
-
-
-# Copies ahead of layout assignment, and those between arrays that were laid out differently.
 
 
 def is_assignable(module: Module, is_left_out: Callable[[Instruction], bool], recorder: Recorder) -> bool:

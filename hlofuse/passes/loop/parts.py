@@ -71,9 +71,6 @@ def all_loops(module: Module) -> list[Instruction]:
     return loops_of(module.computations)
 
 
-# Values a loop carries for nothing (`TryRemoveDeadWhileParams`, `TryRemoveRepeatedWhileTupleIndices`).
-
-
 def remove_dead(loop: Instruction) -> bool:
     """`TryRemoveDeadWhileParams`."""
     body = body_of(loop)

@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.facts import scalar_constant
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter
 from hlofuse.passes.common.literals import integer_of, scalar_of
@@ -19,11 +19,10 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.passes.loop.parts import all_loops, body_of, condition_of, is_element, new_loop, replace_loop
 from hlofuse.trace import Recorder
 
-# Several counters of a loop become one (`TryMergeInductionVariables`).
-
 
 def merge_induction_variables(loop: Instruction, element_type: str) -> Instruction | None:
-    """The new loop, where at least two values of the type only count; None otherwise."""
+    """The new loop, where at least two values of the type only count; None otherwise
+    (`TryMergeInductionVariables`)."""
     init, body = loop.operands[0], body_of(loop)
     if init.opcode != "tuple" or body.root.opcode != "tuple":
         return None
@@ -112,15 +111,13 @@ def _binary(opcode: str, shape: Shape, a: Instruction, b: Instruction) -> Instru
     return make.binary(a, opcode, operands[0], operands[1], shape)
 
 
-# How often a loop runs (`xla/hlo/analysis/while_loop_analysis.cc`).
-
-
 _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 
 
 @dataclass(frozen=True)
 class Counter:
-    """A number that starts at `init` and grows by `step` for as long as it is below `bound`."""
+    """A number that starts at `init` and grows by `step` for as long as it is below `bound`
+    (`xla/hlo/analysis/while_loop_analysis.cc`)."""
 
     index: int
     init: int
@@ -222,11 +219,9 @@ def _bound(loop: Instruction, index: int) -> int | None:
     return shift[direction](bound) if bound is not None and direction in shift else None
 
 
-# Loops that say how often they run (`xla/hlo/transforms/while_loop_trip_count_annotator.cc`).
-
-
 class WhileLoopTripCountAnnotator(Pass):
-    """`while-loop-trip-count-annotator`.
+    """`while-loop-trip-count-annotator`: loops that say how often they run
+    (`xla/hlo/transforms/while_loop_trip_count_annotator.cc`).
 
     A loop from one constant to another whose turns XLA would have to count by running it is left alone.
     """
@@ -234,10 +229,7 @@ class WhileLoopTripCountAnnotator(Pass):
     name = "while-loop-trip-count-annotator"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for loop in all_loops(module):
-            changed |= _annotate(loop)
-        return changed
+        return any_change(map(_annotate, all_loops(module)))
 
 
 def _annotate(loop: Instruction) -> bool:

@@ -1,8 +1,6 @@
 """Random numbers by calls of their generators (`rng_expander.cc`, `rng_bit_generator_expander.cc` in
 `xla/hlo/transforms/expanders/`)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Sequence
 

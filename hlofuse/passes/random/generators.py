@@ -219,9 +219,6 @@ def _product(b: Builder, x: Instruction, factor: int) -> tuple[Instruction, Inst
     return b.convert(b.binary("shift-right-logical", product, 32), "u32"), low
 
 
-# Distributions.
-
-
 _MANTISSA_BITS = {"f16": 10, "f32": 23, "f64": 52}
 
 

@@ -1,7 +1,5 @@
 """Batch dimensions become indices (`xla/service/batched_gather_scatter_normalizer.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hlofuse.ir.fusing import computation_of, module_of
@@ -106,10 +104,9 @@ def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int])
     return make.concatenate(x, [*(make.iota(x, shape, d) for d in of_indices), indices], vector)
 
 
-# What a window selects, as indices to scatter to (`xla/service/select_and_scatter_expander.cc`).
-
-
 class SelectAndScatterExpander(Pass):
+    """What a window selects, as indices to scatter to (`xla/service/select_and_scatter_expander.cc`)."""
+
     name = "select_and_scatter_expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:

@@ -1,7 +1,5 @@
 """Passes on gathers."""
 
-from __future__ import annotations
-
 import math
 
 from hlofuse.analysis.custom_calls import has_side_effect
@@ -27,11 +25,11 @@ from hlofuse.passes.common.rewriting import NotRepresentable, expand_each, rewri
 from hlofuse.passes.common.shapes import array, is_identity
 from hlofuse.trace import Recorder
 
-# Gathers of indices in two dimensions that collapse nothing
-# (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`).
-
 
 class GatherSimplifier(Pass):
+    """Gathers of indices in two dimensions that collapse nothing
+    (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`)."""
+
     name = "gather_simplifier"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -103,12 +101,9 @@ def _simplified(gather: Instruction) -> Instruction:
     return moved(result, order)
 
 
-# Gathers of everything become a broadcast, those of one slice a loop of one turn
-# (`xla/service/gather_expander.cc`).
-
-
 class GatherExpander(Pass):
-    """`gather_expander` of simple gathers (`kEliminateSimpleGathers`)."""
+    """`gather_expander` of simple gathers (`kEliminateSimpleGathers`): gathers of everything become a
+    broadcast, those of one slice a loop of one turn (`xla/service/gather_expander.cc`)."""
 
     name = "gather_expander"
 

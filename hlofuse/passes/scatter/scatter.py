@@ -1,7 +1,5 @@
 """Passes on scatters."""
 
-from __future__ import annotations
-
 import math
 
 from hlofuse.ir.graph import Instruction, Module
@@ -28,11 +26,9 @@ from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each, subs
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 
-# Scatters of indices in two dimensions that insert nothing (`xla/service/scatter_simplifier.cc`).
-
 
 class ScatterSimplifier(Pass):
-    """`scatter_simplifier`; a scatter into a scalar is left alone."""
+    """`scatter_simplifier`; a scatter into a scalar is left alone (`xla/service/scatter_simplifier.cc`)."""
 
     name = "scatter_simplifier"
 
@@ -95,11 +91,9 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     return updates
 
 
-# Scatters of a single update become a loop of one iteration (`xla/service/scatter_expander.cc`).
-
-
 class ScatterExpander(Pass):
-    """`scatter_expander` of simple scatters (`kEliminateSimpleScatters`) into one array, with no batch."""
+    """`scatter_expander` of simple scatters (`kEliminateSimpleScatters`) into one array, with no batch:
+    scatters of a single update become a loop of one iteration (`xla/service/scatter_expander.cc`)."""
 
     name = "scatter_expander"
 

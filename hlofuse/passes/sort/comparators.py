@@ -9,16 +9,14 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import derived
 
-# What a sort goes by (`AnalyzeSortOp` in `xla/backends/gpu/transforms/sort_rewriter.cc`).
-
-
 _MOST_PACKED_BYTES = 2 << 30
 _FLOATS = ("bf16", "f16", "f32", "f64")
 
 
 @dataclass(frozen=True)
 class Comparator:
-    """Which operand a sort goes by and how, and the element types that CUB gets to see."""
+    """Which operand a sort goes by and how, and the element types that CUB gets to see (`AnalyzeSortOp` in
+    `xla/backends/gpu/transforms/sort_rewriter.cc`)."""
 
     key: int
     descending: bool
@@ -98,9 +96,6 @@ def _compares(x: Instruction, direction: str, first: Instruction) -> bool:
 
 def _is_zero(x: Instruction) -> bool:
     return scalar_of(x) == 0
-
-
-# Keys that are in NumPy's order by their bits alone (`xla/backends/gpu/transforms/sort_rewriter.cc`).
 
 
 def _constant(source: Instruction, shape: Shape, text: str) -> Instruction:

@@ -103,9 +103,6 @@ def _on_blackwell(bits: int, rows: int, size: int, device: DeviceDescription, pa
     return _on_hopper(bits, rows, size, device)
 
 
-# Sorts that CUB's radix sort does (`xla/backends/gpu/transforms/sort_rewriter.cc`).
-
-
 UNASSIGNED = "xla.gpu.ext.cub_sort_unassigned_scratch_size"
 _KEYS = frozenset("bf16 f16 f32 f64 s8 s16 s32 s64 u8 u16 u32 u64".split())
 _KEYS_OF_PAIRS = frozenset("u8 u16 s32 u32 u64 f32".split())
@@ -114,7 +111,8 @@ _VALUE_BITS = (16, 32, 64)
 
 @dataclass(frozen=True)
 class SortRewriter(Pass):
-    """`sort-rewriter`, compiled where there is a GPU: without one XLA rewrites only what its tables have."""
+    """`sort-rewriter`, compiled where there is a GPU: without one XLA rewrites only what its tables have
+    (`xla/backends/gpu/transforms/sort_rewriter.cc`)."""
 
     device: DeviceDescription
     name = "sort-rewriter"
@@ -182,12 +180,9 @@ def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction
     return derived(sort, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
 
 
-# Calls of CUB's radix sort as XLA:GPU emits them
-# (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`).
-
-
 class EstimateCubSortScratchSize(Pass):
-    """`deviceless-estimate-cub-sort-scratch-size`.
+    """`deviceless-estimate-cub-sort-scratch-size`: calls of CUB's radix sort as XLA:GPU emits them
+    (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`).
 
     How much memory CUB asks for depends on its version: the call keeps the one byte that stands for it.
     """

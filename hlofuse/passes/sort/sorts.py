@@ -5,7 +5,7 @@ from dataclasses import replace
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.calls import clone_computation, drop, set_called
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.rewriting import replaced
@@ -16,11 +16,8 @@ class SortSimplifier(Pass):
     name = "simplify-sorts"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
         sorts = [i for c in module.non_fusion_computations() for i in c if i.opcode == "sort"]
-        for sort in sorts:
-            changed |= _without_unread(sort)
-        return changed
+        return any_change(map(_without_unread, sorts))
 
 
 def _without_unread(sort: Instruction) -> bool:
@@ -60,11 +57,9 @@ def _without_unread(sort: Instruction) -> bool:
     return True
 
 
-# Stable sorts compare places where values are equal (`xla/hlo/transforms/expanders/stable_sort_expander.cc`).
-
-
 class StableSortExpander(Pass):
-    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be."""
+    """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be
+    (`xla/hlo/transforms/expanders/stable_sort_expander.cc`)."""
 
     name = "stable-sort-expander"
 

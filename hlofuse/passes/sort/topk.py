@@ -1,7 +1,5 @@
 """Top-k as a sort and back to a library call (`xla/service/topk_rewriter.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,7 +5,7 @@ from typing import Any
 from hlofuse.analysis.cpu_predicates import is_loop_fusible
 from hlofuse.rules.catalogue import Knob
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import condition, requirement
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
 
@@ -62,7 +62,7 @@ def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if is_loop_fusible(pair.consumer) else None
 
 
-@condition(
+@requirement(
     code="CPU015",
     title="The consumer takes nothing in",
     condition="Is the consumer neither a loop fusion nor an operation with a loop form?",
@@ -70,7 +70,6 @@ def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     "that collects results read finished arrays from memory.",
     advice="The tuple at the end of a function is not a kernel: the "
     "producer is written because it is returned.",
-    essential=True,
     mirrors=_SHOULD_FUSE,
     message="Not fusing: not found a fusible case",
 )

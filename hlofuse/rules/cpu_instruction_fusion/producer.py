@@ -6,12 +6,12 @@ from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_
 from hlofuse.releases import Span
 from hlofuse.rules.catalogue import Knob, register
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import condition, requirement
 
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
 
 
-@condition(
+@requirement(
     code="CPU001",
     title="The consumer belongs to a library fusion or to a computation that is emitted as a whole",
     condition="Is the consumer a custom fusion (a YNNPACK or oneDNN call), inside a computation called "
@@ -22,7 +22,6 @@ _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion:
     advice="To see what XLA would do without the library: "
     "XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type= (empty). Whether its own fusions are faster has "
     "to be measured.",
-    essential=True,
     mirrors=_SHOULD_FUSE + ", ComputeInstructionsToSkip, BlockSubcomputationFusion",
     message="Don't fuse instructions from custom fusions/calls",
     span=Span(since="0.5"),
@@ -81,7 +80,7 @@ def large_constant(pair: CandidatePair) -> dict[str, Any] | None:
     return {"bytes": producer.shape.byte_size, "limit_bytes": int(limit)}
 
 
-@condition(
+@requirement(
     code="CPU005",
     title="The producer has no loop form",
     condition="Is the producer neither elementwise nor one of bitcast, broadcast, concatenate, "
@@ -91,7 +90,6 @@ def large_constant(pair: CandidatePair) -> dict[str, Any] | None:
     "calls or kernels of their own.",
     advice="A cumulative sum (reduce-window) or a sort can sometimes be written with other operations; a "
     "scatter of contiguous data as jax.lax.dynamic_update_slice.",
-    essential=True,
     lasting=True,
     mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
     message="Producer is not loop-fusible.",

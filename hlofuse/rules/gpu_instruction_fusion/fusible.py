@@ -12,7 +12,7 @@ from hlofuse.rules.gpu_fusible import (
 )
 from hlofuse.rules.gpu_instruction_fusion.candidate import GpuPair
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import condition, requirement
 
 _FILE = "xla/service/gpu/gpu_fusible.cc"
 _MIRRORS = f"{_FILE}: IsProducerConsumerFusible"
@@ -20,13 +20,12 @@ _SCATTER = f"{_FILE}: CanEmitInputFusedScatter"
 _PRIORITY = "Asked by the passes until 0.4.35; PriorityFusion asks "
 
 
-@condition(
+@requirement(
     code="GI010",
     title="The producer has no code for a single element",
     condition="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled "
     "transpose?",
     why="Library calls, sorts, collectives and reductions with several results run by code of their own.",
-    essential=True,
     mirrors=_MIRRORS + ", IsLoopFusibleAsProducer",
     message="the producer is not loop-fusible",
     history=_PRIORITY + "its own list of operations first.",
@@ -38,14 +37,13 @@ def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
     return {"opcode": pair.producer.opcode}
 
 
-@condition(
+@requirement(
     code="GI011",
     title="The reduction takes several blocks for one result",
     condition="Is the producer a parallel reduction, a row of more than 16384 elements or a column of "
     "more than 4096, whose parts are added up by atomic operations?",
     why="Nothing can follow inside the kernel, because no thread knows when the sum is complete.",
     advice="Reduce in two steps: reshape long rows into several shorter ones first.",
-    essential=True,
     mirrors=_MIRRORS + "; xla/service/gpu/reduction_utils.cc: ReductionIsRaceFree",
     message="Reduction output fusion only works for race free reductions",
 )
@@ -91,12 +89,11 @@ def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
     return {"users": len(pair.producer.users)}
 
 
-@condition(
+@requirement(
     code="GI014",
     title="Nothing follows a scatter in its kernel",
     condition="Is the producer a scatter, or a kernel that ends in one?",
     why="A scatter's threads go by the updates; an element is complete only when all of them have run.",
-    essential=True,
     mirrors=_SCATTER,
     message="do not fuse into the output of scatter",
 )
@@ -104,12 +101,11 @@ def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
     return {} if is_scatter_fusion(pair.producer) else None
 
 
-@condition(
+@requirement(
     code="GI015",
     title="The producer makes the array that a scatter updates",
     condition="Is the producer the first operand of a scatter?",
     why="A scatter writes over that array, so the array has to be there.",
-    essential=True,
     mirrors=_SCATTER,
     message="do not fuse into the in-place operand of scatter",
 )
@@ -117,13 +113,12 @@ def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     return {} if _scattered_into(pair.consumer) is pair.producer else None
 
 
-@condition(
+@requirement(
     code="GI016",
     title="The producer reads the array that a scatter updates",
     condition="Does the producer of a scatter's updates or indices read the array that the scatter "
     "writes over?",
     why="It might read elements that have been updated already.",
-    essential=True,
     mirrors=_SCATTER,
     message="Producer uses the in-place operand of a scatter",
 )
@@ -132,7 +127,7 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     return {} if array is not None and array in pair.producer.operands else None
 
 
-@condition(
+@requirement(
     code="GI017",
     title="The consumer takes nothing in",
     condition="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
@@ -140,7 +135,6 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
     advice="The tuple at the end of a function is not a kernel: the producer "
     "is written because it is returned.",
-    essential=True,
     mirrors=_MIRRORS + ", IsLoopFusibleAsConsumer, IsInputFusible",
     message="the consumer is not input-fusible and not loop-fusible",
 )
@@ -151,12 +145,11 @@ def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
     return {"opcode": pair.consumer.opcode}
 
 
-@condition(
+@requirement(
     code="GI018",
     title="The producer has several results",
     condition="Is the producer a multi-output fusion?",
     why="Its other results would be lost, or computed a second time.",
-    essential=True,
     mirrors=_MIRRORS,
     message="the producer is not fusible as it is a multi-output fusion",
 )

@@ -10,7 +10,7 @@ from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion.candidate import GpuPair
 from hlofuse.rules.instruction_fusion.duplication import recomputation
 from hlofuse.rules.priority_fusion.budget import over_budget
-from hlofuse.rules.verdict import Verdict, condition
+from hlofuse.rules.verdict import Verdict, condition, requirement
 
 _FILE = "xla/service/gpu/transforms/instruction_fusion.cc"
 _SHOULD_FUSE = f"{_FILE}: GpuInstructionFusion::ShouldFuseInexpensiveChecks"
@@ -43,12 +43,11 @@ def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "fusion" else None
 
 
-@condition(
+@requirement(
     code="GI002",
     title="The consumer is a custom fusion",
     condition="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
     why="What such a fusion holds was chosen for its own emitter.",
-    essential=True,
     mirrors=_SHOULD_FUSE,
     message="the consumer is a custom fusion",
 )

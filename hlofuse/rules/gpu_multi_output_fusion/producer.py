@@ -7,20 +7,19 @@ from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import register
+from hlofuse.rules.catalogue import essential, outcome
 from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
 from hlofuse.rules.gpu_multi_output_fusion.candidate import LoneProducer, ProducerPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
-from hlofuse.rules.verdict import Verdict, condition
+from hlofuse.rules.verdict import Verdict, condition, requirement
 
 _FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
 _CANDIDATE = f"{_FILE}: ProducerCandidateIsFusible"
 _PRODUCER = "xla/service/gpu/gpu_fusible.cc: IsProducerMultiOutputFusible"
 
-SAVES_TIME = register(
+SAVES_TIME = outcome(
     code="GM002",
-    outcome=True,
     title="A producer with other users becomes a further result of a consumer's kernel",
     condition="Does one kernel that computes both, and writes both, take no longer than the two apart, "
     "and is everything legal? Multi-output fusions are preferred as consumers, then fusions.",
@@ -29,9 +28,8 @@ SAVES_TIME = register(
     allows=True,
     history="Until 0.4.35 the times of a producer and all its consumers were compared as FM016 says.",
 )
-ANOTHER_PREFERRED = register(
+ANOTHER_PREFERRED = outcome(
     code="GM034",
-    outcome=True,
     title="Another consumer is preferred",
     condition="Is there another consumer whose kernel the producer may join, with more results already, "
     "or of the same kind and before this one?",
@@ -52,20 +50,19 @@ def producer_is_multi_output(lone: LoneProducer) -> dict[str, Any] | None:
     return {} if lone.producer.is_multi_output_fusion else None
 
 
-@condition(
+@requirement(
     code="GM021",
     title="The producer updates an array in place",
     condition="Does the producer write over one of its operands (dynamic-update-slice, scatter)?",
     why="Another result of the same kernel might read an element that has been overwritten already.",
     mirrors=_PRODUCER,
     message="In-place operations are present",
-    essential=True,
 )
 def producer_in_place(lone: LoneProducer) -> dict[str, Any] | None:
     return {} if in_place_pairs(lone.producer, lone.state.model.release) else None
 
 
-@condition(
+@requirement(
     code="GM022",
     title="The producer has no code for a single element",
     condition="Is the producer something else than a loop: a tiled transpose or reduction fusion, a "
@@ -73,7 +70,6 @@ def producer_in_place(lone: LoneProducer) -> dict[str, Any] | None:
     why="Inside the consumer's loop the producer is computed element by element.",
     mirrors="xla/service/gpu/gpu_fusible.cc: IsLoopFusibleAsProducer",
     message="producer is not loop-fusible",
-    essential=True,
 )
 def producer_not_a_loop(lone: LoneProducer) -> dict[str, Any] | None:
     producer = lone.producer
@@ -110,7 +106,7 @@ def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
     return summary.is_reduction or has_tiled_transpose(instruction, model)
 
 
-@condition(
+@requirement(
     code="GM030",
     title="The consumer cannot have further results",
     condition="Is the consumer neither a reduction, nor a tiled transpose, nor a loop fusion, nor "
@@ -118,7 +114,6 @@ def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
     why="Only those emitters can write several results. A fusion of kind kCustom takes nothing in.",
     mirrors="xla/service/gpu/gpu_fusible.cc: IsFusibleAsMultiOutputFusionRoot",
     message="consumer not eligible as multi-output fusion root.",
-    essential=True,
 )
 def consumer_not_a_root(pair: ProducerPair) -> dict[str, Any] | None:
     return None if is_possible_root(pair.consumer, pair.state.model) else {"opcode": pair.consumer.opcode}
@@ -128,14 +123,13 @@ def producer_shapes_differ(pair: ProducerPair) -> Verdict | None:
     return shapes_differ(pair.consumer, pair.producer, pair.state.model, pair.state.settings)
 
 
-CYCLE = register(
+CYCLE = essential(
     code="GM031",
     title="Something between the two would need the kernel's result",
     condition="Does another operand of the consumer depend on the producer?",
     why="The kernel would have to have run before that operand can be computed, which it needs to start.",
     mirrors=f"{_FILE}: OperandReachableFromProducer",
     message="… would introduce a cycle when fused",
-    essential=True,
 )
 
 

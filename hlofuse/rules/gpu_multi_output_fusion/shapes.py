@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.shapes import is_reshape_or_transpose_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.catalogue import Rule, essential, register
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
 
@@ -20,7 +20,7 @@ _WHY = (
     "What determines a kernel's loops is its hero: a reduction or transpose if it has one, else its result."
 )
 
-REDUCTIONS_DIFFER = register(
+REDUCTIONS_DIFFER = essential(
     code="GM011",
     title="The two reduce in different ways",
     condition="Are both parallel reductions, but of arrays of different shape or over different dimensions?",
@@ -28,9 +28,8 @@ REDUCTIONS_DIFFER = register(
     advice="Reduce over the same dimensions; combine partial results afterwards.",
     mirrors=_HEROES,
     message="tiled reductions with different shapes",
-    essential=True,
 )
-TRANSPOSES_DIFFER = register(
+TRANSPOSES_DIFFER = essential(
     code="GM012",
     title="The two transpose in different ways",
     condition="Are both tiled transposes, but of different shape, permutation or element size?",
@@ -38,7 +37,6 @@ TRANSPOSES_DIFFER = register(
     advice="Convert the type after transposing, in the consumers, so that both transpose the same.",
     mirrors=_HEROES,
     message="tiled transposes with different shapes",
-    essential=True,
     history="Until 0.4.35 element sizes could differ.",
 )
 BECOMES_UNTILED = register(
@@ -62,7 +60,7 @@ PLAIN_TRANSPOSE = register(
     message="multi-output fusion of a nested transpose with an unnested hero op",
     history="Not asked until 0.4.35.",
 )
-TRANSPOSE_AND_REDUCTION = register(
+TRANSPOSE_AND_REDUCTION = essential(
     code="GM014",
     title="One transposes, the other reduces",
     condition="Is one a tiled transpose and the other a parallel reduction?",
@@ -70,10 +68,9 @@ TRANSPOSE_AND_REDUCTION = register(
     advice="Transpose the reduced array instead of reducing the transposed one, or the other way round.",
     mirrors=_HEROES,
     message="multi-output fusion of a transpose and a reduction",
-    essential=True,
     history="Until 0.4.35: “MOF-fusion of a transpose and a reduction”.",
 )
-LOOPS_DIFFER = register(
+LOOPS_DIFFER = essential(
     code="GM015",
     title="The two loop over different shapes",
     condition="Do the arrays the kernels loop over (what is reduced or transposed, else the result) "
@@ -82,7 +79,6 @@ LOOPS_DIFFER = register(
     advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one shape.",
     mirrors=f"{_FILE}: ShapesCompatibleForMultiOutputFusion",
     message="different loop shapes",
-    essential=True,
 )
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import register
+from hlofuse.rules.catalogue import essential, outcome, register
 from hlofuse.rules.gpu_multi_output_fusion.candidate import SiblingPair
 from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
 from hlofuse.rules.priority_fusion.budget import over_budget
@@ -12,9 +12,8 @@ from hlofuse.rules.verdict import Verdict, condition
 _FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
 _SMALL_BYTES = 1024
 
-SHARED_READ = register(
+SHARED_READ = outcome(
     code="GM001",
-    outcome=True,
     title="Two kernels that read the same array become one",
     condition="Do the two read the same array of more than one element, may both be results of one "
     "kernel, and is everything legal? No cost is worked out.",
@@ -38,14 +37,13 @@ IS_SCALAR = register(
     mirrors=f"{_FILE}: IsProfitableOperand",
     message="Operand … is not profitable",
 )
-CONNECTED = register(
+CONNECTED = essential(
     code="GM010",
     title="One depends on the other",
     condition="Does a path lead from one of the two to the other?",
     why="They would be one kernel that needs its own result before it can start.",
     mirrors=f"{_FILE}: CanFuseSiblings",
     message="… are connected",
-    essential=True,
 )
 
 

@@ -1,10 +1,10 @@
 """Rules the driver itself applies, before and after asking a target's rules."""
 
-from hlofuse.rules.catalogue import register
+from hlofuse.rules.catalogue import essential, outcome, register
 
 _FILE = "xla/service/instruction_fusion.cc"
 
-OPERAND_NOT_FUSIBLE = register(
+OPERAND_NOT_FUSIBLE = essential(
     code="IF001",
     title="The operand is not fusible",
     condition="Is the operand a parameter, a while, conditional, call or domain, or does it have a side "
@@ -16,7 +16,6 @@ OPERAND_NOT_FUSIBLE = register(
     "path, and use jax.random, whose default generator is plain arithmetic. A loop whose trip count is "
     "known and small can be unrolled (jax.lax.scan(..., unroll=True)) so that its body becomes "
     "ordinary operations.",
-    essential=True,
     lasting=True,
     mirrors=f"{_FILE}: InstructionFusion::RunImpl; xla/hlo/ir/hlo_instruction.cc: HloInstruction::IsFusible",
     message="Operand is not fusible",
@@ -39,9 +38,8 @@ CANNOT_BE_DUPLICATED = register(
     message="operand can not be duplicated",
 )
 
-MULTI_OUTPUT_UNSUPPORTED = register(
+MULTI_OUTPUT_UNSUPPORTED = outcome(
     code="IF021",
-    outcome=True,
     title="This pass makes no multi-output fusions",
     condition="After a plain fusion was refused: could the producer become a further output of the "
     "consumer's kernel?",
@@ -54,21 +52,19 @@ MULTI_OUTPUT_UNSUPPORTED = register(
     message="multi-output fusion not supported by this pass",
 )
 
-MULTI_OUTPUT_CYCLE = register(
+MULTI_OUTPUT_CYCLE = essential(
     code="IF022",
     title="A multi-output fusion of the two would depend on itself",
     condition="Is another operand of the consumer reachable from the producer?",
     why="Producer and consumer would be one kernel, and something between them would need that "
     "kernel's result before the kernel can run.",
     advice="The operations between the two have to fuse first: see what refuses them.",
-    essential=True,
     mirrors=f"{_FILE}: MultiOutputFusionCreatesCycle",
     message="multi-output fusion creates a cycle",
 )
 
-NOTHING_AGAINST = register(
+NOTHING_AGAINST = outcome(
     code="IF030",
-    outcome=True,
     title="Nothing speaks against it",
     condition="Has every rule passed the pair on?",
     why="The base class allows whatever it has no reason to refuse; targets add their own conditions.",

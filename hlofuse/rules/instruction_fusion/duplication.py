@@ -4,7 +4,7 @@ from typing import Any
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import condition, requirement
 
 _SHOULD_FUSE = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuse"
 
@@ -39,14 +39,13 @@ def _would_duplicate(pair: CandidatePair) -> bool:
     return not (len(users) == 1 and users[0] is pair.consumer)
 
 
-@condition(
+@requirement(
     code="IF003",
     title="The producer is the computation's result",
     condition="Is the producer the root of its computation?",
     why="The result has to be written to memory whatever happens; fusing it into a user would compute "
     "it twice.",
     advice="If the value need not be returned, do not return it: drop it from the jitted function's outputs.",
-    essential=True,
     lasting=True,
     mirrors=_SHOULD_FUSE,
     message="not fusing into the output of the root instruction",

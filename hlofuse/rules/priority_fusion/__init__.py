@@ -4,8 +4,6 @@
 only, then `RULES`, or `TRITON_RULES` where one of the pair is a Triton fusion.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -106,18 +104,4 @@ IN_PLACE_RULES: tuple[PairRule, ...] = (in_place_conflict,)
 """They look at operands of the update in place, which a structure does not tell apart."""
 RULES = (*STRUCTURE_RULES, *IN_PLACE_RULES)
 
-__all__ = [
-    "IN_PLACE_RULES",
-    "OF_CONSUMER",
-    "OF_PRODUCER",
-    "RULES",
-    "SCATTER_RULES",
-    "STRUCTURE_RULES",
-    "TRITON_RULES",
-    "Limits",
-    "PairRule",
-    "PriorityPair",
-    "PriorityState",
-    "rules_of_one",
-    "structure_rules",
-]
+__all__ = ["Limits", "PriorityPair", "PriorityState"]

@@ -1,7 +1,5 @@
 """Rules that keep a kernel within the machine's and the compiler's limits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -10,7 +8,7 @@ from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary
 from hlofuse.cost.gpu.ticks import EXACT
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.rules.catalogue import Knob, register
+from hlofuse.rules.catalogue import Knob, essential, register
 from hlofuse.rules.priority_fusion.candidate import PriorityPair
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, condition
@@ -27,7 +25,7 @@ MAX_IR_SIZE = Knob(
     "gpu-max-ir-size", 10_000, "instructions", "Instructions emitted for one kernel, copies counted, at most."
 )
 
-SHARED_MEMORY = register(
+SHARED_MEMORY = essential(
     code="PF010",
     title="The kernel would need more shared memory than a block has",
     condition="Do the tiles of the transposes and reductions of both together exceed the device's shared "
@@ -38,7 +36,6 @@ SHARED_MEMORY = register(
     "of them is a bitcast.",
     mirrors=_BUDGET,
     message="shared memory usage would be over the budget of …B",
-    essential=True,
 )
 TOO_MANY_REDUCTIONS = register(
     code="PF011",

@@ -1,7 +1,5 @@
 """The candidates of PriorityFusion: a producer fused into a consumer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

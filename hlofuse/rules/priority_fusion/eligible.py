@@ -1,12 +1,10 @@
 """Rules about one of the two alone: what PriorityFusion never fuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.priority_fusion.candidate import PriorityPair
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import condition, requirement
 
 _FILE = "xla/backends/gpu/transforms/priority_fusion.cc"
 _CAN_FUSE = f"{_FILE}: PriorityFusionQueue::CanFuse"
@@ -16,20 +14,19 @@ _LIBRARY = (
 )
 
 
-@condition(
+@requirement(
     code="PF001",
     title="The producer is the result of its computation",
     condition="Is the producer the root of its computation, with users besides?",
     why="Its value leaves the computation, so it has to be written anyway.",
     mirrors=_CAN_FUSE,
     message="not fusing into the output of the root instruction",
-    essential=True,
 )
 def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
     return {} if pair.producer.is_root else None
 
 
-@condition(
+@requirement(
     code="PF002",
     title="The producer has no code that could be inlined",
     condition="Is the producer something else than an element-wise operation, a data movement, a reduce, "
@@ -39,13 +36,12 @@ def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
     "epilogue in before this pass: look at the passes that made it.",
     mirrors=f"{_FILE}: IsFusible",
     message="the producer is not fusible",
-    essential=True,
 )
 def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
     return None if may_be_fused(pair.producer, pair.state.model.release) else {"opcode": pair.producer.opcode}
 
 
-@condition(
+@requirement(
     code="PF003",
     title="The consumer takes nothing in",
     condition="Is the consumer something else than an element-wise operation, a data movement, a reduce, "
@@ -55,7 +51,6 @@ def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
     "is enough: XLA fuses a producer into all of its users or into none.",
     mirrors=f"{_FILE}: IsFusible",
     message="the consumer is not fusible",
-    essential=True,
 )
 def consumer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
     return None if may_be_fused(pair.consumer, pair.state.model.release) else {"opcode": pair.consumer.opcode}

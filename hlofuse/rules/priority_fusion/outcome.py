@@ -1,22 +1,20 @@
 """What settles a producer once its users have been asked, and why it is fused."""
 
-from hlofuse.rules.catalogue import register
+from hlofuse.rules.catalogue import outcome, register
 
 _FILE = "xla/backends/gpu/transforms/priority_fusion.cc"
 _QUEUE = f"{_FILE}: PriorityFusionQueue"
 
-NO_USERS = register(
+NO_USERS = outcome(
     code="PF030",
-    outcome=True,
     title="Nobody uses the producer",
     condition="Has the producer no users?",
     why="There is nothing to fuse it into.",
     mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
     message="No users to fuse",
 )
-ONLY_BITCASTS = register(
+ONLY_BITCASTS = outcome(
     code="PF031",
-    outcome=True,
     title="Only bitcasts use the producer",
     condition="Are all users of the producer bitcasts?",
     why="Bitcasts are fused into their own users first. These are left because their users take nothing "
@@ -24,9 +22,8 @@ ONLY_BITCASTS = register(
     mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
     message="not fusing because there are only bitcast users",
 )
-PAYS = register(
+PAYS = outcome(
     code="PF040",
-    outcome=True,
     title="Fusing the producer into all its users saves time",
     condition="Do the kernels take less time, by XLA's model, with the producer in all of its users than "
     "without? The producer that saves most goes first.",
@@ -35,18 +32,16 @@ PAYS = register(
     mirrors=f"{_QUEUE}::CalculateProducerPriority",
     allows=True,
 )
-BITCAST_FIRST = register(
+BITCAST_FIRST = outcome(
     code="PF041",
-    outcome=True,
     title="Bitcasts are fused first",
     condition="Is the producer a bitcast? It goes into every user that can take it.",
     why="It needs no code, and the operations on both of its sides can be fused only once it is inside.",
     mirrors=f"{_QUEUE}::CalculateProducerPriority",
     allows=True,
 )
-SMALL_CONSTANT = register(
+SMALL_CONSTANT = outcome(
     code="PF042",
-    outcome=True,
     title="Scalar constants become part of the code",
     condition="Is the producer a constant of one element? After everything else is fused it goes into "
     "all users that can take it.",

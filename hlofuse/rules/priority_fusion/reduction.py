@@ -1,15 +1,13 @@
 """Rules that keep reductions where their emitter can handle them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import register
+from hlofuse.rules.catalogue import essential
 from hlofuse.rules.gpu_fusible import is_scatter_fusion
 from hlofuse.rules.priority_fusion.candidate import PriorityPair
-from hlofuse.rules.verdict import Verdict, condition
+from hlofuse.rules.verdict import Verdict, condition, requirement
 
 _MIRRORS = "xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue::CanFuse"
 
@@ -57,7 +55,7 @@ def reduction_becomes_loop(pair: PriorityPair) -> dict[str, Any] | None:
 _MIRRORS_SCATTER = "xla/service/gpu/gpu_fusible.cc: CanEmitInputFusedScatter"
 
 
-@condition(
+@requirement(
     code="PF005",
     title="The producer is a scatter",
     condition="Is the producer a scatter, or a fusion whose result is one?",
@@ -66,13 +64,12 @@ _MIRRORS_SCATTER = "xla/service/gpu/gpu_fusible.cc: CanEmitInputFusedScatter"
     advice="Apply what follows to the updates instead, where that means the same.",
     mirrors=_MIRRORS_SCATTER,
     message="do not fuse into the output of scatter",
-    essential=True,
 )
 def producer_is_scatter(pair: PriorityPair) -> dict[str, Any] | None:
     return {} if is_scatter_fusion(pair.producer) else None
 
 
-@condition(
+@requirement(
     code="PF006",
     title="The producer makes the array a scatter updates",
     condition="Is the consumer a scatter and the producer the array it updates in place?",
@@ -80,13 +77,12 @@ def producer_is_scatter(pair: PriorityPair) -> dict[str, Any] | None:
     "updated elements could not make the rest.",
     mirrors=_MIRRORS_SCATTER,
     message="do not fuse into the in-place operand of scatter",
-    essential=True,
 )
 def producer_is_scattered_into(pair: PriorityPair) -> dict[str, Any] | None:
     return {} if updated_operand(pair.consumer) is pair.producer else None
 
 
-@condition(
+@requirement(
     code="PF007",
     title="The producer reads the array a scatter updates",
     condition="Is the consumer a scatter, and the array it updates in place an operand of the producer "
@@ -95,7 +91,6 @@ def producer_is_scattered_into(pair: PriorityPair) -> dict[str, Any] | None:
     advice="Compute what goes into the updates or indices from another array.",
     mirrors=_MIRRORS_SCATTER,
     message="Producer uses the in-place operand of a scatter",
-    essential=True,
 )
 def producer_reads_updated(pair: PriorityPair) -> dict[str, Any] | None:
     updated = updated_operand(pair.consumer)
@@ -113,7 +108,7 @@ def updated_operand(consumer: Instruction) -> Instruction | None:
 
 # Rules for pairs of which one is a Triton fusion already: the other must be something Triton can emit.
 
-UNSUPPORTED = register(
+UNSUPPORTED = essential(
     code="PF020",
     title="Triton has no code for the operation",
     condition="Is an operation of producer or consumer one that XLA's Triton emitter does not support, "
@@ -125,9 +120,8 @@ UNSUPPORTED = register(
     "operations, move them to the end of the chain.",
     mirrors="xla/backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction",
     message="Unsupported …",
-    essential=True,
 )
-NOT_TILED = register(
+NOT_TILED = essential(
     code="PF021",
     title="The Triton kernel cannot be cut into tiles",
     condition="Is there no tiling of the result for which every operation inside works on a rectangular "
@@ -140,7 +134,6 @@ NOT_TILED = register(
     mirrors="xla/service/gpu/model/gpu_indexing_performance_model.cc: "
     "GpuPerformanceModelWithIndexingAnalysis::TryFindBestTilingForFusion",
     message="Fusion can not be tiled with SymbolicTileAnalysis: …",
-    essential=True,
 )
 
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from hlofuse.rules.catalogue import Rule, register
+from hlofuse.rules.catalogue import Rule, outcome
 
 
 def rewrites(
@@ -21,7 +21,7 @@ def rewrites(
 
     Without an `essential` pass, the program would be compiled to something else, or not at all.
     """
-    return register(
+    return outcome(
         code=code,
         title=title,
         condition=condition,
@@ -30,7 +30,6 @@ def rewrites(
         mirrors=mirrors,
         allows=allows,
         essential=essential,
-        outcome=True,
         pass_name=pass_name,
         flag="" if essential else f"--xla_disable_hlo_passes={pass_name}",
     )

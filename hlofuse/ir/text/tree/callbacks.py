@@ -1,7 +1,5 @@
 """The handlers as lark calls them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

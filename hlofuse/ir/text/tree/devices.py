@@ -21,8 +21,6 @@ from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed, unquote
 from hlofuse.ir.text.tree.handlers import HANDLERS, Span, handler, place, spanning, values
 
-# Iotas and meshes.
-
 
 @spanning("iota")
 def _iota(parts: list[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -88,9 +86,6 @@ def _resolved(mesh: Mesh, references: Iterable[tuple[Axis, int]]) -> tuple[Axis,
     return tuple(out)
 
 
-# Replica groups.
-
-
 @spanning("groups")
 def _groups(parts: list[Any]) -> ReplicaGroups | IotaGroups | MeshGroups:
     first = parts[0].value
@@ -106,9 +101,6 @@ def _groups(parts: list[Any]) -> ReplicaGroups | IotaGroups | MeshGroups:
             parts[0].start, f"{math.prod(first)} devices in the groups, {math.prod(dimensions)} in the iota"
         )
     return IotaGroups(first[0], first[1], dimensions, permutation)
-
-
-# Shardings.
 
 
 @handler("sharding")

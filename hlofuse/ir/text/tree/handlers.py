@@ -4,8 +4,6 @@ Each rule has a handler, a plain function from the list of its parts (tokens, an
 rules) to its value. lark calls them as it reduces, so no tree of the whole text is ever built.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

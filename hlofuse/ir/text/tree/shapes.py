@@ -114,9 +114,6 @@ def _parenthesized(parts: list[Any]) -> str:
     return "".join(t for t in texts if t not in ("(", ")")).rstrip(",")
 
 
-# Aliasing.
-
-
 def _number_and_index(parts: list[Any]) -> tuple[int, tuple[int, ...]]:
     number = next((signed(p) for p in parts if isinstance(p, Token) and p.type == "INT"), 0)
     return number, next(p for p in reversed(parts) if isinstance(p, tuple))
@@ -138,9 +135,6 @@ def _entry_layout(parts: list[Any]) -> tuple[tuple[Any, ...], Any]:
     """Shapes of the parameters, shape of the result."""
     shapes = [s for s, _ in values(parts)]
     return tuple(shapes[:-1]), shapes[-1]
-
-
-# Origins, domains.
 
 
 @handler("original_array")

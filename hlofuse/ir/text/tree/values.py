@@ -24,8 +24,6 @@ from hlofuse.ir.text.tree.nodes import AttributeNode
 
 _LARGEST_FLOAT = 3.4028234663852886e38
 
-# One attribute.
-
 
 @spanning("attribute", "integer_attribute")
 def _attribute(parts: list[Any]) -> AttributeNode:
@@ -90,9 +88,6 @@ _TOKEN_VALUES: dict[str, Any] = {
 }
 
 
-# Simple values.
-
-
 @handler("integers")
 def _integers(parts: list[Any]) -> list[int]:
     if len(parts) == 1:
@@ -111,9 +106,6 @@ def _typed_literal(parts: list[Any]) -> list[tuple[Any, Span]]:
     if isinstance(parts[0], Token):
         return [leaf for p in parts if isinstance(p, Span) for leaf in p.value]
     return [(parts[0].value, parts[1])]
-
-
-# Windows, slices.
 
 
 @spanning("window")
@@ -156,9 +148,6 @@ def _window_field(parts: list[Any]) -> tuple[str, list[Any]]:
             raise Rejected(value.start_pos, "a window's padding is low_high for each dimension")
         return key[:-1], pads
     return key[:-1], [signed(n) for n in value.split("x")]
-
-
-# Metadata and the like.
 
 
 @handler("frontend_attribute")

@@ -1,7 +1,5 @@
 """Calls of cuDNN: targets, configurations, layouts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -138,11 +136,9 @@ def _channels_last(call: Instruction, device: DeviceDescription) -> bool:
     return half and device.compute_capability[0] >= 7 and call.shape.tuple_shapes[0].rank == 4
 
 
-# Calls of cuDNN's convolutions over row-major arrays (`xla/service/gpu/conv_layout_normalization.cc`).
-
-
 def normalized_call(call: Instruction) -> Instruction | None:
-    """A tuple of bitcasts of the new call's results; None where nothing changes.
+    """A tuple of bitcasts of the new call's results; None where nothing changes
+    (`xla/service/gpu/conv_layout_normalization.cc`).
 
     The operands' bitcasts are made in either case, as by XLA.
     """

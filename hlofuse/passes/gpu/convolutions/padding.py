@@ -13,36 +13,24 @@ from hlofuse.ir.attributes.window import (
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.reading import labels_of, window_of
 from hlofuse.passes.common.shapes import array, with_dimensions
 from hlofuse.passes.gpu.convolutions.calls import BACKWARD_FILTER, BACKWARD_INPUT, FORWARD, NAMES
 from hlofuse.trace import Recorder
 
-# Padding that cuDNN does not take, made pads and slices
-# (`xla/backends/gpu/transforms/conv_padding_legalization.cc`).
-
 
 class ConvPaddingLegalization(Pass):
-    """`conv-padding-legalization`, of convolutions that are calls by then."""
+    """`conv-padding-legalization`, of convolutions that are calls by then: padding that cuDNN does not take,
+    made pads and slices (`xla/backends/gpu/transforms/conv_padding_legalization.cc`)."""
 
     name = "conv-padding-legalization"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for call in computation.instructions:
-                target = custom_call_target(call)
-                if target not in NAMES:
-                    continue
-                if target == BACKWARD_INPUT:
-                    changed |= _backward_input(call)
-                elif target == BACKWARD_FILTER:
-                    changed |= _backward_filter(call)
-                else:
-                    changed |= _forward(call)
-        return changed
+        calls = [x for c in module.non_fusion_computations() for x in c if custom_call_target(x) in NAMES]
+        others = {BACKWARD_INPUT: _backward_input, BACKWARD_FILTER: _backward_filter}
+        return any_change(others.get(custom_call_target(call), _forward)(call) for call in calls)
 
 
 def _is_even(window: Window) -> bool:
@@ -160,25 +148,21 @@ def _replaced(call: Instruction, new: Instruction) -> bool:
     return replace_instruction(call, new, has_side_effect)
 
 
-# Features of convolutions padded for tensor cores
-# (`xla/backends/gpu/transforms/cudnn_pad_for_convolutions.cc`). Those of integers are left as they are:
-# which of them cuDNN takes is not known here.
-
-
 _MULTIPLE = 8
 _MOST_BYTES = 1.35
 
 
 class CudnnPadForConvolutions(Pass):
+    """Features of convolutions padded for tensor cores
+    (`xla/backends/gpu/transforms/cudnn_pad_for_convolutions.cc`). Those of integers are left as they are:
+    which of them cuDNN takes is not known here."""
+
     name = "cudnn_pad_for_convolutions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for call in computation.instructions:
-                if custom_call_target(call) in (FORWARD, BACKWARD_INPUT, BACKWARD_FILTER):
-                    changed |= _pad_for_tensor_cores(call)
-        return changed
+        targets = (FORWARD, BACKWARD_INPUT, BACKWARD_FILTER)
+        calls = [x for c in module.non_fusion_computations() for x in c if custom_call_target(x) in targets]
+        return any_change(map(_pad_for_tensor_cores, calls))
 
 
 def _pad_for_tensor_cores(call: Instruction) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.make import added, numbers
 from hlofuse.passes.common.reading import labels_of, window_of
 from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
@@ -31,12 +31,8 @@ class ConvRewriter(Pass):
     name = "conv-rewriter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        rewrite = attempt(_rewrite, recorder)
-        changed = False
-        for computation in module.non_fusion_computations():
-            for x in [i for i in computation if i.opcode == "convolution"]:
-                changed |= rewrite(x)
-        return changed
+        found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "convolution"]
+        return any_change(map(attempt(_rewrite, recorder), found))
 
 
 class _Call(NamedTuple):

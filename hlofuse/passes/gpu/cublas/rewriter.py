@@ -1,7 +1,5 @@
 """Passes that make products calls of cuBLAS."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -9,7 +7,7 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import added, reshaped, transposed
@@ -21,15 +19,13 @@ from hlofuse.passes.gpu.cublas.epilogues import with_activation, with_factor, wi
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
 from hlofuse.trace import Recorder
 
-# Products of two batch dimensions get one (`NormalizeBatchDimensions`).
-
 
 def has_two_batches(dot: Instruction) -> bool:
     return len(DotDimensions.of(dot).lhs_batch) == 2
 
 
 def with_one_batch(dot: Instruction) -> Instruction:
-    """What `dot` gives: a product with one, reshaped."""
+    """What `dot` gives: a product with one, reshaped (`NormalizeBatchDimensions`)."""
     operands, sides = [], []
     for number, operand in enumerate(dot.operands):
         side, laid = DotOperand.of(dot, number), operand.shape
@@ -50,10 +46,6 @@ def with_one_batch(dot: Instruction) -> Instruction:
     return reshaped(new, dot.shape)
 
 
-# Matrix products that cuBLAS computes, with what it does beside
-# (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
-
-
 _TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
 _WORKSPACE, _WORKSPACE_HOPPER = 4 * 1024 * 1024, 32 * 1024 * 1024
@@ -62,7 +54,8 @@ _HANDLED = frozenset({"dot", "multiply", "add", "maximum"})
 
 @dataclass(frozen=True)
 class CublasGemmRewriter(Pass):
-    """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers.
+    """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers
+    (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
 
     It leaves other products for cuBLAS alone.
     """
@@ -71,11 +64,10 @@ class CublasGemmRewriter(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            changed |= visit(computation, attempt(_handle, recorder), _HANDLED)
-            changed |= self._add_workspaces(computation)
-        return changed
+        handle = attempt(_handle, recorder)
+        return any_change(
+            visit(c, handle, _HANDLED) | self._add_workspaces(c) for c in module.non_fusion_computations()
+        )
 
     def _add_workspaces(self, computation: Computation) -> bool:
         """`GemmWorkspaceRewriteVisitor`."""
@@ -145,12 +137,9 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     return True
 
 
-# Products of a batch with one and the same matrix
-# (`xla/backends/gpu/transforms/gemm_broadcast_folding_rewriter.cc`).
-
-
 class GemmBroadcastFoldingRewriter(Pass):
-    """`cublas-gemm-broadcast-folding-rewriter`: cuBLAS reads a matrix again for each of a batch."""
+    """`cublas-gemm-broadcast-folding-rewriter`: cuBLAS reads a matrix again for each of a batch
+    (`xla/backends/gpu/transforms/gemm_broadcast_folding_rewriter.cc`)."""
 
     name = "cublas-gemm-broadcast-folding-rewriter"
 
@@ -180,33 +169,29 @@ def _fold(call: Instruction) -> bool:
     return False
 
 
-# Matrix products padded to the sizes that tensor cores take
-# (`xla/backends/gpu/transforms/cublas_pad_for_gemms.cc`).
-
-
 _MULTIPLES = (("s8", 7, 4), ("f16", 7, 8), ("bf16", 8, 8))
 """Element types, since which compute capability, and to a multiple of what (`CublasPaddingRequirements`)."""
 
 
 @dataclass(frozen=True)
 class CublasPadForGemms(Pass):
-    """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for."""
+    """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for: matrix
+    products padded to the sizes that tensor cores take
+    (`xla/backends/gpu/transforms/cublas_pad_for_gemms.cc`)."""
 
     name = "cublas-pad-for-gemms"
     element_type: str
     multiple: int
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            for dot in [i for i in computation if i.opcode == "dot"]:
-                if dot.operands[0].shape.element_type == self.element_type and _is_padded(dot):
-                    changed |= self._pad(dot)
-        return changed
+        found = [x for c in module.non_fusion_computations() for x in c if x.opcode == "dot"]
+        return any_change(map(self._pad, found))
 
     def _pad(self, dot: Instruction) -> bool:
         """`PadForGemm`: the result is cut back."""
         lhs, rhs = dot.operands
+        if lhs.shape.element_type != self.element_type or not _is_padded(dot):
+            return False
         old = (lhs.shape, rhs.shape)
         new = (self._padded(lhs.shape), self._padded(rhs.shape))
         if new == old or rhs.shape.element_type != self.element_type:

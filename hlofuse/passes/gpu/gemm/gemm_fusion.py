@@ -1,7 +1,5 @@
 """Fuses a matrix product with what is around it (`xla/backends/gpu/transforms/gemm_fusion.cc`)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass

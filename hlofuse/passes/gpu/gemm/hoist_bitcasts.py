@@ -1,7 +1,5 @@
 """Takes bitcasts out of fusions of products (`xla/backends/gpu/transforms/hoist_fused_bitcasts.cc`)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace

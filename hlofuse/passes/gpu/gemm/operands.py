@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Layout
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
 from hlofuse.passes.common.rewriting import Explained, attempt, replaced
@@ -85,28 +85,21 @@ def _swap(dot: Instruction) -> None:
     dot.computation.remove_instruction(dot)
 
 
-# Products with a vector become elementwise products and sums
-# (`xla/backends/gpu/transforms/dot_strength_reduction.cc`).
-
-
 _SMALL = 10_000_000
 
 
 @dataclass(frozen=True)
 class DotStrengthReduction(Pass):
-    """`dot-strength-reduction`; products by another algorithm than the usual one are left as they are."""
+    """`dot-strength-reduction`; products by another algorithm than the usual one are left as they are
+    (`xla/backends/gpu/transforms/dot_strength_reduction.cc`)."""
 
     name = "dot-strength-reduction"
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         expand = attempt(lambda dot: replaced(dot, _expanded(dot)), recorder, Explained(STRENGTH_REDUCED))
-        changed = False
-        for computation in module.non_fusion_computations():
-            dots = [i for i in computation.post_order() if i.opcode == "dot" and self._matches(i)]
-            for dot in dots:
-                changed |= expand(dot)
-        return changed
+        found = [i for c in module.non_fusion_computations() for i in c.post_order() if i.opcode == "dot"]
+        return any_change(map(expand, [dot for dot in found if self._matches(dot)]))
 
     def _matches(self, dot: Instruction) -> bool:
         if len(dot.operands) != 2 or "algorithm" in dot.attributes:

@@ -18,9 +18,6 @@ from hlofuse.passes.gpu.gemm.dimension_order import (
     through_bitcast,
 )
 
-# What Triton's matrix emitter takes (`xla/backends/gpu/codegen/triton/support_legacy.cc`).
-
-
 _FLOATS = frozenset({"f32", "bf16", "f16", "f64"})
 _FUNCTIONS = frozenset(
     """
@@ -32,7 +29,8 @@ _MOVES = frozenset("transpose slice reshape pad concatenate parameter broadcast"
 
 
 def is_elementwise_for_triton(opcode: str, operand_type: str) -> bool:
-    """`IsTritonSupportedElementwiseUpToFloatNormalization`."""
+    """`IsTritonSupportedElementwiseUpToFloatNormalization`
+    (`xla/backends/gpu/codegen/triton/support_legacy.cc`)."""
     if opcode in ("convert", "select", "clamp"):
         return True
     if operand_type == "pred":
@@ -106,9 +104,6 @@ def _is_data_type(element_type: str, device: DeviceDescription) -> bool:
     return element_type == "f8e4m3fn" and device.compute_capability[0] >= 9
 
 
-# Operations worth fusing into a matrix product (`IsInputWorthFusing`, `IsOutputWorthFusing`).
-
-
 _TOLERANCE = 1024
 """Bytes by which a fusion's traffic may grow."""
 
@@ -161,15 +156,13 @@ def _is_cheap_to_repeat(operand: Instruction) -> bool:
     return all(u.opcode == "slice" for u in operand.users)
 
 
-# Carrying a dimension order through an operation, if Triton can follow (`triton_tiling_propagation.cc`).
-
-
 _NEVER = frozenset("tuple get-tuple-element reduce all-reduce all-reduce-start all-reduce-done pad".split())
 
 
 @dataclass(frozen=True)
 class DotProperties:
-    """The operand or result of a dot that a fusion grows from (`DotProperties`)."""
+    """The operand or result of a dot that a fusion grows from (`DotProperties`)
+    (`triton_tiling_propagation.cc`)."""
 
     device: DeviceDescription
     free: int
