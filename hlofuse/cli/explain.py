@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.cli.common.reporting import Output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,9 +46,7 @@ def command(
     compare_device: str | None,
     only_refused: bool,
     details: bool,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Say what the module in INPUT runs, where the time goes, what fusion could still save and how.
@@ -66,7 +64,7 @@ def command(
     """
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.reporting import head_of, report
+    from hlofuse.cli.common.reporting import head_of
     from hlofuse.cli.explain_stage import explain_stage
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.common.facts import Facts
@@ -80,14 +78,13 @@ def command(
     try:
         observed = options.run()
     except HlofuseError as error:
-        how = {"form": form, "color": color, "output": output}
-        if explain_stage(options, error, how, limit, name, details or only_refused):
+        if explain_stage(options, error, out, limit, name, details or only_refused):
             return 0
         raise
     if compare_device is not None:
         if name is not None:
             raise HlofuseError("--compare-device is about the whole module: give it no NAME")
-        _compare(options, observed, compare_device, limit, form, color, output)
+        _compare(options, observed, compare_device, limit, out)
         return 0
     _check_names(observed.replay, only_pass, computation)
     with_events(observed.replay)
@@ -107,7 +104,7 @@ def command(
     if name is None:
         with spinner("trying changes"):
             answer = verdict(observed, facts, unoptimized=lambda: unoptimized_of(observed.replay))
-    if name is not None or details or form == "json":
+    if name is not None or details or out.form == "json":
         found = explain(
             observed.replay,
             only_pass=only_pass,
@@ -160,10 +157,7 @@ def command(
         document = explanation_json(found, only_refused=only_refused)
         return {**document, **verdict_json(answer)} if answer is not None else document
 
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=draw,
         json=data,
         note=observed.note,
@@ -202,11 +196,9 @@ def _compare(
     observed: Observed,
     other: str,
     limit: int,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
 ) -> None:
-    from hlofuse.cli.common.reporting import head_of, report
+    from hlofuse.cli.common.reporting import head_of
     from hlofuse.reports.compare_builds.json import comparison_json
     from hlofuse.reports.compare_builds.model import compare_builds
     from hlofuse.reports.compare_builds.text import print_comparison
@@ -217,10 +209,7 @@ def _compare(
     def draw(console: Console) -> None:
         print_comparison(found, console, limit=limit)
 
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=draw,
         json=lambda: comparison_json(found),
         note=observed.note,

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.reporting import head_of, head_of_dump, report
+from hlofuse.cli.common.reporting import Output, head_of, head_of_dump
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rich.console import Console
 
     from hlofuse.cli.common.replaying import ReplayOptions
@@ -21,21 +19,20 @@ if TYPE_CHECKING:
 def explain_stage(
     options: ReplayOptions,
     error: HlofuseError,
-    how: Mapping[str, Any],
+    out: Output,
     limit: int,
     name: str | None = None,
     details: bool = False,
 ) -> bool:
     """Report on a fused module as it is, or on a TPU's; False where there is nothing to say but the error.
 
-    `how` are the options of the report: its form, color and output. `name` narrows it to some kernels;
-    `details` has what keeps each two of them apart.
+    `name` narrows it to some kernels; `details` has what keeps each two of them apart.
     """
     from hlofuse.inputs.stage import StageError
 
     if options.changes_xla:
         return False
-    if _explain_tpu(options, error, how, limit, name):
+    if _explain_tpu(options, error, out, limit, name):
         return True
     if not isinstance(error, StageError) or not error.stage.is_fused:
         return False
@@ -58,7 +55,7 @@ def explain_stage(
 
         answer = verdict_as_it_is(running(loaded.module, identity, device)[0], loaded.release, device)
     better: tuple[str, ...] = ()
-    if details or answer is None or how["form"] == "json":
+    if details or answer is None or out.form == "json":
         with spinner("asking the rules"):
             found = explain_fused(loaded.module, loaded.target, loaded.release, error.stage, device)
         if name is not None:
@@ -83,12 +80,12 @@ def explain_stage(
         assert found is not None
         return {**fused_json(found), **(verdict_json(answer) if answer is not None else {})}
 
-    report(**how, text=draw, json=data, heads=[head], shows_heads=answer is None)
+    out.report(text=draw, json=data, heads=[head], shows_heads=answer is None)
     return True
 
 
 def _explain_tpu(
-    options: ReplayOptions, error: HlofuseError, how: Mapping[str, Any], limit: int, name: str | None
+    options: ReplayOptions, error: HlofuseError, out: Output, limit: int, name: str | None
 ) -> bool:
     from hlofuse.inputs.dump_names import TPU_PIPELINES
     from hlofuse.inputs.stage import StageError
@@ -112,8 +109,7 @@ def _explain_tpu(
 
     with spinner("comparing"):
         found = compare_tpu(load(files[0]), load(files[1]), options.device or DEVICE)
-    report(
-        **how,
+    out.report(
         text=lambda console: print_tpu(found, console, limit=limit),
         json=lambda: tpu_json(found),
         heads=[head_of_dump(files[0])],
