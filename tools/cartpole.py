@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from cartpole_chart import chart
 
-from hlofuse.account.pairs import pair_detail
+from hlofuse.account.replaying import pair_detail
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import iter_kernels, launched_computations
 from hlofuse.cost.combined import CombinedModel

@@ -31,7 +31,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.order import estimate, phases
 from hlofuse.replay import ReplayInput, replay
-from hlofuse.reports.verify.structure import Structures
+from hlofuse.reports.verify.compare import Structures
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
 
 _STEPS: dict[str, tuple[str, Callable[..., object]]] = {

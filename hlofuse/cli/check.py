@@ -13,8 +13,9 @@ import click
 from hlofuse import __version__
 from hlofuse.cli.common.measuring import has_several, measure_all
 from hlofuse.cli.common.options import report_options_with
-from hlofuse.cli.common.output import emit, rendered, write_file
+from hlofuse.cli.common.output import write_file
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.cli.common.reporting import Output
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
@@ -75,10 +76,8 @@ def command(
     strict: bool,
     exit_zero: bool,
     root: Path,
-    form: str,
     reports: tuple[str, ...],
-    color: str,
-    output: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Hold what fusion leaves against a budget or a baseline, and say what broke, where and by which rule.
@@ -130,13 +129,13 @@ def command(
             file.parent.mkdir(parents=True, exist_ok=True)
             write_file(file, text)
         found = replace(found, updated=True)
-    if form not in ("text", "json", "markdown"):  # those say it themselves
+    if out.form not in ("text", "json", "markdown"):  # those say it themselves
         for note in found.notes:
             warn(note)
     heads = [m.head for m in measured if m.head is not None]
     for kind, file in further:
-        emit(_written(found, kind, "never", file, root, heads), file)
-    emit(_written(found, form, color, output, root, heads), output)
+        _write(found, Output(kind, "never", file), root, heads)
+    _write(found, out, root, heads)
     return 1 if found.failed and not exit_zero else 0
 
 
@@ -156,38 +155,37 @@ def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
     return found
 
 
-def _written(
-    check: Check, form: str, color: str, output: Path | None, root: Path, heads: Sequence[Head]
-) -> str:
+def _write(check: Check, out: Output, root: Path, heads: Sequence[Head]) -> None:
     from hlofuse.reports.common.head import head_lines, with_heads
 
-    if form == "json":
+    if out.form == "json":
         from hlofuse.reports.check.json import check_json
 
-        return dumps(with_heads(check_json(check), heads), indent=2)
-    if form == "sarif":
+        out.write(dumps(with_heads(check_json(check), heads), indent=2))
+    elif out.form == "sarif":
         from hlofuse.reports.check.sarif import check_sarif
 
-        return dumps(check_sarif(check, __version__), indent=2)
-    if form == "junit":
+        out.write(dumps(check_sarif(check, __version__), indent=2))
+    elif out.form == "junit":
         from hlofuse.reports.check.junit import check_junit
 
-        return check_junit(check)
-    if form == "github":
+        out.write(check_junit(check))
+    elif out.form == "github":
         from hlofuse.reports.check.github import check_github
 
-        return check_github(check, root)
-    if form == "markdown":
+        out.write(check_github(check, root))
+    elif out.form == "markdown":
         from hlofuse.format.escape import markdown
         from hlofuse.reports.check.markdown import check_markdown
 
         lines = "".join(f"{markdown(line)}\n\n" for line in head_lines(heads))
-        return lines + check_markdown(check)
-    from hlofuse.reports.check.text import print_check
+        out.write(lines + check_markdown(check))
+    else:
+        from hlofuse.reports.check.text import print_check
 
-    def draw(console: Console) -> None:
-        for line in head_lines(heads):
-            console.print(line, style="dim")
-        print_check(check, console)
+        def draw(console: Console) -> None:
+            for line in head_lines(heads):
+                console.print(line, style="dim")
+            print_check(check, console)
 
-    return rendered(draw, color, output)
+        out.draw(draw)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import Output
 from hlofuse.cost.gpu.device import XLAS_OWN, device_names, load_device
 from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.ir.errors import HlofuseError
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 @click.command("devices")
 @click.argument("name", metavar="[DEVICE]", required=False, shell_complete=completion.devices)
 @report_options
-def command(name: str | None, form: str, color: str, output: Path | None) -> int:
+def command(name: str | None, out: Output) -> int:
     """The devices a replay can be about; with DEVICE (a name or a file) all numbers of that one.
 
     A file is a TOML file like the ones shipped, or the text proto that XLA reads with
@@ -34,10 +33,7 @@ def command(name: str | None, form: str, color: str, output: Path | None) -> int
         devices = {n: load_device(n) for n in ([name] if name is not None else device_names())}
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: _print(devices, console) if name is None else _print_one(devices[name], console),
         json=lambda: {
             "schema": "hlofuse.devices/1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options_with
-from hlofuse.cli.common.output import emit, rendered
 from hlofuse.cli.common.progress import progress_bar, spinner
+from hlofuse.cli.common.reporting import Output
 from hlofuse.cli.common.side_by_side import (
     accounts_of,
     check_devices,
@@ -67,9 +68,7 @@ FORMATS = ("text", "json", "markdown", "html", "svg")
 def command(
     before: str,
     after: str,
-    form: str | None,
-    color: str,
-    output: Path | None,
+    out: Output,
     limit: int,
     only: tuple[str, ...],
     quiet: bool,
@@ -93,7 +92,7 @@ def command(
     from hlofuse.diff import diff
     from hlofuse.ir import HlofuseError
 
-    form = form or _by_suffix(output)
+    out = replace(out, form=out.form or _by_suffix(out.file))
     releases = xla, xla_after or xla
     accounts = partial(accounts_of, device=device, device_after=device_after, releases=releases)
     check_devices(device, device_after)
@@ -104,20 +103,18 @@ def command(
     if directories:
         stage = stage or "output"
     if stage is not None and module is None and not _is_one(before, after):
-        return _many(before, after, stage, form, color, output, limit, quiet, metadata, accounts)
+        return _many(before, after, stage, out, limit, quiet, metadata, accounts)
     modules = read_both(before, after, module, stage)
     with spinner("comparing"):
         found = diff(*modules, metadata=metadata)
     if not quiet:
-        _report(found, form, color, output, limit, only or SECTIONS, accounts(found), releases)
+        _report(found, out, limit, only or SECTIONS, accounts(found), releases)
     return 0 if found.same else 1
 
 
 def _report(
     found: ModuleDiff,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     limit: int,
     chosen: tuple[str, ...],
     accounts: Accounts,
@@ -130,21 +127,21 @@ def _report(
     sides = zip((found.before, found.after), releases, strict=True)
     heads = [Head(identify_file(side.module, xla)) for side, xla in sides]
     lines = head_lines(heads)
-    if form == "json":
+    if out.form == "json":
         from json import dumps
 
         from hlofuse.reports.common.head import with_heads
         from hlofuse.reports.diff.json import as_dict
 
         text = dumps(with_heads(as_dict(found, accounts), heads), indent=1, ensure_ascii=True)
-    elif form == "svg":
+    elif out.form == "svg":
         text = picture_of(found)
-    elif form == "html":
+    elif out.form == "html":
         from hlofuse.reports.diff.html import to_html
 
         picture = picture_if_possible(found)
         text = to_html(summarize(found, accounts), limit=limit, only=chosen, picture=picture)
-    elif form == "markdown":
+    elif out.form == "markdown":
         from hlofuse.format.escape import markdown
         from hlofuse.format.page import as_markdown
         from hlofuse.reports.diff.text import draw
@@ -161,17 +158,16 @@ def _report(
                 console.print(line, style="dim")
             draw(summary, console, limit=limit, only=chosen)
 
-        text = rendered(with_lines, color, output)
-    emit(text, output)
+        out.draw(with_lines)
+        return
+    out.write(text)
 
 
 def _many(
     before: str,
     after: str,
     stage: str,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     limit: int,
     quiet: bool,
     metadata: bool,
@@ -182,9 +178,8 @@ def _many(
     from hlofuse.inputs.many import modules_at
     from hlofuse.ir import HlofuseError
     from hlofuse.reports.diff import many
-    from hlofuse.reports.diff.many import to_html
 
-    if form == "svg":
+    if out.form == "svg":
         raise HlofuseError("a picture is of two modules: --module NAME picks one from the directories")
     before_modules, after_modules = modules_at(Path(before), stage), modules_at(Path(after), stage)
     with progress_bar("comparing") as progress:
@@ -197,16 +192,16 @@ def _many(
             skipped=[*before_modules.skipped, *after_modules.skipped],
             progress=progress,
         )
-    if not quiet:
-        if form == "json":
-            text = many.to_json(found)
-        elif form == "markdown":
-            text = many.to_markdown(found, limit=limit)
-        elif form == "html":
-            text = to_html(found, titles=(before, after))
-        else:
-            text = rendered(lambda console: many.draw(found, console, limit=limit), color, output)
-        emit(text, output)
+    if quiet:
+        pass
+    elif out.form == "json":
+        out.write(many.to_json(found))
+    elif out.form == "markdown":
+        out.write(many.to_markdown(found, limit=limit))
+    elif out.form == "html":
+        out.write(many.to_html(found, titles=(before, after)))
+    else:
+        out.draw(lambda console: many.draw(found, console, limit=limit))
     return 0 if found.same else 1
 
 

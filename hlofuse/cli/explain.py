@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,16 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
+from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.cli.common.reporting import Output, head_of, head_of_dump
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.account import Observed
+    from hlofuse.cli.common.replaying import ReplayOptions
 
 
 @click.command("explain")
@@ -46,9 +51,7 @@ def command(
     compare_device: str | None,
     only_refused: bool,
     details: bool,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Say what the module in INPUT runs, where the time goes, what fusion could still save and how.
@@ -66,8 +69,7 @@ def command(
     """
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.reporting import head_of, report
-    from hlofuse.cli.explain_stage import explain_stage
+    from hlofuse.cli.common.reporting import head_of
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.xla_result import compare_with_result
@@ -80,14 +82,13 @@ def command(
     try:
         observed = options.run()
     except HlofuseError as error:
-        how = {"form": form, "color": color, "output": output}
-        if explain_stage(options, error, how, limit, name, details or only_refused):
+        if explain_stage(options, error, out, limit, name, details or only_refused):
             return 0
         raise
     if compare_device is not None:
         if name is not None:
             raise HlofuseError("--compare-device is about the whole module: give it no NAME")
-        _compare(options, observed, compare_device, limit, form, color, output)
+        _compare(options, observed, compare_device, limit, out)
         return 0
     _check_names(observed.replay, only_pass, computation)
     with_events(observed.replay)
@@ -107,7 +108,7 @@ def command(
     if name is None:
         with spinner("trying changes"):
             answer = verdict(observed, facts, unoptimized=lambda: unoptimized_of(observed.replay))
-    if name is not None or details or form == "json":
+    if name is not None or details or out.form == "json":
         found = explain(
             observed.replay,
             only_pass=only_pass,
@@ -160,10 +161,7 @@ def command(
         document = explanation_json(found, only_refused=only_refused)
         return {**document, **verdict_json(answer)} if answer is not None else document
 
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=draw,
         json=data,
         note=observed.note,
@@ -202,11 +200,9 @@ def _compare(
     observed: Observed,
     other: str,
     limit: int,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
 ) -> None:
-    from hlofuse.cli.common.reporting import head_of, report
+    from hlofuse.cli.common.reporting import head_of
     from hlofuse.reports.compare_builds.json import comparison_json
     from hlofuse.reports.compare_builds.model import compare_builds
     from hlofuse.reports.compare_builds.text import print_comparison
@@ -217,10 +213,7 @@ def _compare(
     def draw(console: Console) -> None:
         print_comparison(found, console, limit=limit)
 
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=draw,
         json=lambda: comparison_json(found),
         note=observed.note,
@@ -247,3 +240,107 @@ def _check_names(replay: Any, only_pass: str | None, computation: str | None) ->
                 f"{printable(replay.before.name)} has no computation"
                 f" {printable(computation)}{did_you_mean(computation, names)}"
             )
+
+
+# What `explain` says of a module that is not the input of the fusion passes.
+
+
+def explain_stage(
+    options: ReplayOptions,
+    error: HlofuseError,
+    out: Output,
+    limit: int,
+    name: str | None = None,
+    details: bool = False,
+) -> bool:
+    """Report on a fused module as it is, or on a TPU's; False where there is nothing to say but the error.
+
+    `name` narrows it to some kernels; `details` has what keeps each two of them apart.
+    """
+    from hlofuse.inputs.stage import StageError
+
+    if options.changes_xla:
+        return False
+    if _explain_tpu(options, error, out, limit, name):
+        return True
+    if not isinstance(error, StageError) or not error.stage.is_fused:
+        return False
+
+    from hlofuse.inputs.choose_target import NO_TARGET
+    from hlofuse.reports.common.names import launched_in
+    from hlofuse.reports.fused.boundaries import explain_fused
+    from hlofuse.reports.fused.model import fused_json
+    from hlofuse.reports.fused.text import print_fused
+
+    loaded = options.read(any_stage=True)
+    if error.stage.foreign_to(loaded.target) and error.stage.backend not in NO_TARGET:
+        return False
+    device = loaded.config.device if loaded.config is not None else None
+    identity = loaded.input.identity
+    answer = found = None
+    if name is None and identity is not None:
+        from hlofuse.account.running import running
+        from hlofuse.reports.verdict.verdict import verdict_as_it_is
+
+        answer = verdict_as_it_is(running(loaded.module, identity, device)[0], loaded.release, device)
+    better: tuple[str, ...] = ()
+    if details or answer is None or out.form == "json":
+        with spinner("asking the rules"):
+            found = explain_fused(loaded.module, loaded.target, loaded.release, error.stage, device)
+        if name is not None:
+            found = found.only(name, launched_in(loaded.module, name))
+        if found.right_file is not None:
+            better = replace(options, input=found.right_file, module=None).input_arguments
+    head = head_of(loaded, replayed=False)
+
+    def draw(console: Console) -> None:
+        from hlofuse.reports.verdict.text import print_screen
+
+        if answer is not None:
+            print_screen(answer, console, head, details=found is None)
+            if found is not None:
+                console.print()
+        if found is not None:
+            print_fused(found, console, limit=limit, better=better)
+
+    def data() -> dict[str, Any]:
+        from hlofuse.reports.verdict.json import verdict_json
+
+        assert found is not None
+        return {**fused_json(found), **(verdict_json(answer) if answer is not None else {})}
+
+    out.report(text=draw, json=data, heads=[head], shows_heads=answer is None)
+    return True
+
+
+def _explain_tpu(
+    options: ReplayOptions, error: HlofuseError, out: Output, limit: int, name: str | None
+) -> bool:
+    from hlofuse.inputs.dump_names import TPU_PIPELINES
+    from hlofuse.inputs.stage import StageError
+    from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
+
+    if options.input == "-" or options.target is not None:
+        return False
+    files = tpu_files(Path(options.input), options.module)
+    if files is None:
+        return False
+    if isinstance(error, StageError):
+        if error.stage.backend != "tpu":
+            return False
+    elif not any(name in files[0].name for name in TPU_PIPELINES):
+        return False
+    if name is not None:
+        raise HlofuseError("of a TPU's dumps explain takes no NAME: hlofuse trace-op follows one operation")
+    from hlofuse.inputs import load
+    from hlofuse.reports.tpu.json import tpu_json
+    from hlofuse.reports.tpu.text import print_tpu
+
+    with spinner("comparing"):
+        found = compare_tpu(load(files[0]), load(files[1]), options.device or DEVICE)
+    out.report(
+        text=lambda console: print_tpu(found, console, limit=limit),
+        json=lambda: tpu_json(found),
+        heads=[head_of_dump(files[0])],
+    )
+    return True

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import ReportedModule, head_of, report
+from hlofuse.cli.common.reporting import Output, ReportedModule, head_of
 from hlofuse.pipelines import device_of
 
 if TYPE_CHECKING:
@@ -36,9 +35,7 @@ def command(
     name: str | None,
     limit: int,
     sort: str,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Tell who runs each kernel that fusion leaves in INPUT, by which rule, and how it is launched.
@@ -53,10 +50,7 @@ def command(
     found, names, difference, reported = _selection(ReplayOptions(input=input, **request), name)
     ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
     shown = ordered[: limit or None]
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: print_selection(found, shown, console),
         json=lambda: selection_json(found),
         note=reported.input.note,

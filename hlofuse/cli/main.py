@@ -7,63 +7,42 @@ import sys
 
 import click
 
-# Under each heading: a name, where it lives, and its line in `--help`: help must not import what it lists.
-_SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+# Under each heading: a name and its line in `--help`: help must not import what it lists.
+_SECTIONS: dict[str, dict[str, str]] = {
     "From a program to a dump": {
-        "capture": (
-            "hlofuse.cli.capture",
-            "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
-        ),
+        "capture": "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
     },
     "Why it was fused so": {
-        "explain": (
-            "hlofuse.cli.explain",
-            "Which operations XLA fuses, in which order, and what stopped the rest.",
-        ),
-        "why": ("hlofuse.cli.why", "Why two operations were fused, or were not."),
-        "what-if": (
-            "hlofuse.cli.what_if",
-            "Which rule costs most; what if a knob had other values, a rule did not exist.",
-        ),
-        "rule": ("hlofuse.cli.rule", "The rule catalogue: what a rule asks, why, and what to do about it."),
+        "explain": "Which operations XLA fuses, in which order, and what stopped the rest.",
+        "why": "Why two operations were fused, or were not.",
+        "what-if": "Which rule costs most; what if a knob had other values, a rule did not exist.",
+        "rule": "The rule catalogue: what a rule asks, why, and what to do about it.",
     },
     "What would run better": {
-        "optimize": (
-            "hlofuse.cli.optimize",
-            "Search for an order of passes, XLA flags or fusion decisions that run better than XLA's.",
-        ),
-        "passes": ("hlofuse.cli.passes", "The passes that optimize may run, and how each was checked."),
+        "optimize": "Search for an order of passes, XLA flags or fusion decisions better than XLA's.",
+        "passes": "The passes that optimize may run, and how each was checked.",
     },
     "What runs": {
-        "stats": ("hlofuse.cli.stats", "Instructions, kernels, flops and bytes of modules."),
-        "kernels": (
-            "hlofuse.cli.kernels",
-            "Who runs each kernel that fusion leaves: library, Triton or emitter.",
-        ),
+        "stats": "Instructions, kernels, flops and bytes of modules.",
+        "kernels": "Who runs each kernel that fusion leaves: library, Triton or emitter.",
     },
     "To look at": {
-        "explore": ("hlofuse.cli.explore", "A page to step through every decision, in one HTML file."),
-        "render": ("hlofuse.cli.render", "Draw a module and its fusions as SVG, PNG, PDF or DOT."),
-        "plot": ("hlofuse.cli.plot", "Plot passes, the time of kernels, the roofline."),
+        "explore": "A page to step through every decision, in one HTML file.",
+        "render": "Draw a module and its fusions as SVG, PNG, PDF or DOT.",
+        "plot": "Plot passes, the time of kernels, the roofline.",
     },
     "What changed": {
-        "diff": ("hlofuse.cli.diff", "What changed between two modules, fusion by fusion."),
-        "upgrade": (
-            "hlofuse.cli.upgrade",
-            "What another release of XLA makes of the same program, and which of its changes matter.",
-        ),
-        "check": ("hlofuse.cli.check", "Hold fusion against a budget or a stored baseline, for CI."),
-        "timeline": ("hlofuse.cli.timeline", "What each pass of a compilation did, from a dump directory."),
-        "trace-op": (
-            "hlofuse.cli.trace_op",
-            "One operation's way through every pass to the kernel it ends in.",
-        ),
+        "diff": "What changed between two modules, fusion by fusion.",
+        "upgrade": "What another release of XLA makes of the same program, and which of its changes matter.",
+        "check": "Hold fusion against a budget or a stored baseline, for CI.",
+        "timeline": "What each pass of a compilation did, from a dump directory.",
+        "trace-op": "One operation's way through every pass to the kernel it ends in.",
     },
     "The replay itself": {
-        "replay": ("hlofuse.cli.replay", "Write the module as XLA's fusion passes would leave it."),
-        "verify": ("hlofuse.cli.verify", "Compare our replay with XLA's own result."),
-        "targets": ("hlofuse.cli.targets", "What can be replayed, and how faithfully."),
-        "devices": ("hlofuse.cli.devices", "The GPUs whose numbers come with hlofuse."),
+        "replay": "Write the module as XLA's fusion passes would leave it.",
+        "verify": "Compare our replay with XLA's own result.",
+        "targets": "What can be replayed, and how faithfully.",
+        "devices": "The GPUs whose numbers come with hlofuse.",
     },
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
@@ -92,8 +71,7 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module, _ = _COMMANDS[cmd_name]
-        command = importlib.import_module(module).command
+        command = importlib.import_module(f"hlofuse.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -110,8 +88,7 @@ class _Lazy(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, commands in _SECTIONS.items():
             with formatter.section(heading):
-                rows = [(name.ljust(_WIDEST), summary) for name, (_, summary) in commands.items()]
-                formatter.write_dl(rows)
+                formatter.write_dl([(name.ljust(_WIDEST), line) for name, line in commands.items()])
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import (
-    FORMATS,
-    color_option,
     input_argument,
     module_option,
+    report_options,
     stage_options,
     target_options,
 )
 from hlofuse.cli.common.output import emit
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import ReplayOptions, is_before_optimizations
-from hlofuse.cli.common.reporting import head_of, report
+from hlofuse.cli.common.reporting import Output, head_of
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -62,11 +61,8 @@ _OBJECTIVES = ("time", "kernels", "bytes", "ops", "peak-memory")
 @click.option("--tries", type=click.IntRange(min=1), help="End after so many sequences, whatever the time.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers.")
 @click.option("--policy", metavar="FILE", help="The policy of --search policy (hlofuse.gym).")
-@click.option("-o", "--output", metavar="OUT.hlo", type=click.Path(path_type=Path), help="Write the module.")
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="How to report."
-)
-@color_option
+@click.option("--write", metavar="OUT.hlo", type=click.Path(path_type=Path), help="Write the module found.")
+@report_options
 @module_option
 @target_options
 @stage_options
@@ -80,9 +76,8 @@ def command(
     tries: int | None,
     seed: int,
     policy: str | None,
-    output: Path | None,
-    form: str,
-    color: str,
+    write: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Search for passes, flags or fusion decisions with which the module in INPUT runs better than XLA's own.
@@ -121,14 +116,11 @@ def command(
                 chosen = load_policy(policy)
             found = search(found_space, method, seconds, tries or math.inf, seed, chosen)
             how = f"{found.evaluations:,} sequences tried in {found.seconds:.0f} s ({method}, seed {seed})"
-    if output is not None:
+    if write is not None:
         from hlofuse.ir.text.printer import print_module
 
-        emit(print_module(found_space.module(found.moves)), output)
-    report(
-        form,
-        color,
-        None,
+        emit(print_module(found_space.module(found.moves)), write)
+    out.report(
         text=lambda console: print_found(found, objective, how, console),
         json=lambda: found_json(found, objective, space=space, search=method, seed=seed),
         heads=[head_of(loaded)],

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import Output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,15 +17,12 @@ if TYPE_CHECKING:
 
 @click.command("passes")
 @report_options
-def command(form: str, color: str, output: Path | None) -> int:
+def command(out: Output) -> int:
     """XLA's target-independent passes as actions of a search: kind, precondition, how each was checked."""
     from hlofuse.search.actions import ACTIONS
 
     actions = list(ACTIONS.values())
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: _print(actions, console),
         json=lambda: {"schema": "hlofuse.passes/1", "passes": [_json(a) for a in actions]},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,11 +13,11 @@ from hlofuse.cli.common import completion
 from hlofuse.cli.common.naming import drawn_name, renamed_kernels
 from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import emit, write_file
-from hlofuse.cli.common.progress import spinner
+from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 from hlofuse.cli.common.reporting import announce
 from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
-from hlofuse.cli.render_atlas import is_directory, write_atlas
+from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from hlofuse.replay import Replay
 
     _Drawn: TypeAlias = tuple[str | None, Module | Replay | ModulePair, list[str]]
+    from collections.abc import Sequence
+
+    from hlofuse.render import Options
 
 
 @click.command("render")
@@ -212,3 +216,35 @@ def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
     modules = read_both(options.input, after, options.module)
     with spinner("comparing"):
         return view or "both", pair_of_diff(diff(*modules)), []
+
+
+# A directory of pictures, written when all of them are drawn.
+
+
+def is_directory(output: str) -> bool:
+    """A directory that is there, or a name that ends as one of a directory."""
+    return output.endswith(("/", os.sep)) or os.path.isdir(output)
+
+
+def write_atlas(
+    folder: Path, shown: Module | Replay, view: str | None, options: Options, caption: Sequence[str]
+) -> None:
+    """Draw everything, then write it: the overview last, so that what it leads to is there."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from hlofuse.render import Drawing
+    from hlofuse.render.atlas import INDEX, atlas
+
+    pages = atlas(shown, view, options, caption)
+    drawn: dict[str, str] = {}
+    # The layouts are programs of their own, which threads can wait for.
+    with progress_bar("drawing") as progress, ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, svg in zip(pages, pool.map(Drawing.to_svg, pages.values()), strict=True):
+            drawn[name] = svg
+            progress(len(drawn), len(pages))
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as e:
+        raise HlofuseError(f"cannot make {printable(str(folder))}: {e.strerror or e}") from None
+    for name in sorted(drawn, key=lambda name: name == INDEX):
+        write_file(folder / name, drawn[name])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.output import emit, rendered
+from hlofuse.cli.common.reporting import Output
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.rules.catalogue import catalogue
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 @click.command("rule")
 @click.argument("codes", nargs=-1, metavar="[CODE]...", shell_complete=completion.rules)
 @report_options
-def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) -> int:
+def command(codes: tuple[str, ...], out: Output) -> int:
     """What a rule asks, why XLA asks it, and what to do about it; without CODE, all rules in a list.
 
     CODE is a rule's code (CPU012) or its letters (CPU) for a family. Rules that installed packages register
@@ -46,13 +45,13 @@ def command(codes: tuple[str, ...], form: str, color: str, output: Path | None) 
     wanted = _wanted(codes, rules_by_code) if codes else list(rules_by_code.values())
     # A page each for codes that were named, a list for families and for everything.
     pages = bool(codes) and all(c.upper() in rules_by_code for c in codes)
-    if form == "json":
-        emit(json.dumps(rules_json(wanted), indent=2, ensure_ascii=False), output)
-    elif form == "markdown":
-        emit("\n".join(map(rule_markdown, wanted)) if pages else index_markdown(wanted, "#{code}"), output)
+    if out.form == "json":
+        out.write(json.dumps(rules_json(wanted), indent=2, ensure_ascii=False))
+    elif out.form == "markdown":
+        out.write("\n".join(map(rule_markdown, wanted)) if pages else index_markdown(wanted, "#{code}"))
     else:
         show = _print_pages if pages else _print_list
-        emit(rendered(lambda console: show(wanted, console), color, output), output)
+        out.draw(lambda console: show(wanted, console))
     return 0
 
 

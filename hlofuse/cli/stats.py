@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import ReportedModule, head_of, report
+from hlofuse.cli.common.reporting import Output, ReportedModule, head_of
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
@@ -27,9 +26,7 @@ def command(
     inputs: tuple[str, ...],
     after: bool,
     limit: int,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Instructions, kernels, fusions, flops and bytes of modules of any stage.
@@ -45,7 +42,7 @@ def command(
 
     requests = [ReplayOptions(input=path, **request) for path in inputs]
     # A list in JSON is complete: --limit is for people.
-    heaviest = None if form == "json" else limit or None
+    heaviest = None if out.form == "json" else limit or None
     found, differences, heads, notes = [], [], [], []
     replayed = after or requests[0].changes_xla
     for options in requests:
@@ -57,10 +54,7 @@ def command(
         notes.append(reported.input.note)
         found.append(statistics(module, heaviest=heaviest, target=target, names=names))
         differences += [difference] if difference is not None else []
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: print_statistics(found, console),
         json=lambda: statistics_json(found),
         note=next(filter(None, notes), ""),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import Output
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.releases import ANY, EARLIEST, NEWEST
 
@@ -23,13 +22,10 @@ if TYPE_CHECKING:
     "--verbose", is_flag=True, help="Also list all passes of the compilation; [passes] are not implemented."
 )
 @report_options
-def command(verbose: bool, form: str, color: str, output: Path | None) -> int:
+def command(verbose: bool, out: Output) -> int:
     """The backends whose fusion can be replayed: release, passes in order, fidelity as measured."""
     targets = list(TARGETS.values())
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: _print(targets, verbose, console),
         json=lambda: {"schema": "hlofuse.targets/1", "targets": [_json(t, verbose) for t in targets]},
     )

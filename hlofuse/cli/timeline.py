@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.reporting import head_of_dump, report
+from hlofuse.cli.common.reporting import Output, head_of_dump
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,9 +27,7 @@ def command(
     every_dump: bool,
     limit: int,
     module: str | None,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
 ) -> int:
     """What each pass of a compilation did to the module, told by the dumps in DUMP_DIR.
 
@@ -56,10 +53,7 @@ def command(
         if not timelines:
             print_sequences(found, console, path=directory)
 
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=text,
         json=lambda: timeline_json(found, timelines),
         heads=[head_of_dump(sequence.dumps[0].path) for sequence in chosen],

@@ -10,7 +10,7 @@ import click
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import limit_option, module_option, report_options
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.reporting import head_of_dump, report
+from hlofuse.cli.common.reporting import Output, head_of_dump
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
@@ -29,9 +29,7 @@ def command(
     query: str,
     limit: int,
     module: str | None,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
 ) -> int:
     """Follow one operation through every pass to the kernel it ends in.
 
@@ -59,10 +57,7 @@ def command(
         sequence = _whole(sequence, directory)
     with spinner("following"):
         provenance = follow(sequence, query)
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: print_provenance(provenance, console, limit=limit),
         json=lambda: provenance_json(provenance),
         heads=[head_of_dump(sequence.dumps[0].path)],

@@ -15,6 +15,7 @@ from hlofuse.cli.common.measuring import each_module
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
+from hlofuse.cli.common.reporting import Output
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -60,9 +61,7 @@ def command(
     python_from: str | None,
     python_to: str | None,
     limit: int,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Replay the fusion of a program as two releases of XLA do it, and say which of their changes matter.
@@ -75,7 +74,6 @@ def command(
     """
     from tempfile import TemporaryDirectory
 
-    from hlofuse.cli.common.reporting import report
     from hlofuse.releases import NEWEST, nearest, release_of
     from hlofuse.reports.upgrade.json import upgrade_json
     from hlofuse.reports.upgrade.text import print_upgrade
@@ -115,10 +113,7 @@ def command(
     def draw(console: Console) -> None:
         print_upgrade(found, *sides, console, limit=limit)
 
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=draw,
         json=lambda: upgrade_json(found, *sides),
         heads=heads,

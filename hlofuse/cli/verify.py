@@ -18,7 +18,7 @@ from hlofuse.cli.common.options import (
 )
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import require_end
-from hlofuse.cli.common.reporting import report
+from hlofuse.cli.common.reporting import Output
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
@@ -66,9 +66,7 @@ def command(
     jobs: int | None,
     limit: int,
     verbose: bool,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
 ) -> int:
     """Replay modules and compare with what XLA made of them.
 
@@ -129,10 +127,7 @@ def command(
         )
     if after is not None and found.verdicts[0].error is not None:
         raise HlofuseError(found.verdicts[0].error)
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: print_report(found, console, limit=limit, every=verbose),
         json=lambda: report_json(found),
         heads=[v.head for v in found.verdicts],

@@ -13,7 +13,7 @@ from hlofuse.cli.common.options import input_argument, limit_option, name_argume
 from hlofuse.cli.common.output import emit, rendered, write_file
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import head_of, report
+from hlofuse.cli.common.reporting import Output, head_of
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -90,9 +90,7 @@ def command(
     also_flags: tuple[str, ...],
     plot: Path | None,
     limit: int,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Rank what could be changed about the module in INPUT; with --sweep, try other values of knobs.
@@ -108,7 +106,7 @@ def command(
     if not sweeps:
         if plot is not None or more_devices:
             raise HlofuseError("--plot and --also-device go with --sweep")
-        _rank(options, name, also, also_flags, limit, form, color, output)
+        _rank(options, name, also, also_flags, limit, out)
         return 0
     if name is not None:
         raise HlofuseError("--sweep is about the whole module: give it no NAME")
@@ -120,7 +118,7 @@ def command(
         from hlofuse.render.engine import require_engine
 
         require_engine(format_of(plot))
-    _sweep(options, axes, more_devices, plot, form, color, output)
+    _sweep(options, axes, more_devices, plot, out)
     return 0
 
 
@@ -130,9 +128,7 @@ def _rank(
     also: tuple[str, ...],
     also_flags: tuple[str, ...],
     limit: int,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
 ) -> None:
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.reports.common.facts import Facts
@@ -158,10 +154,7 @@ def _rank(
         *(with_module(facts.totals_after, other, path) for path, other in zip(also, others, strict=True)),
         *(with_flags(observed, facts.totals_after, flags, unoptimized()) for flags in also_flags),
     ]
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: print_changes(
             answer, found, rows, console, input_arguments=options.input_arguments, limit=limit
         ),
@@ -194,9 +187,7 @@ def _sweep(
     axes: dict[str, list[str]],
     more_devices: tuple[str, ...],
     plot: Path | None,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
 ) -> None:
     from hlofuse.reports.whatif.json import sweep_json
     from hlofuse.reports.whatif.sweep import sweep
@@ -211,10 +202,7 @@ def _sweep(
         from hlofuse.reports.whatif.plot import plot_sweep
 
         write_file(plot, plot_sweep(found).to_bytes(format_of(plot)))
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: print_sweep(found, console),
         json=lambda: sweep_json(found),
         note=loaded.note,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +9,7 @@ import click
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import head_of, report
+from hlofuse.cli.common.reporting import Output, head_of
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
@@ -33,9 +32,7 @@ def command(
     name: str,
     other: str | None,
     limit: int,
-    form: str,
-    color: str,
-    output: Path | None,
+    out: Output,
     **request: Any,
 ) -> int:
     """Why two instructions were fused, or were not; with one NAME, its whole story.
@@ -67,10 +64,7 @@ def command(
     )
     found = confirmed(found, observed, lambda change: options.with_change(observed, change))
     difference = difference_of(observed)
-    report(
-        form,
-        color,
-        output,
+    out.report(
         text=lambda console: print_answers(
             found, queries, console, input_arguments=options.input_arguments, limit=limit
         ),

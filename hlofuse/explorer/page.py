@@ -1,11 +1,21 @@
 """One file of HTML: markup, style, scripts and data, and a policy that lets in nothing else."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
+from operator import attrgetter
+from typing import Any
 
-from hlofuse.explorer.encode import encoded
-from hlofuse.explorer.model import Page
+from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, RefusedEdge, Run
+from hlofuse.format.escape import printable
+from hlofuse.reports.timeline import phrases
+from hlofuse.reports.timeline.step_details import Group, StepDetails
+from hlofuse.reports.trace_op.model import How
 
 SCRIPTS = tuple(
     (
@@ -46,3 +56,218 @@ def _part(name: str) -> str:
 def _hash(text: str) -> str:
     """What the policy knows an inline script or style by."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# The page's data as compact JSON: a list for each field, strings by number.
+
+
+SCHEMA = 2
+KINDS = ("fuse", "ineligible", "priority", "rewrite")
+
+
+def encoded(page: Page) -> str:
+    """Base64 of the deflated JSON: nothing in it can end the element it stands in."""
+    text = json.dumps(page_json(page), separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def page_json(page: Page) -> dict[str, Any]:
+    """JSON values; numbers for strings point into `strings`."""
+    s = Strings()
+    runs = [_run(r, s) for r in page.runs]
+    rules = [[s(r.code), s(r.title), [[s(h), s(t)] for h, t in r.sections]] for r in page.rules]
+    passes = passes_json(page.passes, s) if page.passes is not None else None
+    return {
+        "schema": SCHEMA,
+        "title": page.title,
+        "kinds": KINDS,
+        "runs": runs,
+        "rules": rules,
+        "passes": passes,
+        "strings": s.all(),
+    }
+
+
+def _run(r: Run, s: Strings) -> dict[str, Any]:
+    return {
+        "label": r.label,
+        "headline": r.headline,
+        "result": r.result,
+        "notes": r.notes,
+        "verdict": r.verdict,
+        "target": r.target,
+        "device": r.device,
+        "computations": [s(c) for c in r.computations],
+        "passes": [s(p) for p in r.passes],
+        "names": [s(n) for n in r.names],
+        "boxes": r.boxes,
+        "ends_as": differences(r.ends_as),
+        "kernels_before": r.kernels_before,
+        "operations": _operations(r.operations, s),
+        "decisions": _decisions(r.decisions, s),
+        "regions": [
+            [g.computation, [[b, differences(inside)] for b, inside in g.kernels]] for g in r.regions
+        ],
+        "final_names": [[s(name), s(final)] for name, final in r.final_names],
+        "kernels": _kernels(r.kernels, s),
+        "held": _refused_edges(r.refused_edges, s),
+    }
+
+
+def _columns(rows: Sequence[object], s: Strings, spec: str) -> dict[str, Any]:
+    """A list for each attribute that `spec` names (`format.fields`): strings by number, truth as 0 and 1."""
+    columns: dict[str, list[Any]] = {}
+    convert: dict[type, Callable[[Any], Any]] = {str: s, bool: int, float: _time}
+    for entry in spec.split():
+        key, _, path = entry.partition("=")
+        values = map(attrgetter(path or key), rows)
+        columns[key] = [convert[type(v)](v) if type(v) in convert else v for v in values]
+    return columns
+
+
+def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
+    return {
+        **_columns(operations, s, "opcode shape computation"),
+        # Near ones mostly, so the distance is the smaller number.
+        "operands": [[n - i for i in x.operands] for n, x in enumerate(operations)],
+        "calls": {n: x.calls for n, x in enumerate(operations) if x.calls},
+        **_columns(operations, s, "bytes=bytes_out launched source op_name layer us"),
+    }
+
+
+def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
+    return {
+        "kind": [KINDS.index(x.kind) for x in decisions],
+        **_columns(decisions, s, "pass=pass_index step computation producer consumer"),
+        "producer_name": [s(x.names[0]) for x in decisions],
+        "consumer_name": [s(x.names[1]) for x in decisions],
+        "result_name": [s(x.names[2]) for x in decisions],
+        **_columns(decisions, s, "others rule reason figures us_fused us_unfused us_saved why duplicated"),
+        "ops": [[n for op in x.ops for n in op] for x in decisions],
+        "kernels": differences(x.kernels for x in decisions),
+    }
+
+
+def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
+    names = "name box kind bytes=bytes_accessed flops us us_memory us_compute emitter source layer"
+    return _columns(kernels, s, f"{names} floor=is_floor turns=iterations")
+
+
+def _refused_edges(edges: Sequence[RefusedEdge], s: Strings) -> dict[str, Any]:
+    return _columns(edges, s, "decision producer consumer rule us=us_at_stake bytes=bytes_between source")
+
+
+def _time(us: float | None) -> float | None:
+    """No finer than is ever shown."""
+    if us is None or us != us or abs(us) == float("inf"):
+        return None
+    return float(f"{us:.5g}")
+
+
+HOWS = tuple(How)
+
+
+def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
+    """JSON values; numbers for strings point into `strings`."""
+
+    def s(text: str) -> int:
+        return strings(printable(text))
+
+    timeline, lineage = passes.timeline, passes.lineage
+    steps, threads, links = timeline.steps, lineage.threads, lineage.links
+    place = {id(step.dump): n for n, step in enumerate(steps)}
+    after = [step.after for step in steps]
+    return {
+        "headline": printable(phrases.headline(timeline)),
+        "notes": [printable(note) for note in timeline.notes]
+        + ([f"No times: {printable(timeline.times)}."] if timeline.times else [])
+        + ([phrases.TIMES_NOTE] if timeline.seconds is not None else [])
+        + (["There are too many operations to keep the way of each."] if lineage.full else []),
+        "start": passes.start,
+        "hows": HOWS,
+        "steps": {
+            "number": [-1 if x.dump.number is None else x.dump.number for x in steps],
+            "pass": [s(phrases.pass_name(x.dump)) for x in steps],
+            "pipeline": [s(x.dump.pipeline) for x in steps],
+            "file": [s(x.dump.path.name) for x in steps],
+            "what": [s(phrases.what(x)) for x in steps],
+            "since": [place.get(id(x.since), -1) for x in steps],
+            "problem": [s(x.problem or "") for x in steps],
+            "changed": [int(x.changed) for x in steps],
+            "weight": [x.weight for x in steps],
+            "ms": [None if x.seconds is None else round(x.seconds * 1000, 2) for x in steps],
+            "instructions": [None if a is None else a.instructions for a in after],
+            "kernels": [None if a is None else a.kernels for a in after],
+            "fusions": [None if a is None else a.fusions for a in after],
+            "opcodes": [[[s(op), b, a] for op, b, a in x.opcodes] for x in steps],
+            "groups": [[_group(g, s) for g in passes.closeups.get(n, _NOTHING).groups] for n in _all(steps)],
+            "hidden": [passes.closeups.get(n, _NOTHING).hidden for n in _all(steps)],
+        },
+        "threads": {
+            "name": [s(t.location.name) for t in threads],
+            "opcode": [s(t.location.opcode) for t in threads],
+            "shape": [s(t.location.shape) for t in threads],
+            "fusion": [s(_fusion(t.location.fusion, t.location.fusion_kind)) for t in threads],
+            "begins": differences(t.begins for t in threads),
+            "source": [s(t.source) for t in threads],
+            "instead": [s(t.instead_of) for t in threads],
+        },
+        "links": {
+            "thread": differences(x.thread for x in links),
+            "step": differences(x.step for x in links),
+            "how": [HOWS.index(x.how) for x in links],
+            # Mostly the threads are made in the order in which links lead to them.
+            "to": differences(x.to for x in links),
+        },
+    }
+
+
+_NOTHING = StepDetails()
+
+
+def _all(steps: tuple[Any, ...]) -> range:
+    return range(len(steps))
+
+
+def _fusion(name: str | None, kind: str | None) -> str:
+    if name is None:
+        return ""
+    return f"{name} ({kind})" if kind else name
+
+
+def _group(g: Group, s: Any) -> list[Any]:
+    return [
+        s(g.kind),
+        s(g.text),
+        g.count,
+        [s(x) for x in g.notes],
+        [s(x) for x in g.before],
+        [s(x) for x in g.after],
+        g.hidden,
+    ]
+
+
+# What makes columns of the page's data small.
+
+
+class Strings:
+    """Every distinct string once; number 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {"": 0}
+
+    def __call__(self, text: str) -> int:
+        return self._number.setdefault(text, len(self._number))
+
+    def all(self) -> list[str]:
+        """In the order of their numbers."""
+        return list(self._number)
+
+
+def differences(numbers: Iterable[int]) -> list[int]:
+    """Each less the one before it."""
+    out, last = [], 0
+    for n in numbers:
+        out.append(n - last)
+        last = n
+    return out

@@ -48,7 +48,7 @@ def print_found(
     before, after = figure(found.default) or 0, figure(found.score) or 0
     gain = change(before, after)
     headline = f"{_TITLES[objective]}: {text(before)} → {text(after)} ({gain})"
-    if after >= before:
+    if not found.moves:
         headline = f"{_TITLES[objective]}: {text(before)}, and nothing better was found"
     console.print(Text(headline, style="bold"))
     if objective == "ops":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hlofuse.account import Account, KernelTimes
-from hlofuse.account.live_memory import alias_info_of, peak_temporary_bytes
+from hlofuse.account.account import alias_info_of, peak_temporary_bytes
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module

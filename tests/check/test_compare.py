@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.ir import HlofuseError
 from hlofuse.reports.check import Code, Finding, Level, Profile
-from hlofuse.reports.check.compare import compare
+from hlofuse.reports.check.check import compare
 from hlofuse.reports.check.model import RefusedEdge
 
 from .profiles import nothing_refused, profile

@@ -19,9 +19,9 @@ from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.compare_builds.model import compare_builds
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.explain.kernel_text import print_timed_kernel
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import notes
+from hlofuse.reports.explain.text import print_timed_kernel
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import why, why_each
 from hlofuse.trace.priority_record import read_priority_record

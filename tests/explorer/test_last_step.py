@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 from hlofuse.account import observed_replay
 from hlofuse.analysis.kernels import kernels, launched_computations
 from hlofuse.explorer import page_html, page_of
-from hlofuse.explorer.encode import page_json
+from hlofuse.explorer.page import page_json
 from hlofuse.inputs import load
 from hlofuse.inputs.unique_ids import unique_ids_for
 from hlofuse.ir import Module, parse_module

@@ -19,7 +19,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.cpu.calls import ParallelTaskAssigner
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.replay import replay
-from hlofuse.reports.verify.structure import Structures
+from hlofuse.reports.verify.compare import Structures
 from hlofuse.trace import Recorder
 
 from ..tools.module_checks import verify_module as graph_problems

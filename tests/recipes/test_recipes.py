@@ -25,10 +25,10 @@ from hlofuse.ir import parse_module
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
-from hlofuse.reports.advice.trials import tried
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.verify.structure import Structures
+from hlofuse.reports.verdict.candidates import tried
+from hlofuse.reports.verify.compare import Structures
 
 ROOT = Path(__file__).parents[2]
 HAS_JAX = importlib.util.find_spec("jax") is not None

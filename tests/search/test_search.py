@@ -97,7 +97,7 @@ def test_the_report(hlofuse: Run, golden: Golden, tmp_path: Path, monkeypatch: p
     Path("module.hlo").write_text(archive("cpu")["programs/gpt2_block_grad"]["before"])
     moves = "call-inliner,algsimp(supports_non_canonical_dots=true),--xla_disable_hlo_passes=cse"
     asked = ("optimize", "module.hlo", "--target", "cpu", "--passes", moves)
-    found = hlofuse(*asked, "-o", "out.hlo")
+    found = hlofuse(*asked, "--write", "out.hlo")
     assert found.status == 0
     golden(
         "optimize/gpt2_block_grad.txt", "\n".join(x for x in found.out.split("\n") if "measured in" not in x)

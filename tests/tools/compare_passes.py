@@ -27,7 +27,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
-from hlofuse.reports.verify.structure import Structures
+from hlofuse.reports.verify.compare import Structures
 from hlofuse.trace import Recorder
 
 from .module_checks import verify_module

@@ -20,7 +20,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.replay.replay import replay
 from hlofuse.reports.common.unoptimized import simplified
-from hlofuse.reports.verify.structure import ModuleStructure, Structures
+from hlofuse.reports.verify.compare import ModuleStructure, Structures
 
 
 def last_fused(dumped: DumpedModule, target: str) -> tuple[Path, Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.reports.verify.structure import Structures
+from hlofuse.reports.verify.compare import Structures
 
 TWO = """HloModule m
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
 from hlofuse.cli.common import completion
+from hlofuse.cli.common.reporting import Output
 
 F = TypeVar("F", bound=Callable[..., Any])
+Decorator: TypeAlias = Callable[[F], F]
 
 FORMATS = ("text", "json", "markdown")
+
+
+def stacked(*options: Decorator[Any]) -> Decorator[F]:
+    """The options as one decorator, in the order of `--help`."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
 input_argument = click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
@@ -54,44 +62,45 @@ module_option = click.option(
 """`--module NAME`: which module of a dump directory."""
 
 
-def target_options(command: F) -> F:
-    """`--target`, `--xla`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
-    command = click.option(
-        "--ids",
-        metavar="FILE",
-        help="XLA's unique ids of the instructions (.hlo.pb); default: the file beside the input.",
-    )(command)
-    command = click.option(
-        "--order",
-        type=click.Choice(["xla", "replayed", "estimated", "text"]),
-        help="Source of the order of instructions: XLA's ids, its earlier passes repeated, an"
-        " estimate, or the text.  [default: the best there is]",
-    )(command)
-    command = click.option(
-        "--option",
-        metavar="NAME",
-        shell_complete=completion.option_names,
-        help="A variant of the target's passes (hlofuse targets).",
-    )(command)
-    command = click.option(
-        "--device",
-        metavar="D",
-        shell_complete=completion.devices,
-        help="The device, a name or a file (hlofuse devices); taken from the dump unless said.",
-    )(command)
-    command = click.option(
-        "--xla",
-        metavar="V|auto",
-        shell_complete=completion.releases,
-        help="The XLA to repeat, as a release of jaxlib.  [default: auto, what the dump says]",
-    )(command)
-    return click.option(
+target_options = stacked(
+    click.option(
         "--target",
         metavar="T",
         shell_complete=completion.targets,
         help="What XLA compiles for (hlofuse targets).  [default: gpu with --device, else what the dump says,"
         " else cpu]",
-    )(command)
+    ),
+    click.option(
+        "--xla",
+        metavar="V|auto",
+        shell_complete=completion.releases,
+        help="The XLA to repeat, as a release of jaxlib.  [default: auto, what the dump says]",
+    ),
+    click.option(
+        "--device",
+        metavar="D",
+        shell_complete=completion.devices,
+        help="The device, a name or a file (hlofuse devices); taken from the dump unless said.",
+    ),
+    click.option(
+        "--option",
+        metavar="NAME",
+        shell_complete=completion.option_names,
+        help="A variant of the target's passes (hlofuse targets).",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(["xla", "replayed", "estimated", "text"]),
+        help="Source of the order of instructions: XLA's ids, its earlier passes repeated, an"
+        " estimate, or the text.  [default: the best there is]",
+    ),
+    click.option(
+        "--ids",
+        metavar="FILE",
+        help="XLA's unique ids of the instructions (.hlo.pb); default: the file beside the input.",
+    ),
+)
+"""`--target`, `--xla`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
 
 
 xla_flags_option = click.option(
@@ -102,57 +111,59 @@ xla_flags_option = click.option(
 """`--xla-flags`."""
 
 
-def stage_options(command: F) -> F:
-    """`--stage`, and `--assume-input` for the commonest of them."""
-    command = click.option(
-        "--assume-input",
-        is_flag=True,
-        help="The same as --stage fusion-input: replay the fusion passes whatever the module looks like.",
-    )(command)
-    command = xla_flags_option(command)
-    return click.option(
+stage_options = stacked(
+    click.option(
         "--stage",
         type=click.Choice(["before-optimizations", "fusion-input", "after-fusion", "scheduled"]),
         help="Where in the compilation the module stands.  [default: read from the module]",
-    )(command)
+    ),
+    xla_flags_option,
+    click.option(
+        "--assume-input",
+        is_flag=True,
+        help="The same as --stage fusion-input: replay the fusion passes whatever the module looks like.",
+    ),
+)
+"""`--stage`, and `--assume-input` for the commonest of them."""
 
 
-def what_if_options(command: F) -> F:
-    """`--set`, `--disable`, `--enable`, `--rules`, `--passes`: what is to be other than in XLA."""
-    command = click.option(
-        "--passes",
-        metavar="LIST",
-        shell_complete=completion.passes,
-        help="What if these passes ran? Separated by commas; fixpoint(A, B) repeats until nothing changes.",
-    )(command)
-    command = click.option(
-        "--rules",
-        multiple=True,
-        metavar="NAME|all",
-        help="What if the rules of an installed package took part (hlofuse rule lists them)?",
-    )(command)
-    command = click.option(
-        "--enable",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=completion.optional_passes,
-        help="What if XLA ran this pass, or asked this rule, that it leaves out (hlofuse targets)?",
-    )(command)
-    command = click.option(
-        "--disable",
-        multiple=True,
-        metavar="CODE",
-        shell_complete=completion.rules,
-        help="What if this rule did not exist?",
-    )(command)
-    return click.option(
+what_if_options = stacked(
+    click.option(
         "--set",
         "overrides",
         multiple=True,
         metavar="NAME=VALUE",
         shell_complete=completion.knobs,
         help="What if this knob, or number of the device, had another value?  (hlofuse what-if --knobs)",
-    )(command)
+    ),
+    click.option(
+        "--disable",
+        multiple=True,
+        metavar="CODE",
+        shell_complete=completion.rules,
+        help="What if this rule did not exist?",
+    ),
+    click.option(
+        "--enable",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=completion.optional_passes,
+        help="What if XLA ran this pass, or asked this rule, that it leaves out (hlofuse targets)?",
+    ),
+    click.option(
+        "--rules",
+        multiple=True,
+        metavar="NAME|all",
+        help="What if the rules of an installed package took part (hlofuse rule lists them)?",
+    ),
+    click.option(
+        "--passes",
+        metavar="LIST",
+        shell_complete=completion.passes,
+        help="What if these passes ran? Separated by commas; fixpoint(A, B) repeats until nothing changes.",
+    ),
+)
+"""`--set`, `--disable`, `--enable`, `--rules`, `--passes`: what is to be other than in XLA."""
 
 
 def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
@@ -162,37 +173,47 @@ def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
     )
 
 
-def report_options(command: F) -> F:
-    """`--format`, `--color`, `-o`: how a report comes out."""
+def report_options(command: Callable[..., Any]) -> Any:
+    """`--format`, `--color`, `-o`: how a report comes out, the argument `out` of the command.
+
+    Colours are automatic on a terminal that wants them (NO_COLOR and TERM=dumb are heeded).
+    """
     return report_options_with(FORMATS, "How to report.")(command)
 
 
 def report_options_with(
     formats: Sequence[str], meaning: str, default: str | None = FORMATS[0]
-) -> Callable[[F], F]:
+) -> Callable[[Callable[..., Any]], Any]:
     """The same of a command with other formats; `meaning` say of them what needs saying."""
 
-    def with_options(command: F) -> F:
-        command = click.option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="Write the report to FILE.",
-        )(command)
-        command = color_option(command)
-        return click.option(
-            "--format", "form", type=click.Choice(formats), default=default, show_default=True, help=meaning
-        )(command)
+    def with_options(command: Callable[..., Any]) -> Any:
+        @wraps(command)
+        def with_output(*args: Any, form: str | None, color: str, output: Path | None, **rest: Any) -> Any:
+            return command(*args, out=Output(form or "", color, output), **rest)
+
+        return stacked(
+            click.option(
+                "--format",
+                "form",
+                type=click.Choice(formats),
+                default=default,
+                show_default=True,
+                help=meaning,
+            ),
+            click.option(
+                "--color",
+                type=click.Choice(["auto", "always", "never"]),
+                default="auto",
+                show_default=True,
+                help="Colours.",
+            ),
+            click.option(
+                "-o",
+                "--output",
+                metavar="FILE",
+                type=click.Path(path_type=Path),
+                help="Write the report to FILE.",
+            ),
+        )(with_output)
 
     return with_options
-
-
-color_option = click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Colours.",
-)
-"""`--color`: automatic means a terminal that wants it (NO_COLOR and TERM=dumb are heeded)."""

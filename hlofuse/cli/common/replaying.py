@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
+from hlofuse.cli.common.progress import spinner
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import Fact
 
 if TYPE_CHECKING:
@@ -33,8 +37,6 @@ def warn(note: str) -> None:
 
 def require_end(target: str, device: DeviceDescription | None) -> None:
     """HlofuseError where the passes after fusion are not known; with no device the target decides."""
-    from hlofuse.ir.errors import HlofuseError
-    from hlofuse.pipelines import TARGETS
     from hlofuse.pipelines.targets import after_fusion
 
     needs_device = TARGETS[target].needs_device
@@ -62,6 +64,9 @@ def is_before_optimizations(module: Module, target: str) -> bool:
     return False
 
 
+_FLAGS = {"overrides": "set"}
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
     """Which module to replay, and how: the options as they were given."""
@@ -75,43 +80,26 @@ class ReplayOptions:
     order: OrderSource | None = None
     ids: str | None = None
     xla_trace: str | None = None
+    passes: str | None = None
+    xla_flags: str | None = None
+    stage: str | None = None
     overrides: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
     enable: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    passes: str | None = None
-    xla_flags: str | None = None
-    stage: str | None = None
     assume_input: bool = False
 
     @property
     def input_arguments(self) -> tuple[str, ...]:
         """The words that name the same input and settings in another command."""
         arguments = [self.input]
-        for flag, value in (
-            ("--module", self.module),
-            ("--target", self.target),
-            ("--device", self.device),
-            ("--xla", self.xla),
-            ("--option", self.option),
-            ("--order", self.order),
-            ("--ids", self.ids),
-            ("--xla-trace", self.xla_trace),
-            ("--passes", self.passes),
-            ("--xla-flags", self.xla_flags),
-            ("--stage", self.stage),
-        ):
-            if value is not None:
+        for name in self.__slots__[1:]:
+            given, flag = getattr(self, name), f"--{_FLAGS.get(name, name).replace('_', '-')}"
+            if given is True:
+                arguments.append(flag)
+            for value in given if isinstance(given, tuple) else (given,) if isinstance(given, str) else ():
                 arguments += [flag, value]
-        for flag, values in (
-            ("--set", self.overrides),
-            ("--disable", self.disable),
-            ("--enable", self.enable),
-            ("--rules", self.rules),
-        ):
-            for value in values:
-                arguments += [flag, value]
-        return (*arguments, "--assume-input") if self.assume_input else tuple(arguments)
+        return tuple(arguments)
 
     @property
     def requested_stage(self) -> str | None:
@@ -145,13 +133,12 @@ class ReplayOptions:
         the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
         nor the dump says them; `on_note` is given the device that was chosen so, and why.
         """
-        from hlofuse.cli.common.progress import spinner
         from hlofuse.inputs import choose_target, load
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import settled
         from hlofuse.inputs.stage import INPUT
-        from hlofuse.pipelines import TARGETS, passes_of
+        from hlofuse.pipelines import passes_of
         from hlofuse.pipelines.flags import parse_flags
         from hlofuse.releases import AROUND_FUSION
         from hlofuse.replay import ReplayInput
@@ -201,11 +188,9 @@ class ReplayOptions:
 
         HlofuseError where the target needs one and none is known, but None with `any_stage`.
         """
-        from hlofuse.format.escape import printable
         from hlofuse.inputs.choose_target import sibling_names
         from hlofuse.inputs.companions import device_of_names, recorded_device
-        from hlofuse.ir.errors import HlofuseError
-        from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
+        from hlofuse.pipelines import NEEDS_DEVICE
 
         if self.device is not None:
             return self.device, Fact(Path(self.device).stem, "asked", "--device says so"), ""
@@ -249,9 +234,7 @@ class ReplayOptions:
 
     def _ordered(self, loaded: Loaded) -> Loaded:
         """The module in the order that `--order` asks for, or the best there is."""
-        from hlofuse.cli.common.progress import spinner
         from hlofuse.inputs.ordered import replay_input
-        from hlofuse.ir.errors import HlofuseError
 
         assert loaded.config is not None
         if self.ids == "none":
@@ -266,12 +249,9 @@ class ReplayOptions:
 
         HlofuseError for files about the input of fusion: they know other names and ids.
         """
-        from hlofuse.cli.common.progress import spinner
-        from hlofuse.format.escape import printable
         from hlofuse.inputs.ordered import in_creation_order
         from hlofuse.inputs.stage import stage_of
         from hlofuse.inputs.unique_ids import unique_ids_for
-        from hlofuse.ir.errors import HlofuseError
         from hlofuse.replay import ReplayInput
         from hlofuse.reports.common.unoptimized import beginning_of_fusion
 
@@ -320,7 +300,6 @@ class ReplayOptions:
         """
         from hlofuse.inputs import load
         from hlofuse.inputs.companions import before_optimizations_of
-        from hlofuse.ir.errors import HlofuseError
         from hlofuse.replay import ReplayInput
 
         target = first.replay.target
@@ -364,10 +343,7 @@ class ReplayOptions:
 
     def _fusion_log(self, module: Module, target: str) -> tuple[Path | None, PriorityRecord | None]:
         """Where XLA's fusion log is, if it plays a part, and its content if it was asked for."""
-        from hlofuse.format.escape import printable
         from hlofuse.inputs.companions import priority_record_of
-        from hlofuse.ir.errors import HlofuseError
-        from hlofuse.pipelines import TARGETS
 
         if self.xla_trace == "none" or (self.xla_trace is None and not TARGETS[target].has_history):
             return None, None
@@ -454,7 +430,6 @@ class Loaded:
         `one_of_many` keeps quiet about a log that is not followed.
         """
         from hlofuse.account import observed_replay
-        from hlofuse.cli.common.progress import spinner
 
         assert self.config is not None
         with spinner("replaying"):
@@ -462,7 +437,6 @@ class Loaded:
 
     def replay(self, observers: Sequence[ReplayObserver] = ()) -> Replay:
         """The replay alone; XLA's log is followed only where it was asked for."""
-        from hlofuse.cli.common.progress import spinner
         from hlofuse.replay import replay
 
         assert self.config is not None
@@ -470,7 +444,6 @@ class Loaded:
             return replay(self.input, self.config, observers)
 
     def _with_log(self, one_of_many: bool) -> ReplayInput:
-        from hlofuse.format.escape import printable
 
         if self.log_file is None or self.config is None:
             return self.input

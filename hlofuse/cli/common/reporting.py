@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -84,68 +85,83 @@ def announce(reported: ReportedModule, *, replayed: bool = True) -> None:
         click.echo(line, err=True)
 
 
-def report(
-    form: str,
-    color: str,
-    output: Path | None,
-    *,
-    text: Callable[[Console], None],
-    json: Callable[[], dict[str, Any]],
-    markdown: Callable[[], str] | None = None,
-    heads: Sequence[Head | None] = (),
-    note: str = "",
-    differences: Sequence[Difference] = (),
-    limit: int = 10,
-    shows_heads: bool = True,
-) -> None:
-    """Emit one of the three forms, `heads` first. Markdown is what `text` prints, unless `markdown` is given.
+@dataclass(frozen=True, slots=True)
+class Output:
+    """In which form a report comes out, and where: the options of `options.report_options`."""
 
-    Without `shows_heads` `text` prints them, the note and the differences itself.
+    form: str
+    """Empty where the command chooses by the name of the file."""
+    color: str
+    file: Path | None
 
-    In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
-    `approximate` for the note, the report's own fields, and `difference`.
-    """
-    from hlofuse.reports.common.head import head_lines, with_heads
+    def write(self, text: str) -> None:
+        """Print the text, or write it to the file."""
+        emit(text, self.file)
 
-    given = [h for h in heads if h is not None]
-    lines = head_lines(given)
-    notes = list(dict.fromkeys(n for h in given for n in h.identity.notes))
-    if form == "json":
-        from json import dumps
+    def draw(self, draw: Callable[[Console], None]) -> None:
+        """Write what `draw` prints on a console made for the place."""
+        emit(rendered(draw, self.color, self.file), self.file)
 
-        document = with_heads(json(), given)
-        if note:
-            document = {"approximate": note, **document}
-        if differences:
-            from hlofuse.reports.difference.json import difference_json
+    def report(
+        self,
+        *,
+        text: Callable[[Console], None],
+        json: Callable[[], dict[str, Any]],
+        markdown: Callable[[], str] | None = None,
+        heads: Sequence[Head | None] = (),
+        note: str = "",
+        differences: Sequence[Difference] = (),
+        limit: int = 10,
+        shows_heads: bool = True,
+    ) -> None:
+        """Write one of the three forms, `heads` first. Markdown is what `text` prints, or `markdown` gives.
 
-            found = [difference_json(d) for d in differences]
-            document["difference"] = found[0] if len(found) == 1 else found
-        emit(dumps(document, indent=2), output)
-        return
+        Without `shows_heads` `text` prints them, the note and the differences itself.
 
-    def draw(console: Console) -> None:
-        if shows_heads:
-            for line in lines:
-                console.print(line, style="dim")
-            for line in notes:
-                console.print(f"Note: {line}.", style="yellow")
+        In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
+        `approximate` for the note, the report's own fields, and `difference`.
+        """
+        from hlofuse.reports.common.head import head_lines, with_heads
+
+        given = [h for h in heads if h is not None]
+        lines = head_lines(given)
+        notes = list(dict.fromkeys(n for h in given for n in h.identity.notes))
+        if self.form == "json":
+            from json import dumps
+
+            document = with_heads(json(), given)
             if note:
-                console.print(f"{note}\n", style="bold yellow")
-        if differences and shows_heads:
-            from hlofuse.reports.difference.text import print_difference
+                document = {"approximate": note, **document}
+            if differences:
+                from hlofuse.reports.difference.json import difference_json
 
-            for d in differences:
-                print_difference(d, console, limit=limit)
-        if form == "text" or markdown is None:
-            text(console)
+                found = [difference_json(d) for d in differences]
+                document["difference"] = found[0] if len(found) == 1 else found
+            self.write(dumps(document, indent=2))
+            return
 
-    if form == "text":
-        emit(rendered(draw, color, output), output)
-    else:
-        from hlofuse.format.page import as_markdown
+        def draw(console: Console) -> None:
+            if shows_heads:
+                for line in lines:
+                    console.print(line, style="dim")
+                for line in notes:
+                    console.print(f"Note: {line}.", style="yellow")
+                if note:
+                    console.print(f"{note}\n", style="bold yellow")
+            if differences and shows_heads:
+                from hlofuse.reports.difference.text import print_difference
 
-        written = as_markdown(draw)
-        if markdown is not None:
-            written = "\n".join(filter(None, (written, markdown())))
-        emit(written, output)
+                for d in differences:
+                    print_difference(d, console, limit=limit)
+            if self.form == "text" or markdown is None:
+                text(console)
+
+        if self.form == "text":
+            self.draw(draw)
+        else:
+            from hlofuse.format.page import as_markdown
+
+            written = as_markdown(draw)
+            if markdown is not None:
+                written = "\n".join(filter(None, (written, markdown())))
+            self.write(written)

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.check.model import (
     BaselineKernel,
     Check,
@@ -21,10 +22,7 @@ def check_json(check: Check) -> dict[str, Any]:
     """Everything that was found."""
     return {
         "schema": SCHEMA,
-        "failed": check.failed,
-        "baseline": check.baseline,
-        "updated": check.updated,
-        "what_if": list(check.what_if),
+        **fields(check, "failed baseline updated what_if"),
         **({"approximate": list(check.notes)} if check.notes else {}),
         "modules": [_module(m) for m in check.modules],
         "others": [_finding(f) for f in check.others],
@@ -36,9 +34,7 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
     return {
         "module": p.name,
         "file": m.file,
-        "target": p.target,
-        "device": p.device,
-        "xla": p.release or None,
+        **fields(p, "target device xla=release?"),
         "failed": m.failed,
         "figures": _figures(p.figures),
         "baseline": _figures(m.baseline.figures) if m.baseline is not None else None,
@@ -51,18 +47,13 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
 
 
 def _figures(f: Figures) -> dict[str, Any]:
-    return {"kernels": f.kernels, "bytes": f.bytes, "us": f.us}
+    return fields(f, "kernels bytes us")
 
 
 def _where(w: Where) -> dict[str, Any] | None:
     if not w.file:
         return None
-    return {
-        "file": w.file,
-        "line": w.line or None,
-        "function": w.function or None,
-        "layer": w.layer or None,
-    }
+    return fields(w, "file line? function? layer?")
 
 
 def _kernel(k: BaselineKernel) -> dict[str, Any]:
@@ -72,10 +63,7 @@ def _kernel(k: BaselineKernel) -> dict[str, Any]:
 
 def _finding(f: Finding) -> dict[str, Any]:
     return {
-        "code": f.code.value,
-        "level": f.level.value,
-        "module": f.module,
-        "message": f.message,
+        **fields(f, "code=code.value level=level.value module message"),
         "where": _where(f.where),
         "before": [_kernel(k) for k in f.before],
         "now": [_kernel(k) for k in f.now],
@@ -85,9 +73,7 @@ def _finding(f: Finding) -> dict[str, Any]:
 
 def _refused_edge(h: RefusedEdge) -> dict[str, Any]:
     return {
-        "rule": h.rule,
-        "title": h.title,
-        "reason": h.message or None,
+        **fields(h, "rule title reason=message?"),
         "producer": h.producer.final or h.producer.name,
         "producer_input_name": h.producer.name,
         "consumer": h.consumer and (h.consumer.final or h.consumer.name),

@@ -5,8 +5,8 @@ from typing import Any
 from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.account.flips import Flip
 from hlofuse.format.escape import printable
+from hlofuse.format.fields import fields, us_json
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
-from hlofuse.reports.common.json import rounded_us
 
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is not told
 
@@ -171,17 +171,11 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
     if k is None:
         return None
     return {
-        "us": rounded_us(k.us),
-        "us_memory": rounded_us(k.us_memory),
-        "us_compute": rounded_us(k.us_compute),
-        "bound_by": k.bound_by,
-        "bytes_read": k.bytes_read,
-        "bytes_written": k.bytes_written,
-        "flops": k.flops,
-        "emitter": k.emitter,
-        "blocks": k.blocks,
-        "threads": k.threads,
-        "coalesced": k.coalesced,
+        **fields(
+            k,
+            "us~ us_memory~ us_compute~ bound_by bytes_read bytes_written flops emitter "
+            "blocks threads coalesced",
+        ),
         "tile_sizes": [list(t) for t in k.tile_sizes],
         "tilings": k.tilings,
     }
@@ -192,11 +186,7 @@ def step_json(c: StepCost | None) -> dict[str, Any] | None:
     if c is None:
         return None
     return {
-        "us_saved": rounded_us(c.us_saved),
-        "bytes_less": c.bytes_less,
-        "us_compute_more": rounded_us(c.us_compute_more),
-        "consumers": c.consumers,
-        "producer_leaves": c.leaves,
+        **fields(c, "us_saved~ bytes_less us_compute_more~ consumers producer_leaves=leaves"),
         "producer": kernel_json(c.producer),
         "consumer": kernel_json(c.consumer),
         "fused": kernel_json(c.fused),
@@ -208,23 +198,18 @@ def detail_json(d: PairDetail | None) -> dict[str, Any] | None:
     if d is None:
         return None
     return {
-        "us_unfused": rounded_us(d.us_unfused),
-        "us_fused": rounded_us(d.us_fused),
-        "users": d.users,
+        **fields(d, "us_unfused~ us_fused~ users"),
         "pair": step_json(d.cost),
         "consumer_reads": [_read(r) for r in d.consumer_reads],
         "fused_reads": [_read(r) for r in d.fused_reads],
-        "flips": [{"number": f.number, "now": f.now, "value": f.value} for f in d.flips],
+        "flips": [fields(f, "number now value") for f in d.flips],
         "remarks": list(d.notes),
     }
 
 
 def _read(r: ReadTerm) -> dict[str, Any]:
     return {
-        "operand": r.operand,
-        "shape": r.shape,
-        "bytes": r.size,
-        "bytes_read": r.read,
+        **fields(r, "operand shape bytes=size bytes_read=read"),
         "bandwidth_share": round(r.share, 4),
-        "us": rounded_us(r.us),
+        "us": us_json(r.us),
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.format.escape import printable
+from hlofuse.format.fields import fields
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import fusion_result_of
 from hlofuse.inputs.many import load
@@ -43,7 +44,7 @@ class XlaResult:
 
     def to_json(self) -> dict[str, Any]:
         """`file`, `kernels`, `replayed` and `same`."""
-        return {"file": self.file, "kernels": self.kernels, "replayed": self.replayed, "same": self.same}
+        return fields(self, "file kernels replayed same")
 
 
 def compare_with_result(filename: str | None, target: str, after: Module) -> XlaResult | None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import place_json, totals_json
 from hlofuse.reports.compare_builds.model import Comparison, FlippedEdge
@@ -13,9 +14,7 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
     """The comparison as JSON values."""
     return {
         "schema": SCHEMA,
-        "module": c.module,
-        "release": c.release,
-        "what_if": list(c.what_if),
+        **fields(c, "module release what_if"),
         "devices": [
             {
                 "device": s.label,

@@ -21,9 +21,10 @@ from hlofuse.diff.model import (
     Occurrence,
     Removed,
 )
+from hlofuse.format.fields import fields, us_json
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
-from hlofuse.reports.common.json import totals_json, us_json
+from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.diff.model import by_source
 
 SCHEMA = "hlofuse.diff/2"
@@ -81,12 +82,7 @@ def _side(side: ModuleSide, account: Account, device: str | None) -> dict[str, A
 
 
 def _cost(cost: Cost) -> dict[str, int]:
-    return {
-        "flops": cost.flops,
-        "transcendentals": cost.transcendentals,
-        "bytes": cost.bytes_accessed,
-        "custom_calls_not_counted": cost.unknown,
-    }
+    return fields(cost, "flops transcendentals bytes=bytes_accessed custom_calls_not_counted=unknown")
 
 
 def _fusion(change: FusionChange, before: Module, after: Module) -> dict[str, Any]:
@@ -145,4 +141,4 @@ def _place(place: Occurrence) -> dict[str, Any]:
 
 
 def _detail(d: Detail) -> dict[str, Any]:
-    return {"kind": str(d.kind), "name": d.name, "before": d.before, "after": d.after}
+    return {"kind": str(d.kind), **fields(d, "name before after")}

@@ -12,6 +12,7 @@ from hlofuse.diff.batch import BatchDiff, ModuleChange
 from hlofuse.diff.model import FusionKind
 from hlofuse.format import html
 from hlofuse.format.escape import printable
+from hlofuse.format.fields import fields
 from hlofuse.format.html import esc, figures, page
 from hlofuse.format.page import as_markdown
 from hlofuse.format.terminal import print_command
@@ -110,9 +111,7 @@ def to_json(found: BatchDiff) -> str:
             "schema": SCHEMA,
             "same": found.same,
             "modules": [_module(m) for m in found.modules],
-            "only_before": list(found.only_before),
-            "only_after": list(found.only_after),
-            "skipped": list(found.skipped),
+            **fields(found, "only_before only_after skipped"),
         },
         indent=1,
     )
@@ -120,13 +119,7 @@ def to_json(found: BatchDiff) -> str:
 
 def _module(m: ModuleChange) -> dict[str, object]:
     return {
-        "name": m.name,
-        "files": list(m.files),
-        "same": m.same,
-        "same_program": m.same_program,
-        "kernels": list(m.kernels),
-        "bytes": list(m.bytes),
-        "custom_calls_not_counted": list(m.unknown),
+        **fields(m, "name files same same_program kernels bytes custom_calls_not_counted=unknown"),
         "us": [round(us, 3) for us in m.us] if m.us is not None else None,
         "fusions": {str(kind): n for kind, n in (m.fusions or {}).items()},
         "error": m.error,

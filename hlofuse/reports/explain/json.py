@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from hlofuse.format.fields import fields, us_json
 from hlofuse.format.paths import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
 from hlofuse.reports.common.json import (
@@ -11,7 +12,6 @@ from hlofuse.reports.common.json import (
     place_json,
     refusal_json,
     totals_json,
-    us_json,
 )
 from hlofuse.reports.explain.model import (
     BlockingRule,
@@ -29,13 +29,7 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
     """The explanation as JSON values, complete: limits are for people."""
     return {
         "schema": SCHEMA,
-        "module": e.module,
-        "file": e.filename,
-        "target": e.target,
-        "device": e.device,
-        "release": e.release,
-        "what_if": list(e.what_if),
-        "ties": e.ties,
+        **fields(e, "module file=filename target device release what_if ties"),
         "record": None if e.record is None else asdict(e.record),
         "totals": totals_json(e.after),
         "kernels": kernels_json(e.kernels),
@@ -48,9 +42,7 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "loops": [asdict(loop) for loop in e.loops],
         "obstacles": [_blocking_rule(o) for o in e.blocking_rules],
         "selected": None if e.selected is None else _selection(e.selected),
-        "rules": {
-            code: {"title": r.title, "message": r.message, "advice": r.advice} for code, r in e.rules.items()
-        },
+        "rules": {code: fields(r, "title message advice") for code, r in e.rules.items()},
     }
 
 
@@ -74,29 +66,16 @@ def _hot_kernel(k: HotKernel) -> dict[str, Any]:
     return {
         "first": place_json(k.place),
         "layer": layer_of(k.place.op_name),
-        "us": us_json(k.us),
-        "floor": k.is_floor,
-        "count": k.count,
-        "turns": k.iterations,
+        **fields(k, "us~ floor=is_floor count turns=iterations"),
         "kernel": kernel_json(k.kernel),
     }
 
 
 def _pass(p: PassStory, only_refused: bool) -> dict[str, Any]:
-    out: dict[str, Any] = {"name": p.name, "changed": p.changed, "decisions": p.decisions}
+    out: dict[str, Any] = fields(p, "name changed decisions")
     if not only_refused:
         out["fused"] = [_group(g) for g in p.fused]
-        out["rewritten"] = [
-            {
-                "step": r.step,
-                "from": list(r.removed),
-                "to": list(r.added),
-                "rule": r.rule,
-                "reason": r.reason,
-                "source": r.source,
-            }
-            for r in p.rewrites
-        ]
+        out["rewritten"] = [fields(r, "step from=removed to=added rule reason source") for r in p.rewrites]
     out["refused"] = [refusal_json(r) for r in p.refused]
     return out
 
@@ -104,23 +83,14 @@ def _pass(p: PassStory, only_refused: bool) -> dict[str, Any]:
 def _group(g: FusedGroup) -> dict[str, Any]:
     return {
         "fusion": place_json(g.fusion),
-        "computation": g.computation,
-        "bytes_saved": g.bytes_saved,
-        "us_saved": us_json(g.us_saved),
+        **fields(g, "computation bytes_saved us_saved~"),
         "kernel": kernel_json(g.kernel),
         "holds": list(g.holds),
         "steps": [
             {
                 "step": s.step,
                 "producer": place_json(s.producer),
-                "consumer": s.consumer,
-                "fusion": s.fusion,
-                "created": s.created,
-                "duplicated": s.duplicated,
-                "kind": s.kind,
-                "rule": s.rule,
-                "reason": s.reason,
-                "figures": s.figures,
+                **fields(s, "consumer fusion created duplicated kind rule reason figures"),
                 "cost": step_json(s.cost),
                 "us_saved": us_json(s.us_saved),
                 "tied_with": list(s.tied_with),
@@ -132,11 +102,6 @@ def _group(g: FusedGroup) -> dict[str, Any]:
 
 def _blocking_rule(o: BlockingRule) -> dict[str, Any]:
     return {
-        "rule": o.rule.code,
-        "title": o.rule.title,
-        "advice": o.rule.advice,
-        "edges": o.edges,
-        "bytes_between": o.bytes_between,
-        "us_at_stake": us_json(o.us_at_stake),
+        **fields(o, "rule=rule.code title=rule.title advice=rule.advice edges bytes_between us_at_stake~"),
         "pairs": [[r.producer.name, r.consumer] for r in o.refusals],
     }

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.common.json import created_by_json
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 
@@ -13,21 +14,11 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
     rules = {r.code: r for k in s.kernels for r in (k.rule, *(n.rule for n in k.notes))}
     return {
         "schema": SCHEMA,
-        "module": s.module,
-        "file": s.file,
-        "target": s.target,
-        "device": s.device,
-        "release": s.release,
-        "replayed": s.replayed,
-        "what_if": list(s.what_if),
-        "selected": s.selected,
-        "runners": [
-            {"run_by": r.name, "kernels": r.kernels, "us": r.us, "bytes_accessed": r.bytes_accessed}
-            for r in s.runners
-        ],
+        **fields(s, "module file target device release replayed what_if selected"),
+        "runners": [fields(r, "run_by=name kernels us bytes_accessed") for r in s.runners],
         "kernels": [_kernel(k) for k in s.kernels],
         "rules": {
-            code: {"title": r.title, "asks": r.condition, "why": r.why, "advice": r.advice, "run_by": r.runs}
+            code: fields(r, "title asks=condition why advice run_by=runs")
             for code, r in sorted(rules.items())
         },
     }
@@ -36,22 +27,9 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
 def _kernel(k: Choice) -> dict[str, Any]:
     return {
         "name": k.final or k.name,
-        "input_name": k.name,
-        "opcode": k.opcode,
-        "shape": k.shape,
-        "kind": k.kind,
-        "computation": k.computation,
-        "run_by": k.run_by,
-        "rule": k.rule.code,
+        **fields(k, "input_name=name opcode shape kind computation run_by rule=rule.code"),
         "figures": dict(k.figures),
         "notes": [{"rule": n.rule.code, "title": n.rule.title, "figures": dict(n.figures)} for n in k.notes],
-        "heroes": list(k.heroes),
-        "blocks": k.blocks,
-        "threads": k.threads,
-        "us": k.us,
-        "floor": k.is_floor,
-        "runs": k.runs,
-        "bytes_accessed": k.bytes_accessed,
-        "source": k.source,
+        **fields(k, "heroes blocks threads us floor=is_floor runs bytes_accessed source"),
         "made_by": [created_by_json(m) for m in k.created_by],
     }

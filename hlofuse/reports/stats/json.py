@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.common.json import cost_json, totals_json
 from hlofuse.reports.stats.model import ModuleStatistics
 
@@ -15,22 +16,13 @@ def statistics_json(modules: list[ModuleStatistics]) -> dict[str, Any]:
 
 def _module(m: ModuleStatistics) -> dict[str, Any]:
     return {
-        "name": m.name,
-        "file": m.filename,
-        "stage": m.stage,
-        "platform": m.backend,
-        "instructions": m.instructions,
+        **fields(m, "name file=filename stage platform=backend instructions"),
         "totals": totals_json(m.totals),
         "opcodes": m.opcodes,
         "fusions": m.fusions,
         "computations": [
             {
-                "name": c.name,
-                "role": c.role,
-                "turns": c.iterations,
-                "instructions": c.instructions,
-                "kernels": c.kernels,
-                "opcodes": c.opcodes,
+                **fields(c, "name role turns=iterations instructions kernels opcodes"),
                 "cost": cost_json(c.cost),
             }
             for c in m.computations
@@ -40,15 +32,9 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
         "heaviest": [
             {
                 "name": k.final or k.name,
-                "input_name": k.name,
-                "opcode": k.opcode,
-                "kind": k.kind,
-                "computation": k.computation,
-                "holds": k.holds,
+                **fields(k, "input_name=name opcode kind computation holds"),
                 "cost": cost_json(k.cost),
-                "turns": k.iterations,
-                "source": k.source,
-                "layer": k.layer,
+                **fields(k, "turns=iterations source layer"),
             }
             for k in m.heaviest
         ],

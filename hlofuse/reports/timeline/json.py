@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.dumps import DumpSequence
 from hlofuse.reports.timeline.model import PassTimeline, Size, Step
@@ -25,10 +26,7 @@ def timeline_json(
 
 def _timeline_json(timeline: PassTimeline) -> dict[str, Any]:
     return {
-        "module": timeline.label,
-        "notes": list(timeline.notes),
-        "no_times_because": timeline.times or None,
-        "seconds": timeline.seconds,
+        **fields(timeline, "module=label notes no_times_because=times? seconds"),
         "first": _size(timeline.first),
         "last": _size(timeline.last),
         "largest": [s.dump.path.name for s in timeline.largest],
@@ -39,33 +37,18 @@ def _timeline_json(timeline: PassTimeline) -> dict[str, Any]:
 def _size(size: Size | None) -> dict[str, int] | None:
     if size is None:
         return None
-    return {"instructions": size.instructions, "kernels": size.kernels, "fusions": size.fusions}
+    return fields(size, "instructions kernels fusions")
 
 
 def _step(step: Step) -> dict[str, Any]:
     return {
-        "file": step.dump.path.name,
-        "number": step.dump.number,
-        "pipeline": step.dump.pipeline or None,
-        "pass": step.dump.after,
+        **fields(step, "file=dump.path.name number=dump.number pipeline=dump.pipeline? pass=dump.after"),
         "compared_with": step.since.path.name if step.since else None,
-        "problem": step.problem,
-        "changed": step.changed,
-        "weight": step.weight,
-        "seconds": step.seconds,
+        **fields(step, "problem changed weight seconds"),
         "before": _size(step.before),
         "after": _size(step.after),
         "opcodes": {op: {"before": b, "after": a} for op, b, a in step.opcodes},
-        "rewrites": [
-            {
-                "kind": r.kind,
-                "removed": list(r.removed),
-                "added": list(r.added),
-                "count": r.count,
-                "example": r.example,
-            }
-            for r in step.rewrites
-        ],
+        "rewrites": [fields(r, "kind removed added count example") for r in step.rewrites],
         "fusions": dict(step.fusions),
         "changes": dict(step.changes),
         "header": list(step.header),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.tpu.model import TpuPair
 
 SCHEMA = "hlofuse.explain-tpu/1"
@@ -11,9 +12,7 @@ def tpu_json(p: TpuPair) -> dict[str, Any]:
     """Everything; `docs/stages.md` says what the fields mean."""
     return {
         "schema": SCHEMA,
-        "module": p.module,
-        "before": p.before,
-        "after": p.after,
+        **fields(p, "module before after"),
         "kernels": {"before": p.kernels_before, "after": p.kernels_after, **p.kernels_elsewhere},
         "gpu_device": p.device,
         "fusions": [
@@ -28,9 +27,7 @@ def tpu_json(p: TpuPair) -> dict[str, Any]:
         ],
         "pairs": [
             {
-                "producer": e.producer,
-                "consumer": e.consumer,
-                "bytes_between": e.bytes_between,
+                **fields(e, "producer consumer bytes_between"),
                 "fused": {"tpu": e.on_tpu, **e.elsewhere},
                 "rules": e.rules,
             }

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.trace_op.model import Provenance
 
 SCHEMA = "hlofuse.trace-op/1"
@@ -12,22 +13,14 @@ def provenance_json(provenance: Provenance) -> dict[str, Any]:
     """Everything; `docs/timeline.md` says what the fields mean."""
     return {
         "schema": SCHEMA,
-        "module": provenance.label,
-        "asked": provenance.query,
-        "first": provenance.first.path.name,
-        "last": provenance.last.path.name,
+        **fields(provenance, "module=label asked=query first=first.path.name last=last.path.name"),
         "unreadable": [f.path.name for f in provenance.unreadable],
         "operations": [
             {
-                "name": t.name,
-                "opcode": t.opcode,
-                "source": t.source or None,
-                "op_name": t.op_name or None,
+                **fields(t, "name opcode source? op_name?"),
                 "stops": [
                     {
-                        "file": s.dump.path.name,
-                        "pipeline": s.dump.pipeline or None,
-                        "pass": s.dump.after,
+                        **fields(s, "file=dump.path.name pipeline=dump.pipeline? pass=dump.after"),
                         "how": str(s.how),
                         "places": [asdict(location) for location in s.locations],
                         "instead_of": list(s.instead_of),

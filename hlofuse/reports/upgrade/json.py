@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.pipelines.differences import ReleaseDifference
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.compare_builds.json import flipped_json
@@ -38,4 +39,4 @@ def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]
 
 
 def _difference(d: ReleaseDifference) -> dict[str, Any]:
-    return {"kind": d.kind, "name": d.name, "title": d.title, "xla": d.releases, "mirrors": d.source}
+    return fields(d, "kind name title xla=releases mirrors=source")

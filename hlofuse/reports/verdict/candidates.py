@@ -1,23 +1,29 @@
 """What could be changed, tried on the module: recipes, flags, and rules that no program can avoid."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.dce import HloDCE
+from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, merged, value_of
+from hlofuse.pipelines.gpu.after_layouts import has_triton
+from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
-from hlofuse.replay import ReplayInput, replay_config
+from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
-from hlofuse.reports.advice.trials import tried
 from hlofuse.reports.common.facts import Facts, account_of
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule
+from hlofuse.trace import Recorder
 
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
@@ -136,9 +142,7 @@ def of_flags(
         if after is None:
             continue
         trial = trial_of(base.totals, after.totals, "replayed with the flag")
-        if (
-            base.bounded_work != after.bounded_work
-        ):  # there is only a lower bound of its time
+        if base.bounded_work != after.bounded_work:  # there is only a lower bound of its time
             if trial.us_saved is None:
                 continue
             trial = replace(trial, us_saved=None)
@@ -184,3 +188,30 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
     except HlofuseError:
         return None
     return final_account(observed_replay(input, changed, totals_only=True))
+
+
+# Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that.
+
+
+def tried(
+    input: ReplayInput, config: ReplayConfig, recipe: Recipe, findings: Sequence[Finding], cache: SharedTables
+) -> tuple[Observed, tuple[Finding, ...]] | None:
+    """The replay of the module with the change in all places, and those where it could be made.
+
+    None where it could be made in none.
+    """
+    if recipe.rewrite is None:
+        return None
+    module = copy_module(input.module)
+    changed = tuple(f for f in findings if recipe.rewrite(module, f))
+    if not changed:
+        return None
+    recorder = Recorder()
+    HloConstantFolding().run(module, recorder)
+    HloDCE().run(module, recorder)
+    if config.device is not None and has_triton(config.device):
+        for step in (ALGSIMP_LAYOUTS, CSE, SoftmaxRewriterTriton(config.device)):
+            step.run(module, recorder)
+    # What XLA recorded is about the module as it was.
+    changed_input = replace(input, module=module, ids=None, record=None, record_file="", events=())
+    return observed_replay(changed_input, config, cache=cache, totals_only=True), changed

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hlofuse.reports.common.json import us_json
+from hlofuse.format.fields import fields, us_json
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.model import Suggestion, Trial, Verdict
 
@@ -14,14 +14,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
     return {
         "verdict": {
             "shares": [
-                {
-                    "kind": s.kind,
-                    "launches": s.count,
-                    "time_us": us_json(s.us),
-                    "bytes": s.bytes_accessed,
-                    "is_floor": s.is_floor,
-                }
-                for s in v.shares
+                fields(s, "kind launches=count time_us=us~ bytes=bytes_accessed is_floor") for s in v.shares
             ],
             "floor": {"time_us": us_json(v.floor.us), "bytes": v.floor.bytes_accessed},
             "best": best,
@@ -35,14 +28,9 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
 
 def _suggestion(s: Suggestion) -> dict[str, Any]:
     return {
-        "kind": s.kind,
-        "text": s.text,
-        "rule": s.rule or None,
+        **fields(s, "kind text rule?"),
         "source": s.sources[0] if s.sources else None,
-        "sources": list(s.sources),
-        "places": s.places,
-        "recipe": s.recipe or None,
-        "flag": s.flag or None,
+        **fields(s, "sources places recipe? flag?"),
         "tried": _trial(s.trial),
     }
 
@@ -54,10 +42,7 @@ def _trial(t: Trial) -> dict[str, Any]:
         "launches": t.totals.launches if t.totals is not None else None,
         "bytes": t.totals.cost.bytes_accessed if t.totals is not None else None,
         "time_us": us_json(t.totals.us) if t.totals is not None else None,
-        "us_saved": us_json(t.us_saved),
-        "kernels_saved": t.kernels_saved,
-        "launches_saved": t.launches_saved,
-        "bytes_saved": t.bytes_saved,
+        **fields(t, "us_saved~ kernels_saved launches_saved bytes_saved"),
     }
 
 

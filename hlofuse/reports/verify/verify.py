@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 
 from hlofuse.ir.graph import OrderSource
+from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines.differences import groups
 from hlofuse.reports.verify.cases import Case, Until
 from hlofuse.reports.verify.job import Job, run
-from hlofuse.reports.verify.model import Report, Verdict
-from hlofuse.reports.verify.releases import with_best_release
+from hlofuse.reports.verify.model import Report, Tried, Verdict
 
 Progress = Callable[[int, int], None]
 """Called with how many cases are done, of how many."""
@@ -70,3 +72,99 @@ def _run_all(work: Sequence[Job], processes: int, progress: Progress | None) -> 
                 if progress is not None:
                     progress(done, len(work))
     return [verdicts[n] for n in range(len(work))]
+
+
+# Which release the dumps agree with, where they leave that open.
+
+
+Runner = Callable[[Sequence[Job]], list[Verdict]]
+_Group = tuple[str, ...]
+
+
+def with_best_release(
+    work: Sequence[Job], verdicts: list[Verdict], run_all: Runner
+) -> tuple[list[Verdict], tuple[Tried, ...]]:
+    """The verdicts as the release that agrees with most modules, and all that were tried, the best first.
+
+    Only modules that differ are replayed as the other releases; the rest follows as the best of those alone.
+    """
+    open_ones = [n for n, v in enumerate(verdicts) if v.head is not None and len(_releases(v)) > 1]
+    if all(v.agrees for v in verdicts) or not open_ones or TARGETS[work[0].target].release:
+        return verdicts, ()
+    left = frozenset.intersection(*(frozenset(_releases(verdicts[n])) for n in open_ones))
+    candidates = [r for r in _releases(verdicts[open_ones[0]]) if r in left]
+    trial = _Trial(work, verdicts, open_ones, groups(work[0].target, candidates), run_all)
+    return trial.best()
+
+
+def _releases(verdict: Verdict) -> tuple[str, ...]:
+    return verdict.head.identity.releases if verdict.head is not None else ()
+
+
+class _Trial:
+    """Every verdict that there is, by module and group of releases."""
+
+    def __init__(
+        self,
+        work: Sequence[Job],
+        verdicts: list[Verdict],
+        open_ones: list[int],
+        candidates: list[_Group],
+        run_all: Runner,
+    ) -> None:
+        self._work, self._first, self._open, self._groups = work, verdicts, open_ones, candidates
+        self._run_all = run_all
+        self._comparable = [n for n in open_ones if verdicts[n].error is None]
+        self._differing = [n for n in self._comparable if not verdicts[n].agrees]
+        self._found: dict[tuple[int, _Group], Verdict] = {}
+        for n in open_ones:
+            group = self._first_group(n)
+            if group is not None:
+                self._found[n, group] = verdicts[n]
+
+    def best(self) -> tuple[list[Verdict], tuple[Tried, ...]]:
+        if len(self._groups) < 2 or not self._differing:
+            return self._first, ()
+        self._replay([(n, group) for group in self._groups for n in self._differing])
+        best = max(self._groups, key=self._rank)
+        while not self._is_complete(best):  # until no other can be better
+            self._replay([(n, best) for n in self._comparable])
+            best = max(self._groups, key=self._rank)
+        verdicts = list(self._first)
+        for n in self._open:
+            verdicts[n] = self._found.get((n, best), verdicts[n])
+        rest = sorted((g for g in self._groups if g != best), key=self._rank, reverse=True)
+        return verdicts, tuple(self._tried(group) for group in (best, *rest))
+
+    def _first_group(self, n: int) -> _Group | None:
+        head = self._first[n].head
+        assert head is not None
+        return next((g for g in self._groups if head.identity.replayed in g), None)
+
+    def _replay(self, wanted: list[tuple[int, _Group]]) -> None:
+        missing = [key for key in wanted if key not in self._found]
+        jobs = [replace(self._work[n], tried=group[-1]) for n, group in missing]
+        self._found.update(zip(missing, self._run_all(jobs) if jobs else [], strict=True))
+
+    def _is_complete(self, group: _Group) -> bool:
+        return all((n, group) in self._found for n in self._comparable)
+
+    def _rank(self, group: _Group) -> tuple[int, int, int, int, bool, bool, int]:
+        """Modules that agree as far as is known, then XLA's record for those that differed at first."""
+        found = [self._found.get((n, group)) for n in self._comparable]
+        tried = [v for n in self._differing if (v := self._found.get((n, group))) is not None]
+        records = [v.record for v in tried if v.record is not None]
+        return (
+            sum(v is None or v.exact for v in found),
+            sum(v is None or v.agrees for v in found),
+            sum(r.priorities for r in records),
+            sum(r.refusals for r in records),
+            any(self._first_group(n) == group for n in self._open),
+            self._is_complete(group),
+            self._groups.index(group),
+        )
+
+    def _tried(self, group: _Group) -> Tried:
+        found = [self._found.get((n, group)) for n in self._comparable]
+        exact = sum(v is None or v.exact for v in found)
+        return Tried(group, exact, len(found), None not in found)

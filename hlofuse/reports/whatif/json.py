@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from hlofuse.reports.common.json import refusal_json, totals_json, us_json
+from hlofuse.format.fields import fields
+from hlofuse.reports.common.json import refusal_json, totals_json
 from hlofuse.reports.difference.json import difference_json
 from hlofuse.reports.whatif.model import Ranking, Sweep
 
@@ -14,24 +15,14 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "about": "rules",
-        "module": r.module,
-        "file": r.filename,
-        "target": r.target,
-        "device": r.device,
-        "release": r.release,
-        "changes": list(r.changes),
-        "selected": r.selected,
+        **fields(r, "module file=filename target device release changes selected"),
         "before": totals_json(r.before),
         "after": totals_json(r.after),
         "relaxed": [
             {
-                "rule": x.rule.code,
-                "title": x.rule.title,
-                "saves": x.saves,
-                "kernels_saved": x.kernels_saved,
-                "bytes_saved": x.bytes_saved,
-                "us_saved": us_json(x.us_saved),
-                "refusals": x.refusals,
+                **fields(
+                    x, "rule=rule.code title=rule.title saves kernels_saved bytes_saved us_saved~ refusals"
+                ),
                 "blocks": [refusal_json(b) for b in x.blocks],
                 "difference": difference_json(x.difference),
             }
@@ -39,10 +30,7 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
         ],
         "fixed": [
             {
-                "rule": f.rule.code,
-                "title": f.rule.title,
-                "reason": f.reason,
-                "refusals": f.refusals,
+                **fields(f, "rule=rule.code title=rule.title reason refusals"),
                 "blocks": [refusal_json(b) for b in f.blocks],
             }
             for f in r.fixed
@@ -55,14 +43,8 @@ def sweep_json(s: Sweep) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "about": "sweep",
-        "module": s.module,
-        "file": s.filename,
-        "target": s.target,
-        "release": s.release,
-        "changes": list(s.changes),
-        "axes": [
-            {"name": a.name, "values": list(a.values), "unit": a.unit, "summary": a.summary} for a in s.axes
-        ],
+        **fields(s, "module file=filename target release changes"),
+        "axes": [fields(a, "name values unit summary") for a in s.axes],
         "devices": [
             {
                 "device": device,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import created_by_json, place_json
 from hlofuse.reports.why import Decision, PairAnswer, Story
@@ -28,9 +29,7 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
             "fate": answer.fate,
             "holder": place_json(answer.holder) if answer.holder is not None else None,
             "kernels": [place_json(k) for k in answer.kernels],
-            "holds": list(answer.holds),
-            "meant": list(answer.meant),
-            "copies": answer.copies,
+            **fields(answer, "holds meant copies"),
             "as_producer": [_decision(d) for d in answer.as_producer],
             "as_consumer": [_decision(d) for d in answer.as_consumer],
             "made_by": [created_by_json(m) for m in answer.created_by],
@@ -43,9 +42,7 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
         "producer": place_json(answer.producer),
         "consumer": place_json(answer.consumer),
         "inside": [{"name": name, "holder": holder} for name, holder in answer.inside],
-        "swapped": answer.swapped,
-        "outcome": answer.outcome,
-        "said_of": answer.refused_user,
+        **fields(answer, "swapped outcome said_of=refused_user"),
         "settled_by": _decision(answer.settled_by) if answer.settled_by is not None else None,
         "decisions": [_decision(d) for d in answer.decisions],
         "shared_kernels": [place_json(k) for k in answer.shared],
@@ -61,26 +58,18 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
 
 def _before_fusion(answer: Story | PairAnswer) -> dict[str, Any]:
     """Only of names that are not there at the input of fusion."""
-    changes = [
-        {"name": c.name, "what": c.what, "pass": c.pass_name, "by": c.by} for c in answer.before_fusion
-    ]
+    changes = [fields(c, "name what pass=pass_name by") for c in answer.before_fusion]
     return {"before_fusion": changes} if changes else {}
 
 
 def _decision(d: Decision) -> dict[str, Any]:
-    out: dict[str, Any] = {
-        "pass": d.pass_name,
-        "event": d.event,
-        "steps": list(d.steps),
-        "rule": d.rule.code,
-        "title": d.rule.title,
-        "reason": d.reason,
-        "figures": d.figures,
-    }
+    out: dict[str, Any] = fields(
+        d, "pass=pass_name event steps rule=rule.code title=rule.title reason figures"
+    )
     if d.event == "rewrite":
         out |= {"from": list(d.removed), "to": list(d.added)}
     else:
         out |= {"producer": d.producer, "consumer": d.consumer}
     if d.event == "fuse":
-        out |= {"fusion": d.fusion, "created": d.created, "duplicated": d.duplicated}
+        out |= fields(d, "fusion created duplicated")
     return out

@@ -1,0 +1,35 @@
+"""Attributes as JSON values."""
+
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+
+def fields(thing: object, spec: str) -> dict[str, Any]:
+    """The attributes of a thing that `spec` names, tuples as lists: `"kind runs=count rule=rule.code"`.
+
+    `source?` is None where the attribute is empty; `us_saved~` is in microseconds, rounded.
+    """
+    return {key: convert(read(thing)) for key, read, convert in _parsed(spec)}
+
+
+@cache
+def _parsed(spec: str) -> list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]:
+    rows: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = []
+    for entry in spec.split():
+        key, _, path = entry.rstrip("?~").partition("=")
+        rows.append((key, attrgetter(path or key), _CONVERSIONS.get(entry[-1], _listed)))
+    return rows
+
+
+def us_json(value: float | None) -> float | None:
+    """Microseconds to a quarter of a nanosecond."""
+    return None if value is None else round(value, 5)
+
+
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"?": lambda value: _listed(value or None), "~": us_json}
