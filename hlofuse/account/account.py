@@ -20,9 +20,7 @@ from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.analysis.loops import runs_in, trip_count_of
 from hlofuse.analysis.shape_tree import subshape_at
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 
 if TYPE_CHECKING:
@@ -298,7 +296,11 @@ def peak_temporary_bytes(module: Module, alias_info: AliasInfo) -> int:
 
 def alias_info_of(device: DeviceDescription | None) -> AliasInfo:
     """What may share memory on a GPU, or, without one, on other backends."""
-    return GpuAliasInfo(device, AROUND_FUSION) if device is not None else AliasInfo(AROUND_FUSION)
+    if device is None:
+        return AliasInfo(AROUND_FUSION)
+    from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo  # with passes, and slow to import
+
+    return GpuAliasInfo(device, AROUND_FUSION)
 
 
 def _live_range(
