@@ -83,6 +83,13 @@ _COLLECTIVE = _CONSTRAINED | {"collective-permute"}
 
 def has_side_effect(instruction: Instruction) -> bool:
     """True if the instruction, or anything it calls, has a side effect."""
+    return has_own_side_effect(instruction) or any(
+        has_side_effect(inner) for _, callee in instruction.called for inner in callee
+    )
+
+
+def has_own_side_effect(instruction: Instruction) -> bool:
+    """True if the instruction has one without what it calls (`HasSideEffectNoRecurse`)."""
     opcode = instruction.opcode
     if opcode in _ALWAYS:
         return True
@@ -94,9 +101,23 @@ def has_side_effect(instruction: Instruction) -> bool:
         # partitions went through the partitioner, and the text does not say more.
         if attributes.raw("channel_id") is not None and not _is_partitioned(instruction):
             return True
-    if opcode == "custom-call" and instruction.attributes.raw("custom_call_has_side_effect") == "true":
-        return True
-    return any(has_side_effect(inner) for _, callee in instruction.called for inner in callee)
+    return opcode == "custom-call" and instruction.attributes.raw("custom_call_has_side_effect") == "true"
+
+
+def is_flagged(x: Instruction, names: tuple[str, ...]) -> bool:
+    """True if one of these frontend attributes is set to true (`IsTrueVal`)."""
+    attributes = x.attributes.get("frontend_attributes") or {}
+    return any(str(attributes.get(name)).lower() in ("true", "1", "yes") for name in names)
+
+
+def retains_elements(x: Instruction) -> bool:
+    """True if no part of a loop is to be removed (`HasDisableWhileLoopDceAttr`)."""
+    return is_flagged(x, _NO_DCE)
+
+
+_NO_DCE = tuple(
+    f"xla{sep}{name}" for sep in "_." for name in ("disable_while_loop_dce", "preserve_tuple_indices")
+)
 
 
 def _is_partitioned(instruction: Instruction) -> bool:

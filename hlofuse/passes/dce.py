@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands, replace_instruction
@@ -34,7 +34,7 @@ class HloDCE(Pass):
         stack = [module.entry]
         while stack:
             computation = stack.pop()
-            changed |= _run_on(computation, recorder)
+            changed |= remove_dead_instructions(computation, recorder)
             for instruction in computation:
                 for _, callee in instruction.called:
                     if callee in unreached:
@@ -52,7 +52,8 @@ class HloDCE(Pass):
         return changed or bool(unreached)
 
 
-def _run_on(computation: Computation, recorder: Recorder) -> bool:
+def remove_dead_instructions(computation: Computation, recorder: Recorder) -> bool:
+    """`HloDCE::RunOnComputation`"""
     changed = _remove_unused_outputs(computation, recorder)
     dead = [x for x in computation if not x.users and _can_remove(x)]
     for instruction in dead:
@@ -78,7 +79,7 @@ def _can_remove(instruction: Instruction) -> bool:
         operand = instruction.operands[0]
         if operand.is_root or operand.opcode == "parameter" or len(operand.users) != 1:
             return False
-    return not has_side_effect(instruction)
+    return not has_side_effect(instruction) and not retains_elements(instruction)
 
 
 def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:

@@ -7,7 +7,9 @@ from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.passes.common.builder import InsertingBuilder, Op
 from hlofuse.passes.common.rewriting import Explained, attempt, rewrite_each, substituted, visit
+from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dce import HloDCE
 from hlofuse.rules.rewrites.entries import BATCH_NORM
 from hlofuse.trace import Recorder
@@ -79,6 +81,35 @@ def _is_dynamic(shape: Shape) -> bool:
     return bool(shape.dynamic_dimensions) or any(map(_is_dynamic, shape.tuple_shapes))
 
 
+# Slices start at scalars (`xla/hlo/transforms/expanders/dynamic_index_splitter.cc`).
+
+
+class DynamicIndexSplitter(Pass):
+    name = "dynamic-index-splitter"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, ("dynamic-slice", "dynamic-update-slice"), _split, recorder)
+
+
+def _split(x: Instruction) -> bool:
+    first = 2 if x.opcode == "dynamic-update-slice" else 1
+    rank = x.operands[0].shape.rank
+    if rank == 0:
+        return replace_instruction(x, x.operands[first - 1], has_side_effect)
+    index = x.operands[first]
+    if not index.shape.dimensions:
+        return False
+    one, of = array(index.shape.element_type, [1]), array(index.shape.element_type)
+    starts = [
+        make.added(x, "reshape", of, [make.added(x, "slice", one, [index], slice=f"{{[{d}:{d + 1}]}}")])
+        for d in range(rank)
+    ]
+    sizes = x.attributes.raw("dynamic_slice_sizes")
+    raw = {} if sizes is None else {"dynamic_slice_sizes": sizes}
+    new = make.added(x, x.opcode, x.shape, [*x.operands[:first], *starts], raw_attributes=raw)
+    return replace_instruction(x, new, has_side_effect)
+
+
 # Maps of a single operation are that operation (`xla/service/map_inliner.cc`).
 
 
@@ -130,101 +161,73 @@ def _expand(x: Instruction) -> bool:
         new = expansion.inference()
     else:
         new = expansion.gradient()
-    return substituted(x, new)
+    return substituted(x, new.x)
 
 
 class _Expansion:
     def __init__(self, x: Instruction) -> None:
-        self.x = x
-        self.data = x.operands[0].shape
-        self.feature = x.operands[1].shape
+        self.b = InsertingBuilder(x)
+        self.operands = [Op(self.b, o) for o in x.operands]
+        self.sizes, self.type = self.operands[0].sizes, self.operands[0].type
         self.index = int(x.attributes["feature_index"])
         self.epsilon = float(x.attributes["epsilon"])
-        self.others = [d for d in range(self.data.rank) if d != self.index]
+        self.others = [d for d in range(len(self.sizes)) if d != self.index]
 
-    def _wide(self, a: Instruction) -> Instruction:
+    def _wide(self, a: Op) -> Op:
         """A value per feature for each element."""
-        return make.broadcast(self.x, self.data.with_element_type(a.shape.element_type), a, [self.index])
+        return a.broadcast(self.sizes, [self.index])
 
-    def _binary(self, opcode: str, a: Instruction, b: Instruction) -> Instruction:
-        return make.binary(self.x, opcode, a, b)
+    def _constant(self, value: float) -> Op:
+        return self.b.constant(self.type, value)
 
-    def _constant(self, value: float) -> Instruction:
-        return make.scalar(self.x, self.data.element_type, value)
-
-    def _count(self) -> Instruction:
+    def _count(self) -> Op:
         """Elements per feature."""
-        integer = Shape("s32")
-        count = make.scalar(self.x, "s32", 1)
+        count, data = self.b.constant("s32", 1), self.operands[:1]
         for d in self.others:
-            size = make.add(
-                self.x, "get-dimension-size", integer, [self.x.operands[0]], dimensions=make.numbers([d])
-            )
-            count = make.binary(self.x, "multiply", size, count)
-        return make.add(self.x, "convert", Shape(self.data.element_type), [count])
+            count = self.b.op("get-dimension-size", Shape("s32"), data, dimensions=[d]) * count
+        return count.convert(self.type)
 
-    def _mean(self, count: Instruction, total: Instruction) -> Instruction:
-        counts = make.broadcast(self.x, total.shape, count, ())
-        return self._binary("divide", total, counts)
+    def _sums(self, zero: Op, *xs: Op) -> list[Op]:
+        add = make.scalar_computation(self.b.module, *_ADD, self.type, _SIDES)
+        return [x.sum(self.others, zero, add) for x in xs]
 
-    def training(self) -> Instruction:
-        x = self.x
-        operand, scale, offset = x.operands
+    def training(self) -> Op:
+        data, scale, offset = self.operands
         zero = self._constant(0.0)
-        epsilon = make.broadcast(x, self.data, self._constant(self.epsilon), ())
+        epsilon = self._constant(self.epsilon).prepended(self.sizes)
         count = self._count()
         scales, offsets = self._wide(scale), self._wide(offset)
-        add = make.reducer(x, *_ADD, self.data.element_type, _SIDES)
-        squares = self._binary("multiply", operand, operand)
-        total = make.reduce(x, operand, zero, self.others, add)
-        square_total = make.reduce(x, squares, zero, self.others, add)
-        mean = self._mean(count, total)
+        total, square_total = self._sums(zero, data, data * data)
+        mean = total / count
         means = self._wide(mean)
-        square_mean = self._mean(count, square_total)
-        variance = self._binary("subtract", square_mean, self._binary("multiply", mean, mean))
-        variances = self._wide(variance)
-        deviation = make.unary(x, "rsqrt", self._binary("add", variances, epsilon))
-        normalized = self._binary("multiply", self._binary("subtract", operand, means), deviation)
-        shifted = self._binary("add", self._binary("multiply", normalized, scales), offsets)
-        return make.added(x, "tuple", x.shape, [shifted, mean, variance])
+        variance = square_total / count - mean * mean
+        deviation = (self._wide(variance) + epsilon).unary("rsqrt")
+        shifted = (data - means) * deviation * scales + offsets
+        return self.b.tuple_of([shifted, mean, variance])
 
-    def inference(self) -> Instruction:
-        x = self.x
-        operand, scale, offset, mean, variance = x.operands
-        epsilon = make.broadcast(x, self.feature, self._constant(self.epsilon), ())
-        deviation = make.unary(x, "rsqrt", self._binary("add", variance, epsilon))
-        true_scale = self._binary("multiply", scale, deviation)
-        shift = self._binary("subtract", offset, self._binary("multiply", mean, true_scale))
-        scaled = self._binary("multiply", operand, self._wide(true_scale))
-        return self._binary("add", scaled, self._wide(shift))
+    def inference(self) -> Op:
+        data, scale, offset, mean, variance = self.operands
+        epsilon = self._constant(self.epsilon).prepended(scale.sizes)
+        true_scale = scale * (variance + epsilon).unary("rsqrt")
+        shift = offset - mean * true_scale
+        return data * self._wide(true_scale) + self._wide(shift)
 
-    def gradient(self) -> Instruction:
-        x = self.x
-        operand, scale, mean, variance, output = x.operands
+    def gradient(self) -> Op:
+        data, scale, mean, variance, output = self.operands
         count = self._count()
-        zero = self._constant(0.0)
-        small = self._constant(self.epsilon)
-        epsilons = make.broadcast(x, self.data, small, ())
-        epsilon = make.broadcast(x, self.feature, small, ())
+        zero, small = self._constant(0.0), self._constant(self.epsilon)
+        epsilons, epsilon = small.prepended(self.sizes), small.prepended(scale.sizes)
         scales, variances, means = self._wide(scale), self._wide(variance), self._wide(mean)
-        deviations = make.unary(x, "rsqrt", self._binary("add", variances, epsilons))
-        deviation = make.unary(x, "rsqrt", self._binary("add", variance, epsilon))
-        centered = self._binary("subtract", operand, means)
-        products = self._binary("multiply", output, centered)
-        add = make.reducer(x, *_ADD, self.data.element_type, _SIDES)
-        product_total = make.reduce(x, products, zero, self.others, add)
-        offset_gradient = make.reduce(x, output, zero, self.others, add)
-        scale_gradient = self._binary("multiply", product_total, deviation)
-        totals = self._wide(offset_gradient)
-        product_totals = self._wide(product_total)
-        along = self._binary("multiply", product_totals, centered)
-        part = self._binary("divide", along, self._binary("add", variances, epsilons))
-        factor = self._mean(count, self._binary("multiply", scales, deviations))
-        counts = make.broadcast(x, self.data, count, ())
-        scaled = self._binary("multiply", output, counts)
-        rest = self._binary("subtract", self._binary("subtract", scaled, totals), part)
-        gradient = self._binary("multiply", factor, rest)
-        return make.added(x, "tuple", x.shape, [gradient, scale_gradient, offset_gradient])
+        deviations = (variances + epsilons).unary("rsqrt")
+        deviation = (variance + epsilon).unary("rsqrt")
+        centered = data - means
+        product_total, offset_gradient = self._sums(zero, output * centered, output)
+        scale_gradient = product_total * deviation
+        totals, product_totals = self._wide(offset_gradient), self._wide(product_total)
+        part = product_totals * centered / (variances + epsilons)
+        factor = scales * deviations / count
+        gradient = factor * (output * count.prepended(self.sizes) - totals - part)
+        return self.b.tuple_of([gradient, scale_gradient, offset_gradient])
 
 
 _ADD = ("scalar_add_computation", "add")

@@ -22,7 +22,11 @@ _PASSES: dict[str, dict[str, str]] = {
             "hlofuse.passes.fusion.custom_kernel_fusion_rewriter:CustomKernelFusionRewriter"
         ),
         "dce": "hlofuse.passes.dce:HloDCE",
+        "hlo-module-dce": "hlofuse.passes.loop.module_dce:HloModuleDCE",
         "tuple-simplifier": "hlofuse.passes.dce:TupleSimplifier",
+        "while-loop-expensive-invariant-code-motion": (
+            "hlofuse.passes.loop.code_motion:WhileLoopExpensiveInvariantCodeMotion"
+        ),
     },
     "gpu": {
         "variadic-op-splitter": "hlofuse.passes.fusion.before_fusion:VariadicOpSplitter",

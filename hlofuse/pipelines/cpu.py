@@ -32,7 +32,13 @@ from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
-from hlofuse.passes.dot.dot_operands import BatchDotSimplifier, GemvRewriter, TransposeFolding
+from hlofuse.passes.dot.dot_operands import (
+    BatchDotSimplifier,
+    GemvRewriter,
+    OperandUpcaster,
+    ResultCaster,
+    TransposeFolding,
+)
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.float.conversions import (
     BitcastDtypesExpander,
@@ -42,11 +48,20 @@ from hlofuse.passes.float.conversions import (
 )
 from hlofuse.passes.float.float_normalization import FloatNormalization
 from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
+from hlofuse.passes.linear_algebra.eigh import EighExpander
+from hlofuse.passes.linear_algebra.qr import QrExpander
+from hlofuse.passes.linear_algebra.triangular import CholeskyExpander, TriangularSolveExpander
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
 from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
-from hlofuse.passes.rare import BatchNormExpander, DynamicPadder, MapInliner, ZeroSizedHloElimination
+from hlofuse.passes.rare import (
+    BatchNormExpander,
+    DynamicIndexSplitter,
+    DynamicPadder,
+    MapInliner,
+    ZeroSizedHloElimination,
+)
 from hlofuse.passes.reduction import ReduceWindowRewriter, TreeReductionRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import (
     BatchedGatherScatterNormalizer,
@@ -57,14 +72,6 @@ from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
 from hlofuse.passes.sort.sorts import SortSimplifier
 from hlofuse.passes.sort.topk import TopkDecomposer, TopkRewriter
 from hlofuse.pipelines.flags import ynn_kinds
-from hlofuse.pipelines.unimplemented import (
-    QR,
-    SLICES,
-    calls,
-    has_groups,
-    has_index_vector,
-    has_mixed_operands,
-)
 from hlofuse.releases import AROUND_FUSION
 
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
@@ -72,6 +79,14 @@ _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
 def _is_of_f32(sort: Instruction) -> bool:
     return sort.operands[0].shape.element_type == "f32"
+
+
+def _has_groups(x: Instruction) -> bool:
+    """True for a convolution of groups that XLA:CPU takes apart."""
+    if x.attributes.raw("batch_group_count") not in (None, "1"):
+        return True
+    is_native = x.shape.element_type in ("f16", "f32")
+    return x.attributes.raw("feature_group_count") not in (None, "1") and not is_native
 
 
 def _simplification(name: str) -> FixedPoint:
@@ -112,22 +127,22 @@ _PIPELINES: tuple[Pipeline, ...] = (
         "HLO_passes_through_layout_assignment",
         (
             BatchedGatherScatterNormalizer(),
-            UnimplementedPass("result_caster"),
+            ResultCaster(),
             DotDecomposer(),
-            UnimplementedPass("operand_upcaster", ("dot", "convolution"), has_mixed_operands),
+            OperandUpcaster(_is_of_library),
             RngExpander(),
             RngBitGeneratorExpander(),
             ZeroSizedHloElimination(),
-            UnimplementedPass("dynamic-index-splitter", SLICES, has_index_vector),
+            DynamicIndexSplitter(),
             UnimplementedPass("conditional-to-select"),
             MapInliner(),
             TopkDecomposer(),
             UnimplementedPass("permutation_sort_expander"),
             ComparisonExpander(),
-            UnimplementedPass("cholesky_expander", ("cholesky",)),
-            UnimplementedPass("qr_expander", ("custom-call",), calls(*QR)),
-            UnimplementedPass("eigh_expander", ("custom-call",), calls("Eigh")),
-            UnimplementedPass("triangular_solve_expander", ("triangular-solve",)),
+            CholeskyExpander(),
+            QrExpander(),
+            EighExpander(),
+            TriangularSolveExpander(),
             UnimplementedPass("all_to_all_decomposer", ("all-to-all",), lambda x: x.shape.is_array),
             UnimplementedPass("stochastic_convert_decomposer", ("stochastic-convert",)),
             CallInliner(single_call_site=True),
@@ -135,7 +150,7 @@ _PIPELINES: tuple[Pipeline, ...] = (
             DotDecomposer(),
             FloatNormalization("bf16", "f32", _is_of_library),
             BatchDotSimplifier(),
-            UnimplementedPass("convolution-group-converter", ("convolution",), has_groups),
+            UnimplementedPass("convolution-group-converter", ("convolution",), _has_groups),
             BatchNormExpander(),
             LogisticExpander(),
             ConditionalCanonicalizer(),
@@ -244,6 +259,6 @@ def _with_library(step: _AnyPass, starts: frozenset[str]) -> _AnyPass:
             return replace(step, of=_with_library(step.of, starts))
         case LibraryRewriter():
             return replace(step, starts=starts)
-        case TreeReductionRewriter() | FloatNormalization() | ChangeOpDataType():
+        case TreeReductionRewriter() | FloatNormalization() | ChangeOpDataType() | OperandUpcaster():
             return replace(step, is_skipped=is_of_library)
     return step

@@ -45,13 +45,15 @@ def every_pass() -> list[Pass]:
         device = load_device("h100_sxm") if cached.needs_device else None
         for text in dict.fromkeys(text for passes in lists for text in single_passes(passes)):
             single.append(make_pass(text, name, release, device=device))
-    return single
+    # In no pipeline.
+    names = "hlo-module-dce", "while-loop-expensive-invariant-code-motion"
+    return [*single, *(make_pass(name, "gpu", release_of(REFERENCE)) for name in names)]
 
 
 @cache
 def texts() -> list[str]:
     found = [path.read_text(encoding="utf-8") for path in sorted(SAMPLES.rglob("*.hlo"))]
-    for name in ("cpu", "gpu-h100_sxm"):
+    for name in ("cpu", "gpu-h100_sxm", "cpu-expanders", "gpu-expanders"):
         found += [text for case in archive(name).values() for text in case.values()]
     return [text for text in found if len(text) < LARGEST]
 

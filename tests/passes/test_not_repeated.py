@@ -14,15 +14,16 @@ from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.reports.common.unoptimized import beginning_of_fusion
 from hlofuse.trace import Recorder
 
-CHOLESKY = """HloModule m
+ROUNDED = """HloModule m
 ENTRY e {
   a = f32[4,4]{1,0} parameter(0)
-  b = f32[4,4]{1,0} cholesky(a), lower=true
-  c = f32[4,4]{1,0} cholesky(b), lower=true
-  ROOT r = f32[4,4]{1,0} negate(c)
+  x = u32[4,4]{1,0} parameter(1)
+  b = bf16[4,4]{1,0} stochastic-convert(a, x)
+  c = bf16[4,4]{1,0} stochastic-convert(a, x)
+  ROOT r = bf16[4,4]{1,0} add(b, c)
 }
 """
-PLAIN = CHOLESKY.replace("cholesky", "negate").replace(", lower=true", "")
+PLAIN = ROUNDED.replace("stochastic-convert(a, x)", "convert(a)")
 BY_HAND = """HloModule m, num_partitions=8
 ENTRY e {
   a = f32[32,784]{1,0} parameter(0)
@@ -44,10 +45,10 @@ ENTRY e {
 
 
 def test_a_note_counts_what_passes_that_are_not_repeated_would_work_on() -> None:
-    beginning = beginning_of_fusion(parse_module(CHOLESKY), "cpu")
-    assert "Not repeated: cholesky_expander (2 cholesky)." in beginning.note
-    assert lower_to_fusion_input(parse_module(CHOLESKY), "cpu").not_repeated == {
-        "cholesky_expander": Counter(cholesky=2)
+    beginning = beginning_of_fusion(parse_module(ROUNDED), "cpu")
+    assert "Not repeated: stochastic_convert_decomposer (2 stochastic-convert)." in beginning.note
+    assert lower_to_fusion_input(parse_module(ROUNDED), "cpu").not_repeated == {
+        "stochastic_convert_decomposer": Counter({"stochastic-convert": 2})
     }
 
 

@@ -1,7 +1,7 @@
 """What XLA did ahead of fusion, packed for tests/passes.
 
     python -m tests.tools.pack_passes OUT.tar.xz DUMP_DIR...
-        [--target cpu] [--device h100_sxm] [--of-each 6]
+        [--target cpu] [--device h100_sxm] [--of-each 6] [--only PASS...]
 
 DUMP_DIR is written by `--xla_dump_to` with `--xla_dump_hlo_pass_re=.*`. Of every program the module before
 optimizations and the one ahead of fusion; of every pass the smallest modules that it changed, each from
@@ -45,12 +45,16 @@ def programs(modules: list[DumpedModule], target: str) -> Iterator[Case]:
         yield case(place, before=text_of(before), ahead=text_of(preceding))
 
 
-def passes(modules: list[DumpedModule], pipelines: Sequence[Pass], of_each: int) -> Iterator[Case]:
+def passes(
+    modules: list[DumpedModule], pipelines: Sequence[Pass], of_each: int, only: Sequence[str]
+) -> Iterator[Case]:
     changed: dict[str, list[tuple[int, str, Path, Path, Pass]]] = {}
     for dumped in modules:
         seen: set[str] = set()
         for step, given, left in runs(dumped, pipelines):
             if left is None or isinstance(step, UnimplementedPass) or step.name in seen:
+                continue
+            if only and step.name not in only:
                 continue
             seen.add(step.name)
             size = given.path.stat().st_size
@@ -75,11 +79,12 @@ def main() -> None:
     p.add_argument("--target", default="cpu")
     p.add_argument("--device", help="for --target gpu")
     p.add_argument("--of-each", type=int, default=6)
+    p.add_argument("--only", nargs="+", default=(), help="pack what these passes changed, and no others")
     args = p.parse_args()
     modules = [m for d in args.dumps for m in DumpDirectory(d).modules if "before_optimizations" in m.whole]
     modules = [m for m in modules if m.between]
     pipelines = before_fusion(args.target, load_device(args.device) if args.device else None)
-    cases = [*programs(modules, args.target), *passes(modules, pipelines, args.of_each)]
+    cases = [*programs(modules, args.target), *passes(modules, pipelines, args.of_each, args.only)]
     write_archive(args.out, cases, limit=1 << 30)
 
 

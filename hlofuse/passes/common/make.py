@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.attributes.window import PaddingConfig, SliceRange, SliceRanges
 from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.common import literals
@@ -269,14 +269,21 @@ def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -
     return derived(operand, "transpose", shape, [operand], dimensions=numbers(permutation))
 
 
-def reducer(
-    at: Instruction, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
+def scalar_computation(
+    module: Module, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
 ) -> Computation:
-    """A new computation of two scalars in the module of `at`, for what reduces; `parameters` are names."""
+    """A new computation of two scalars of these names (`CreateScalarComputation`)."""
     body = Computation(name)
     shape = array(element_type)
     sides = [Instruction(n, shape, "parameter", payload=str(k)) for k, n in enumerate(parameters)]
     body.root = Instruction(opcode, shape, opcode, sides)
     for i in (*sides, body.root):
         body.append_parsed(i)
-    return module_of(computation_of(at)).add_computation(body)
+    return module.add_computation(body)
+
+
+def reducer(
+    at: Instruction, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
+) -> Computation:
+    """`scalar_computation` in the module of `at`."""
+    return scalar_computation(module_of(computation_of(at)), name, opcode, element_type, parameters)

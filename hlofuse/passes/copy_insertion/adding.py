@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.custom_calls import is_flagged
 from hlofuse.analysis.hlo_alias import HloAlias
 from hlofuse.analysis.in_place import InPlacePair
 from hlofuse.analysis.shape_tree import Index, shape_tree
@@ -43,12 +44,6 @@ def is_asynchronous_body(computation: Computation) -> bool:
     """True for what an asynchronous call runs (`IsAsyncComputation`)."""
     caller = computation.first_caller
     return caller is not None and caller.opcode in ("async-start", "async-update", "async-done")
-
-
-def is_flagged(x: Instruction, names: tuple[str, ...]) -> bool:
-    """True if one of these frontend attributes is set to true."""
-    attributes = x.attributes.get("frontend_attributes") or {}
-    return any(attributes.get(name) == "true" for name in names)
 
 
 def has_no_loop_copies(loop: Instruction) -> bool:

@@ -15,10 +15,10 @@ from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.reading import labels_of, numbers_of
 from hlofuse.passes.common.rewriting import (
     Explained,
-    NotRepresentable,
     expand_each,
     replaced,
     rewrite_each,
+    substituted,
     visit,
     visit_module,
 )
@@ -72,13 +72,22 @@ def _is_matrix(dot: Instruction, operand: Instruction, side: str) -> bool:
 
 
 _UNCONVERTED = frozenset({"f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"})
-_FLOATS = {"f16": (16, 11), "bf16": (128, 8), "f32": (128, 24), "f64": (1024, 53)}
+_FLOATS = {
+    name: (int(overflow), int(significand))
+    for name, overflow, significand in (
+        text.split(":")
+        for text in """
+        f16:16:11 bf16:128:8 f32:128:24 f64:1024:53 f8e8m0fnu:128:1 f8e5m2:16:3 f8e5m2fnuz:16:3 f8e4m3fn:9:4
+        f8e4m3:8:4 f8e4m3fnuz:8:4 f8e4m3b11fnuz:5:4 f8e3m4:4:5 f6e3m2fn:5:3 f6e2m3fn:3:4 f4e2m1fn:3:2
+        """.split()
+    )
+}
 """Exponent that overflows, and bits of the significand."""
 
 
 class DotOperandConverter(Pass):
-    """`operand_converter`, of integers and of floats wider than a byte: products of two element types are of
-    the more precise one (`xla/backends/gpu/transforms/dot_operand_converter.cc`)."""
+    """`operand_converter`: products of two element types are of the more precise one
+    (`xla/backends/gpu/transforms/dot_operand_converter.cc`)."""
 
     name = "operand_converter"
 
@@ -101,10 +110,52 @@ def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:
     """What `HigherPrecisionType` compares."""
     is_complex = element_type in COMPLEX_TYPES
     component = {"c64": "f32", "c128": "f64"}.get(element_type, element_type)
-    if component.startswith("f") and component not in _FLOATS:
-        raise NotRepresentable("a product of a narrow float and another type")
     overflow, significand = _FLOATS.get(component, (-1, -1))
     return is_complex, overflow, significand, BIT_WIDTH[component], component.startswith("s")
+
+
+@dataclass(frozen=True)
+class OperandUpcaster(Pass):
+    """Operands of a wider result are converted to its type (`xla/hlo/transforms/operand_upcaster.cc`)."""
+
+    name = "operand_upcaster"
+    is_skipped: Callable[[Instruction], bool] = lambda _x: False
+    """Products that the target multiplies as they are."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        def upcast(x: Instruction) -> bool:
+            types, of = [o.shape.element_type for o in x.operands], x.shape.element_type
+            if {of} == {*types} or _wider(*types, of) != of or self.is_skipped(x):
+                return False
+            for k, operand in enumerate(list(x.operands)):
+                if types[k] != of:
+                    wide = operand.shape.with_element_type(of)
+                    x.replace_operand(k, derived(x, "convert", wide, [operand]))
+            return True
+
+        return rewrite_each(module, ("dot", "convolution"), upcast, recorder)
+
+
+class ResultCaster(OperandUpcaster):
+    """A result narrower than its operands is computed in their type
+    (`xla/hlo/transforms/simplifiers/result_caster.cc`)."""
+
+    name = "result_caster"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        def cast(x: Instruction) -> bool:
+            of, wider = x.shape.element_type, _wider(*(o.shape.element_type for o in x.operands))
+            if of in (wider, _wider(wider, of)) or self.is_skipped(x):
+                return False
+            product = make.copy_of(x, x.operands, x.shape.with_element_type(wider))
+            return substituted(x, make.added(x, "convert", x.shape, [product]))
+
+        return rewrite_each(module, ("dot", "convolution"), cast, recorder)
+
+
+def _wider(*types: str) -> str:
+    """`HigherPrecisionType`; the last of several that are as precise."""
+    return max(reversed(types), key=_precision)
 
 
 class BatchDotSimplifier(Pass):

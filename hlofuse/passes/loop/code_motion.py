@@ -1,9 +1,11 @@
 """Passes that move constants into loops and what never changes out of them."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
@@ -126,13 +128,24 @@ class WhileLoopInvariantCodeMotion(Pass):
         return changed
 
 
+def _repeats(loop: Instruction) -> bool:
+    """True for a loop over a tuple that instructions may leave."""
+    body, trips = body_of(loop), trip_count(loop)
+    is_single = trips is not None and trips <= 1
+    return (
+        loop.shape.is_tuple
+        and body.root.opcode == "tuple"
+        and not is_single
+        and not any(map(_is_barrier, body))
+    )
+
+
 def _hoist(loop: Instruction, recorder: Recorder) -> bool:
     body = body_of(loop)
-    trips = trip_count(loop)
-    if not loop.shape.is_tuple or body.root.opcode != "tuple" or (trips is not None and trips <= 1):
+    if not _repeats(loop):
         return False
     waiting = {g for g in carried_unchanged(body) if g.shape.is_array}
-    if not waiting or any(i.opcode in ("domain", "custom-call") and _is_barrier(i) for i in body):
+    if not waiting:
         return False
     hoisted: dict[Instruction, Instruction] = {}
     moved: list[Instruction] = []
@@ -149,20 +162,23 @@ def _hoist(loop: Instruction, recorder: Recorder) -> bool:
             continue
         _copy_out(i, loop, hoisted, waiting)
         moved.append(i)
-    if not moved:
-        return False
-    for i in moved:
+    return _move(loop, {i: hoisted[i] for i in moved}, recorder)
+
+
+def _move(loop: Instruction, values: dict[Instruction, Instruction], recorder: Recorder) -> bool:
+    """Have the loop carry what computes the same outside; True if there is anything."""
+    for i, value in values.items():
         reason = f"{i.name} computes the same in each iteration of {loop.name}"
-        recorder.created_instructions(i.name, [hoisted[i]], rule=INVARIANT.code, reason=reason)
-    _carry(loop, moved, [hoisted[i] for i in moved])
-    return True
+        recorder.created_instructions(i.name, [value], rule=INVARIANT.code, reason=reason)
+    if values:
+        _carry(loop, list(values), list(values.values()))
+    return bool(values)
 
 
 def _is_barrier(i: Instruction) -> bool:
-    if i.opcode == "domain":
-        return True
     target = str(i.attributes.get("custom_call_target"))
-    return target in ("SPMDFullToShardShape", "SPMDShardShapeToFull") or target.startswith("annotate_device")
+    is_shard = target in ("SPMDFullToShardShape", "SPMDShardShapeToFull")
+    return i.opcode == "domain" or is_shard or target.startswith("annotate_device")
 
 
 def _copy_out(
@@ -205,6 +221,7 @@ def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction
     body.root = make.tuple_of(root, [*elements(root, range(old_size)), *through])
     for k, moved_copy in enumerate(moved_copies):
         moved_copy.replace_all_uses_with(make.get_tuple_element(parameter, parameter, old_size + k))
+        remove_with_unused_operands(moved_copy, has_side_effect)
     new = new_loop(loop, wide_init, condition, body)
     new.attributes = new.attributes.without("backend_config", "frontend_attributes")
     replace_loop(loop, make.tuple_of(new, elements(new, range(old_size))))
@@ -215,3 +232,66 @@ def _widen(computation: Computation, shape: Shape, old_size: int) -> Instruction
     old.replace_all_uses_with(make.tuple_of(new, elements(new, range(old_size))))
     drop(old)
     return new
+
+
+# Only what is worth it moves out, with what it needs, where that grows nothing
+# (`xla/service/while_loop_expensive_invariant_code_motion.cc`).
+
+
+def _is_product(x: Instruction) -> bool:
+    return x.opcode in ("dot", "convolution")
+
+
+@dataclass(frozen=True)
+class WhileLoopExpensiveInvariantCodeMotion(Pass):
+    """No pipeline of XLA:CPU or XLA:GPU has it."""
+
+    name = "while-loop-expensive-invariant-code-motion"
+    is_worth_hoisting: Callable[[Instruction], bool] = field(default=_is_product, compare=False)
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for loop in all_loops(module):
+            attributes = loop.attributes.get("frontend_attributes") or {}
+            if _repeats(loop) and "_xla_disable_loop_instr_hoisting" not in attributes:
+                changed |= self._hoist(loop, recorder)
+        return changed
+
+    def _hoist(self, loop: Instruction, recorder: Recorder) -> bool:
+        body = body_of(loop)
+        invariant = {g: g.shape.byte_size for g in carried_unchanged(body) if g.shape.is_array}
+        """Bytes of the inputs of each invariant instruction."""
+        left = {g: len(g.users) - 1 for g in invariant}
+        """Users that stay in the loop, as far as is known; the root does not count."""
+        ready: dict[Instruction, int] = {}
+        """Operands with users that stay, of each that moves once there are none."""
+        hoisted: dict[Instruction, Instruction] = {}
+        moved: dict[Instruction, Instruction] = {}
+
+        def hoist(x: Instruction) -> None:
+            if x not in hoisted:
+                _copy_out(x, loop, hoisted, set())
+                moved[x] = hoisted[x]
+
+        for i in body.post_order():
+            if has_side_effect(i) or i.opcode == "parameter" or i.is_root:
+                continue
+            if i.control_predecessors or i.control_successors or not invariant.keys() >= {*i.operands}:
+                continue
+            left[i] = len(i.users) - (body.root in i.users)
+            invariant[i] = sum(invariant[o] for o in {*i.operands})
+            for o in dict.fromkeys(i.operands):
+                left[o] -= 1
+                for user in [] if left[o] else [u for u in ready if o in u.operands]:
+                    ready[user] -= 1
+                    if not ready[user]:
+                        del ready[user]
+                        hoist(user)
+            if i.shape.byte_size > invariant[i] or not self.is_worth_hoisting(i):
+                continue
+            waits = sum(left[o] > 0 for o in i.operands)
+            if waits:
+                ready[i] = waits
+            else:
+                hoist(i)
+        return _move(loop, moved, recorder)

@@ -1,6 +1,6 @@
 """Simpler loops (`xla/service/while_loop_simplifier.cc`)."""
 
-from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
@@ -37,7 +37,8 @@ class WhileLoopSimplifier(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for loop in all_loops(module):
-            if len(body_of(loop).callers) <= 1 and len(condition_of(loop).callers) <= 1:
+            single = len(body_of(loop).callers) <= 1 and len(condition_of(loop).callers) <= 1
+            if single and not retains_elements(loop):
                 changed |= _simplify(loop, recorder)
         if changed:
             HloDCE().run(module, recorder)

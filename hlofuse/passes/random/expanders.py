@@ -9,9 +9,10 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
+from hlofuse.passes.common.builder import Builder, Parts
 from hlofuse.passes.common.rewriting import Explained, NotRepresentable, expand_each, substituted
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.random.generators import Builder, normal, philox, three_fry, uniform
+from hlofuse.passes.random.generators import normal, philox, three_fry, uniform
 from hlofuse.rules.rewrites.entries import RANDOM_BITS, RANDOM_NUMBERS
 from hlofuse.trace import Recorder
 
@@ -23,12 +24,9 @@ def _found(module: Module, opcode: str) -> list[Instruction]:
     return [i for c in module.non_fusion_computations() for i in c.post_order() if i.opcode == opcode]
 
 
-def _computation(at: Instruction, parameters: Sequence[tuple[str, Shape]]) -> Computation:
-    body = Computation("rng")
-    for k, (name, shape) in enumerate(parameters):
-        body.append_parsed(Instruction(name, shape, "parameter", payload=str(k)))
-    body.root = body.parameters[0]
-    return module_of(computation_of(at)).add_computation(body)
+def _builder(at: Instruction, parameters: Sequence[tuple[str, Shape]]) -> tuple[Builder, Parts]:
+    b = Builder(module_of(computation_of(at)), "rng")
+    return b, [b.parameter(k, shape, name) for k, (name, shape) in enumerate(parameters)]
 
 
 class _Generators:
@@ -63,22 +61,17 @@ class RngBitGeneratorExpander(Pass):
 
 def _bit_generator(x: Instruction) -> Computation:
     given, data = x.operands[0].shape, x.shape.tuple_shapes[1]
-    body = _computation(x, [("state", given)])
-    b, state = Builder(body), body.parameters[0]
-    key = b.reshape(b.part(state, 0, 1), ())
+    b, (state,) = _builder(x, [("state", given)])
+    key = state.slice([0], [1]).reshape(())
     if x.attributes.raw("algorithm") == "rng_three_fry":
-        bits, following = three_fry(b, key, b.part(state, 1, 2), data)
+        bits, following = three_fry(key, state.slice([1], [2]), data)
     else:
-        short = given.dimensions[0] < 3
-        counter = (
-            make.add(state, "reverse", given, [state], dimensions="{0}") if short else b.part(state, 1, 3)
-        )
-        bits, following = philox(b, key, counter, data)
-        if short:
-            following = b.part(following, 0, 1)
-    final = b.concatenate([b.reshape(key, [1]), following])
-    body.root = make.tuple_of(state, [final, bits])
-    return body
+        is_short = given.dimensions[0] < 3
+        counter = b.op("reverse", given, [state], dimensions=[0]) if is_short else state.slice([1], [3])
+        bits, following = philox(key, counter, data)
+        if is_short:
+            following = following.slice([0], [1])
+    return b.build(b.tuple_of([key.reshape([1]).concatenated([following], 0), bits]))
 
 
 class RngExpander(Pass):
@@ -134,21 +127,13 @@ def _distribution(rng: Instruction) -> Computation:
         ("a_or_mean", rng.operands[0].shape),
         ("b_or_sigma", rng.operands[1].shape),
     ]
-    body = _computation(rng, parameters)
-    b = Builder(body)
-    seed, state, first, second = body.parameters
-    frontend = '{_xla_cse_safe_zero_operand="true"}'
-    own = make.add(
-        seed,
-        "custom-call",
-        array("u64"),
-        custom_call_target='"GetRngSeed"',
-        frontend_attributes=frontend,
-    )
-    key = b.binary("xor", own, seed)
+    b, (seed, state, first, second) = _builder(rng, parameters)
+    own = {
+        "custom_call_target": '"GetRngSeed"',
+        "frontend_attributes": '{_xla_cse_safe_zero_operand="true"}',
+    }
+    key = b.op("custom-call", array("u64"), raw=own) ^ seed
     if rng.attributes.raw("distribution") == "rng_normal":
-        body.root = b.binary("add", first, b.binary("multiply", second, normal(b, key, state, rng.shape)))
-    else:
-        bits, _ = philox(b, key, state, rng.shape)
-        body.root = uniform(b, bits, first, second, rng.shape.element_type)
-    return body
+        return b.build(first + second * normal(key, state, rng.shape))
+    bits, _ = philox(key, state, rng.shape)
+    return b.build(uniform(bits, first, second, rng.shape.element_type))

@@ -1,6 +1,7 @@
 """What XLA:GPU runs ahead of layout assignment (`xla/service/gpu/gpu_compiler.cc`)."""
 
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.algebraic.reshape_mover import SliceSinker
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
@@ -9,7 +10,7 @@ from hlofuse.passes.control_flow.conditional_simplifier import ConditionalCanoni
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer, DotDimensionNormalizer, DotDimensionSorter
 from hlofuse.passes.dot.dot_merger import DotMerger
-from hlofuse.passes.dot.dot_operands import DotOperandConverter
+from hlofuse.passes.dot.dot_operands import DotOperandConverter, OperandUpcaster, ResultCaster
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.dot.ragged_dot_rewriter import RaggedDotRewriter
 from hlofuse.passes.float.conversions import ComparisonExpander, ConvertMover, LogisticExpander
@@ -19,11 +20,20 @@ from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization, Cud
 from hlofuse.passes.gpu.convolutions.rewriter import ConvRewriter
 from hlofuse.passes.gpu.custom_calls import TopkSpecializer
 from hlofuse.passes.gpu.gemm.operands import DotStrengthReduction
+from hlofuse.passes.gpu.layout_assignment import is_for_cublas
 from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
+from hlofuse.passes.linear_algebra.eigh import EighExpander
+from hlofuse.passes.linear_algebra.qr import QrExpander
+from hlofuse.passes.linear_algebra.triangular import CholeskyExpander
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
-from hlofuse.passes.rare import BatchNormExpander, DynamicPadder, ZeroSizedHloElimination
+from hlofuse.passes.rare import (
+    BatchNormExpander,
+    DynamicIndexSplitter,
+    DynamicPadder,
+    ZeroSizedHloElimination,
+)
 from hlofuse.passes.reduction import ReduceWindowRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import (
     BatchedGatherScatterNormalizer,
@@ -43,11 +53,15 @@ from hlofuse.pipelines.gpu.steps import (
     RESHAPES,
     TUPLES,
 )
-from hlofuse.pipelines.unimplemented import QR, SLICES, calls, has_index_vector, has_mixed_operands
 from hlofuse.releases import AROUND_FUSION
 
 _DOT_MERGER_THRESHOLD = 64 << 20
 """`xla_gpu_dot_merger_threshold_mb`."""
+
+
+def _is_for_cublas(x: Instruction) -> bool:
+    """True for a product that cuBLAS computes."""
+    return x.opcode == "dot" and is_for_cublas(x, of_vectors=False)
 
 
 PRE_SPMD = Pipeline(
@@ -95,6 +109,7 @@ def _simplification(device: DeviceDescription) -> FixedPoint:
 
 def optimization(device: DeviceDescription) -> Pipeline:
     """`RunOptimizationPasses`."""
+    skipped = (_is_for_cublas,) if device.compute_capability[0] >= 7 else ()
     return Pipeline(
         "optimization",
         (
@@ -105,8 +120,8 @@ def optimization(device: DeviceDescription) -> Pipeline:
             TopkDecomposer(),
             DotDimensionSorter(),
             DotDecomposer(),
-            UnimplementedPass("result_caster"),
-            UnimplementedPass("operand_upcaster", ("dot", "convolution"), has_mixed_operands),
+            ResultCaster(*skipped),
+            OperandUpcaster(*skipped),
             DotOperandConverter(),
             RngExpander(),
             RngBitGeneratorExpander(),
@@ -115,11 +130,11 @@ def optimization(device: DeviceDescription) -> Pipeline:
             ComparisonExpander({"bf16": "f32"}),
             ZeroSizedHloElimination(),
             SelectAndScatterExpander(),
-            UnimplementedPass("cholesky_expander", ("cholesky",)),
+            CholeskyExpander(),
             UnimplementedPass("scatter_expander"),
-            UnimplementedPass("qr_expander", ("custom-call",), calls(*QR)),
-            UnimplementedPass("eigh_expander", ("custom-call",), calls("Eigh")),
-            UnimplementedPass("dynamic-index-splitter", SLICES, has_index_vector),
+            QrExpander(),
+            EighExpander(),
+            DynamicIndexSplitter(),
             CallInliner(),
             BatchNormExpander(),
             LogisticExpander(),

@@ -1,0 +1,1 @@
+"""Factorizations in plain operations, as XLA's client library writes them."""

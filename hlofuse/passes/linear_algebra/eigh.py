@@ -1,0 +1,179 @@
+"""Eigenvalues of Hermitian matrices by Jacobi rotations (`xla/hlo/transforms/expanders/eigh_expander.cc`)."""
+
+from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.builder import COMPONENT, Builder, Op, Parts
+from hlofuse.passes.common.literals import rounded
+from hlofuse.passes.common.rewriting import NotRepresentable
+from hlofuse.passes.common.shapes import array
+from hlofuse.passes.linear_algebra.expander import Expander
+from hlofuse.passes.linear_algebra.matrices import (
+    diagonal,
+    diagonal_mask,
+    identity,
+    symmetrized,
+    with_diagonal,
+)
+
+_TINY = (rounded("f32", 0.1) or 0) * 2.0**-23
+"""A tenth of the distance from 1 to the next f32."""
+
+
+class EighExpander(Expander):
+    """The first of several calls on a shape says for all how they iterate, as in XLA."""
+
+    name = "eigh_expander"
+    kinds = ("Eigh",)
+
+    def root(self, x: Instruction, operands: list[Op]) -> Op:
+        config = (x.attributes.raw("backend_config") or "").strip('"').split(",")
+        try:
+            lower, is_sorted, most = map(int, config[:3])
+            (tolerance,) = map(float, config[3:])
+        except ValueError:
+            raise NotRepresentable("a backend config that has not the four numbers of Eigh") from None
+        (a,) = operands
+        if a.sizes[-1] <= 1:
+            return a.b.tuple_of([a.filled(1), diagonal(a.unary("real"))])
+        return _decomposed(symmetrized(a, lower=bool(lower)), bool(is_sorted), most, tolerance)
+
+
+def _decomposed(a: Op, is_sorted: bool, most: int, tolerance: float) -> Op:
+    """`BuildEigh`, of at least two rows."""
+    b, n, rows, columns = a.b, a.sizes[-1], a.rank - 2, a.rank - 1
+    k = -(-n // 2)
+    quarters = [a.slice(*c) for c in (([0, 0], [k, k]), ([k, 0], [n, k]), ([0, k], [k, n]), ([k, k], [n, n]))]
+    tl, bl, tr, br = quarters
+    if n % 2:
+        zero = b.constant(a.type, 0)
+        tr, bl = tr.pad({}, {columns: 1}, zero), bl.pad({}, {rows: 1}, zero)
+        br = br.pad({}, {rows: 1, columns: 1}, zero)
+    eye = identity(b, a.type, k, k).prepended(a.sizes[:-2])
+    zeros, limit = eye.filled(), a.unary("real").scalar(rounded("f32", tolerance) or 0)
+    init = [b.constant("s32", 0), limit, tl, tr, bl, br, eye, zeros, zeros, eye]
+    names = "EighJacobiSweeps_condition", "EighJacobiSweeps_body", "parameter", "parameter"
+
+    def sweep(values: Parts) -> Parts:
+        count, *others = values
+        others = count.b.for_each(2 * k - 1, others, lambda _, v: [v[0], *_rotated(v[1:])], "ApplyRotations")
+        return [count + 1, *others]
+
+    _, _, tl, _, _, br, v_tl, v_tr, v_bl, v_br = b.loop(init, lambda v: _goes_on(v, most), sweep, names)
+    w = diagonal(tl.unary("real")).concatenated([diagonal(br.unary("real"))], rows)
+    v = v_tl.concatenated([v_tr], columns).concatenated([v_bl.concatenated([v_br], columns)], rows)
+    if n % 2:
+        w, v = w.slice([0], [n]), v.slice([0, 0], [n, n])
+    v = v.transpose().conjugate()
+    return b.tuple_of(_sorted(v, w) if is_sorted else [v, w])
+
+
+def _goes_on(values: Parts, most: int) -> Op:
+    """Until what is off the diagonal is small (`ComputeFrobeniusNorms`)."""
+    count, tolerance, *matrices = values[:6]
+    rank, goes_on = matrices[0].rank, count.compare("LT", most)
+    zero = matrices[0].unary("real").scalar(0)
+
+    def norm(parts: Parts) -> Op:
+        first, *others = [(x * x.conjugate()).unary("real") for x in parts]
+        for x in others:
+            first += x
+        return first.sum([rank - 2, rank - 1], zero)
+
+    def off(x: Op) -> Op:
+        return diagonal_mask(x).select(x.filled(), x)
+
+    whole = norm(matrices)
+    outside = norm([off(matrices[0]), *matrices[1:3], off(matrices[3])])
+    left = (whole * (tolerance * tolerance)).compare("LT", outside)
+    return goes_on.binary("and", left.sum(range(left.rank)))
+
+
+def _turned(quarters: Parts, cosine: Op, sine: Op, *, columns: bool) -> Parts:
+    """`ApplyJacobiRotationOverRows`, `ApplyJacobiRotationOverCols`"""
+    tl, tr, bl, br = quarters
+    own = [*range(tl.rank - 2), tl.rank - (1 if columns else 2)]
+    c, s = (x.broadcast(tl.sizes, own) for x in (cosine, sine))
+    t = s.conjugate()
+    if columns:
+        return [tl * c - tr * s, tl * t + tr * c, bl * c - br * s, bl * t + br * c]
+    return [tl * c - bl * t, tr * c - br * t, tl * s + bl * c, tr * s + br * c]
+
+
+def _rotation(tl: Op, tr: Op, br: Op) -> Parts:
+    """Of pairs of rows and columns: eigenvalues, cosines and sines (`HermitianEigenDecomposition2x2`)."""
+    is_complex = tl.is_complex
+    tl, tr, br = diagonal(tl.unary("real")), diagonal(tr), diagonal(br.unary("real"))
+    zero, one, two = (tl.scalar(k) for k in range(3))
+    phase = tr
+    if is_complex:
+        size = tr.unary("abs")
+        phase = tr.conjugate() / size.complex(size.filled())
+        phase = size.compare("EQ", size.filled()).select(tr.filled(1), phase)
+        tr = size
+    tau = (br - tl) / (two * tr)
+    t = (one + tau * tau).unary("sqrt")
+    t = tau + tau.compare("GE", zero).select(t, -t)
+    t = t.scalar(1) / t
+    least = tr.scalar(_TINY) * tl.unary("abs").binary("minimum", br.unary("abs"))
+    t = tr.unary("abs").compare("LE", least).select(t.filled(), t)
+    c = (one + t * t).unary("rsqrt")
+    parts = [tl - t * tr, br + t * tr, c, t * c]
+    if is_complex:
+        parts = [x.complex(x.filled()) for x in parts]
+        parts[3] *= phase
+    return parts
+
+
+def _rotated(values: Parts) -> Parts:
+    """`ApplyRotations`, of the matrix and of the eigenvectors."""
+    w, v = values[:4], values[4:]
+    first, second, c, s = _rotation(w[0], w[1], w[3])
+    w = _turned(_turned(w, c, s, columns=False), c, s, columns=True)
+    diagonals = first, first.filled(), first.filled(), second
+    w = [with_diagonal(x, values) for x, values in zip(w, diagonals, strict=True)]
+    w = [*_exchanged(w[0], w[1], columns=True), *_exchanged(w[2], w[3], columns=True)]
+    v = _turned(v, c, s, columns=False)
+    for x in (w, v):
+        for k in (0, 1):
+            x[k], x[k + 2] = _exchanged(x[k], x[k + 2], columns=False)
+    return [*w, *v]
+
+
+def _exchanged(first: Op, second: Op, *, columns: bool) -> tuple[Op, Op]:
+    """The next round of a tournament (`PermuteRowsInColumn`, `PermuteColumnsInRow`)."""
+    k = first.sizes[-1]
+    if k <= 1:
+        return first, second
+
+    def cut(x: Op, start: int, end: int) -> Op:
+        return x.slice([start], [end]) if columns else x.slice([start, 0], [end, k])
+
+    dimension = first.rank - (1 if columns else 2)
+    return (
+        cut(first, 0, 1).concatenated([cut(second, 0, 1), cut(first, 1, k - 1)], dimension),
+        cut(second, 1, k).concatenated([cut(first, k - 1, k)], dimension),
+    )
+
+
+def _sorted(v: Op, w: Op) -> Parts:
+    """`SortByEigenvalues`"""
+    last = v.rank - 1
+    w = w.broadcast(v.sizes, [*range(last - 1), last])
+    shape, less = Shape.tuple_of([w.x.shape, v.x.shape]), _less(v.b, v.type)
+    w, v = v.b.op("sort", shape, [w, v], [("to_apply", less)], dimensions=[last]).parts()
+    return [v, diagonal(w)]
+
+
+def _less(b: Builder, element_type: str) -> Computation:
+    """`CreateScalarLtComputation`"""
+    inner, types = (
+        Builder(b.module, "compare-less-than"),
+        (COMPONENT.get(element_type, element_type), element_type),
+    )
+    sides = [
+        inner.parameter(2 * k + side, array(of), f"p.{k}.{name}")
+        for k, of in enumerate(types)
+        for side, name in enumerate(("lhs", "rhs"))
+    ]
+    raw = {"direction": "LT", "type": "TOTALORDER"}
+    return inner.build(sides[0].binary("compare", sides[1], element_type="pred", raw=raw))
