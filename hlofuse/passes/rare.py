@@ -155,13 +155,8 @@ class BatchNormExpander(Pass):
 
 def _expand(x: Instruction) -> bool:
     expansion = _Expansion(x)
-    if x.opcode == "batch-norm-training":
-        new = expansion.training()
-    elif x.opcode == "batch-norm-inference":
-        new = expansion.inference()
-    else:
-        new = expansion.gradient()
-    return substituted(x, new.x)
+    expand = {"training": expansion.training, "inference": expansion.inference, "grad": expansion.gradient}
+    return substituted(x, expand[x.opcode.removeprefix("batch-norm-")]().x)
 
 
 class _Expansion:

@@ -120,7 +120,7 @@ def test_an_element_that_an_attribute_retains_stays_in_the_loop() -> None:
     assert len([i for i in module.instructions() if i.opcode == "dot"]) == 3
 
 
-def dots_outside(text: str) -> int:
+def dots_before_loop(text: str) -> int:
     module = parse_module(text)
     named("while-loop-expensive-invariant-code-motion").run(module, Recorder())
     check_module(module)
@@ -128,8 +128,8 @@ def dots_outside(text: str) -> int:
 
 
 def test_a_product_of_invariants_moves_out_once_all_readers_of_its_operands_do() -> None:
-    assert dots_outside(LOOP.replace("dot(m, b)", "dot(d, b)")) == 1
-    assert dots_outside(LOOP) == 0  # m would be read in the loop besides the product
+    assert dots_before_loop(LOOP.replace("dot(m, b)", "dot(d, b)")) == 1
+    assert dots_before_loop(LOOP) == 0  # m would be read in the loop besides the product
 
 
 def test_a_product_larger_than_its_operands_stays_in_the_loop() -> None:
@@ -139,9 +139,9 @@ def test_a_product_larger_than_its_operands_stays_in_the_loop() -> None:
         f"  s = f32[1,8]{{1,0}} slice(m), slice={{[0:1], [0:8]}}\n  c = f32[8]{{0}} reshape(s)\n"
         f"  o = f32[8,8]{{1,0}} {outer}\n  d = f32[8,8]{{1,0}} add(o, n)\n",
     )
-    assert dots_outside(text) == 1  # all of m is what it is computed from
+    assert dots_before_loop(text) == 1  # all of m is what it is computed from
     assert (
-        dots_outside(
+        dots_before_loop(
             text.replace("slice(m)", "slice(a8)").replace(
                 "  s = ", "  z = f32[] constant(1)\n  a8 = f32[8,8]{1,0} broadcast(z), dimensions={}\n  s = "
             )

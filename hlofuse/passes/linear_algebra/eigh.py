@@ -83,12 +83,12 @@ def _goes_on(values: Parts, most: int) -> Op:
         return diagonal_mask(x).select(x.filled(), x)
 
     whole = norm(matrices)
-    outside = norm([off(matrices[0]), *matrices[1:3], off(matrices[3])])
-    left = (whole * (tolerance * tolerance)).compare("LT", outside)
+    rest = norm([off(matrices[0]), *matrices[1:3], off(matrices[3])])
+    left = (whole * (tolerance * tolerance)).compare("LT", rest)
     return goes_on.binary("and", left.sum(range(left.rank)))
 
 
-def _turned(quarters: Parts, cosine: Op, sine: Op, *, columns: bool) -> Parts:
+def _rotated_by(quarters: Parts, cosine: Op, sine: Op, *, columns: bool) -> Parts:
     """`ApplyJacobiRotationOverRows`, `ApplyJacobiRotationOverCols`"""
     tl, tr, bl, br = quarters
     own = [*range(tl.rank - 2), tl.rank - (1 if columns else 2)]
@@ -128,11 +128,11 @@ def _rotated(values: Parts) -> Parts:
     """`ApplyRotations`, of the matrix and of the eigenvectors."""
     w, v = values[:4], values[4:]
     first, second, c, s = _rotation(w[0], w[1], w[3])
-    w = _turned(_turned(w, c, s, columns=False), c, s, columns=True)
+    w = _rotated_by(_rotated_by(w, c, s, columns=False), c, s, columns=True)
     diagonals = first, first.filled(), first.filled(), second
     w = [with_diagonal(x, values) for x, values in zip(w, diagonals, strict=True)]
     w = [*_exchanged(w[0], w[1], columns=True), *_exchanged(w[2], w[3], columns=True)]
-    v = _turned(v, c, s, columns=False)
+    v = _rotated_by(v, c, s, columns=False)
     for x in (w, v):
         for k in (0, 1):
             x[k], x[k + 2] = _exchanged(x[k], x[k + 2], columns=False)

@@ -120,9 +120,9 @@ class _Solve:
         a = a.conjugate(always=self.is_conjugate)
         is_forward = self.is_transposed ^ self.is_lower ^ (not self.on_left)
         for j in range(n) if is_forward else reversed(range(n)):
-            own, known = (j, j + 1), (0, j) if is_forward else (j + 1, n)
+            own, solved = (j, j + 1), (0, j) if is_forward else (j + 1, n)
             row = self._rows_of(b, own)
-            row -= self._dot(self._part_of(a, own, known), self._rows_of(b, known))
+            row -= self._dot(self._part_of(a, own, solved), self._rows_of(b, solved))
             if not self.is_unit:
                 row /= _part(a, own, own)
             b = b.updated(row, [j, 0] if self.on_left else [0, j])
@@ -179,8 +179,8 @@ class _Solve:
             if x is None:
                 x = self._dot(inverse, rest)
                 continue
-            known = ((count - i) * size, n) if is_backward else (0, min(i * size, n))
-            rest -= self._dot(self._part_of(a, own, known).conjugate(always=self.is_conjugate), x)
+            solved = ((count - i) * size, n) if is_backward else (0, min(i * size, n))
+            rest -= self._dot(self._part_of(a, own, solved).conjugate(always=self.is_conjugate), x)
             parts = [x, self._dot(inverse, rest)]
             first, second = reversed(parts) if is_backward else parts
             x = first.concatenated([second], b.rank - (2 if self.on_left else 1))

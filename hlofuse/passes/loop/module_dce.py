@@ -52,51 +52,46 @@ class _Liveness:
 
     def _mark(self, x: Instruction, index: Index = ()) -> None:
         indices = self.live.setdefault(x, set())
-        if index not in indices:
-            indices.add(index)
+        if not indices.issuperset(((), index)):
+            indices.update(((), index))
             self._pending.append(x)
 
     def _mark_all(self, x: Instruction) -> None:
         for index in shape_tree(x.shape).indices:
             self._mark(x, index)
 
-    def _visit(self, x: Instruction) -> None:
-        for index in list(self.live[x]):
-            match x.opcode:
-                case "tuple" if index:
-                    self._mark(x.operands[index[0]])
-                    self._mark(x.operands[index[0]], index[1:])
-                case "get-tuple-element":
-                    self._mark(x.operands[0])
-                    self._mark(x.operands[0], (x.tuple_index, *index))
-                case "while":
-                    self._mark_loop(x, index)
-                case "call":
-                    self._mark(x.called_computations[0].root, index)
-            self._mark_in_callers(x, index)
-        if x.opcode not in ("tuple", "get-tuple-element", "while", "call", "parameter"):
-            for y in (*(c.root for c in x.called_computations), *x.operands):
-                self._mark_all(y)
-
     def _mark_loop(self, loop: Instruction, index: Index) -> None:
         self._mark(condition_of(loop).root)
         for y in (loop, body_of(loop).root, loop.operands[0]):
             self._mark(y, index)
 
+    def _visit(self, x: Instruction) -> None:
+        for index in list(self.live[x]):
+            if x.opcode == "tuple" and index:
+                self._mark(x.operands[index[0]], index[1:])
+            elif x.opcode == "get-tuple-element":
+                self._mark(x.operands[0], (x.tuple_index, *index))
+            elif x.opcode == "while":
+                self._mark_loop(x, index)
+            elif x.opcode == "call":
+                self._mark(x.called_computations[0].root, index)
+            self._mark_in_callers(x, index)
+        if x.opcode not in ("tuple", "get-tuple-element", "while", "call", "parameter"):
+            for y in (*(c.root for c in x.called_computations), *x.operands):
+                self._mark_all(y)
+
     def _mark_in_callers(self, x: Instruction, index: Index) -> None:
         assert x.computation is not None
+        is_parameter = x.opcode == "parameter"
         for caller in list(x.computation.callers):
-            given = []
             if caller.opcode == "while":
                 self._mark(condition_of(caller).root)
-                if x.opcode == "parameter":
+                if is_parameter:
                     self._mark_loop(caller, index)
-            elif caller.opcode == "call" and x.opcode == "parameter":
-                given = [caller.operands[x.parameter_number]]
+            elif caller.opcode == "call" and is_parameter:
+                self._mark(caller.operands[x.parameter_number], index)
             elif caller.opcode == "conditional":
-                given = [caller.operands[1 + caller.called_computations.index(x.computation)]]
-                for y in (caller.operands[0], caller, *given):
-                    self._mark(y)
-            if x.opcode == "parameter":
-                for y in given:
-                    self._mark(y, index)
+                self._mark(caller.operands[0])
+                self._mark(caller)
+                given = caller.operands[1 + caller.called_computations.index(x.computation)]
+                self._mark(given, index if is_parameter else ())

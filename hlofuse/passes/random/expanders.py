@@ -128,10 +128,7 @@ def _distribution(rng: Instruction) -> Computation:
         ("b_or_sigma", rng.operands[1].shape),
     ]
     b, (seed, state, first, second) = _builder(rng, parameters)
-    own = {
-        "custom_call_target": '"GetRngSeed"',
-        "frontend_attributes": '{_xla_cse_safe_zero_operand="true"}',
-    }
+    own = {"custom_call_target": '"GetRngSeed"', "frontend_attributes": '{_xla_cse_safe_zero_operand="true"}'}
     key = b.op("custom-call", array("u64"), raw=own) ^ seed
     if rng.attributes.raw("distribution") == "rng_normal":
         return b.build(first + second * normal(key, state, rng.shape))
