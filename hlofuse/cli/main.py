@@ -41,6 +41,8 @@ _SECTIONS: dict[str, dict[str, str]] = {
     "The replay itself": {
         "replay": "Write the module as XLA's fusion passes would leave it.",
         "verify": "Compare our replay with XLA's own result.",
+        "judge": "Do two modules compute the same? XLA compiles and runs both.",
+        "run-as": "Run a program with modules of hlofuse in place of XLA's.",
         "targets": "What can be replayed, and how faithfully.",
         "devices": "The GPUs whose numbers come with hlofuse.",
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,14 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     help="The module compiled with these XLA flags as a row.",
 )
 @click.option(
+    "--without-pass",
+    "without",
+    multiple=True,
+    metavar="PASS|all",
+    help="What XLA's pass earns: compile without it; all: without each that changes the module.",
+)
+@click.option("--confirm", is_flag=True, help="With --without-pass: XLA:CPU compiles as well (needs JAX).")
+@click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -88,6 +97,8 @@ def command(
     more_devices: tuple[str, ...],
     also: tuple[str, ...],
     also_flags: tuple[str, ...],
+    without: tuple[str, ...],
+    confirm: bool,
     plot: Path | None,
     limit: int,
     out: Output,
@@ -103,6 +114,11 @@ def command(
     options = ReplayOptions(input=input, **request)
     if options.xla_trace is not None:
         raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
+    if without:
+        if name is not None or sweeps or also or also_flags:
+            raise HlofuseError("--without-pass goes by itself: with no NAME, --sweep, --also or --also-flags")
+        _without(options, without, confirm, out)
+        return 0
     if not sweeps:
         if plot is not None or more_devices:
             raise HlofuseError("--plot and --also-device go with --sweep")
@@ -162,6 +178,26 @@ def _rank(
         note=loaded.note,
         heads=[head_of(observed.replay)],
     )
+
+
+def _without(options: ReplayOptions, names: tuple[str, ...], confirm: bool, out: Output) -> None:
+    from hlofuse.cli.common.naming import unoptimized_of
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.judge.judge import Judge
+    from hlofuse.reports.verdict.changes import print_passes, without_passes
+    from hlofuse.reports.verdict.json import changes_json
+    from hlofuse.reports.whatif.json import SCHEMA
+
+    loaded = options.read()
+    if confirm and loaded.target != "cpu":
+        raise HlofuseError(f"--confirm has XLA:CPU compile; this is for target {loaded.target}")
+    observed = loaded.observe()
+    with spinner("compiling without passes"), Judge() if confirm else nullcontext() as judge:
+        totals, rows = without_passes(observed, [*names], unoptimized_of(observed.replay), judge)
+    text = partial(print_passes, totals, rows)
+    json = {"schema": SCHEMA, "about": "passes", "passes": changes_json(rows)}
+    heads = [head_of(observed.replay)]
+    out.report(text=text, json=lambda: json, note=loaded.note, heads=heads)
 
 
 def _other(options: ReplayOptions, path: str) -> Observed:

@@ -1,6 +1,7 @@
 """`what-if`: every change that was tried, in one table, greatest gain first."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -12,7 +13,9 @@ from hlofuse.format.terminal import indented, plain_table, print_command, print_
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.pipelines.flags import merged, not_honoured, parse_flags
+from hlofuse.judge.judge import Judge, Refused
+from hlofuse.pipelines.flags import DISABLED, merged, not_honoured, parse_flags, value_of
+from hlofuse.pipelines.manager import finish, lower_to_fusion_input
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.verdict import phrases
@@ -73,6 +76,48 @@ def with_flags(observed: Observed, totals: Totals, flags: str, unoptimized: Modu
     return Change(flags, how, trial_of(totals, after.totals, how))
 
 
+def without_passes(
+    observed: Observed, names: list[str], module: Module | None, judge: Judge | None
+) -> tuple[Totals, list[Change]]:
+    """The totals of the module compiled with every pass, and a row without each, what earns most first.
+
+    `all` stands for every pass that changes the module, which is the one before optimizations: HlofuseError
+    without that. The title of a row is the change of kernels that `judge` sees.
+    """
+    config = observed.replay.config
+    own, module = config.build.flags, observed.replay.input.unoptimized or module
+    base = compiled(module, observed, own) if module is not None else None
+    if module is None or base is None:
+        raise HlofuseError("--without-pass needs the module before optimizations: give that, or a whole dump")
+    if "all" in names:
+        names = [n for n in names if n != "all"] + [p.name for p in observed.replay.passes if p.changed]
+        target = config.target, config.device, (), own
+        lower_to_fusion_input(module, *target, after_pass=lambda name, _: names.append(name))
+        finish(observed.replay.after, *target, after_pass=lambda name, _: names.append(name))
+    with_all = judge.compiled(module, own).kernels if judge is not None else 0
+    rows = []
+    for name in dict.fromkeys(n.partition("(")[0] for n in names):
+        off = filter(None, [value_of(own, DISABLED), name])
+        flags, seen = merged(own, (f"--{DISABLED}={','.join(off)}",)), "refused" if judge else ""
+        with suppress(Refused):
+            seen = phrases.signed(judge.compiled(module, flags).kernels - with_all) if judge else ""
+        if (after := compiled(module, observed, flags)) is not None:
+            trial = trial_of(base.totals, after.totals, f"replayed with --{DISABLED}={name}")
+            rows.append(Change(name, seen, trial))
+    return base.totals, sorted(rows, key=lambda r: r.trial.gain)
+
+
+def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> None:
+    """What the module has more, or less, without each pass."""
+    console.print(Text("What each pass earns: the module without it", style="bold"))
+    figures = ("kernels", "launches", "moved", *(["est. time"] if totals.us is not None else []))
+    columns = [*figures, *(["XLA's kernels"] if any(r.title for r in rows) else [])]
+    table = plain_table(("pass", "left"), *((c, "right") for c in columns))
+    for r in rows:
+        table.add_row(printable(r.label), *_figures(r.trial, totals), *filter(None, [r.title]))
+    indented(console, table)
+
+
 def print_changes(
     v: Verdict,
     ranking: Ranking,
@@ -123,7 +168,7 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
     decides = any(c.edges for c in rows)
     table = plain_table(("", "right"), *figures, *([("edges", "right")] if decides else []))
     for number, c in enumerate(rows, 1):
-        cells = [str(number), *_figures(c.trial, v), *([c.edges or "–"] if decides else [])]
+        cells = [str(number), *_figures(c.trial, v.totals), *([c.edges or "–"] if decides else [])]
         style = "" if c.trial.helps(v.totals) else "dim"
         table.add_row(*(Text(cell, style=style) for cell in cells))
     indented(console, table)
@@ -136,12 +181,12 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
         indented(console, CHANGED_DECISIONS, 2, "dim")
 
 
-def _figures(t: Trial, v: Verdict) -> Iterator[str]:
+def _figures(t: Trial, totals: Totals) -> Iterator[str]:
     yield phrases.signed(-t.kernels_saved)
     yield phrases.signed(-t.launches_saved)
-    yield phrases.delta(v.totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
-    if v.totals.us is not None:
-        yield phrases.delta(v.totals.us, -t.us_saved, us_text) if t.us_saved is not None else "–"
+    yield phrases.delta(totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
+    if totals.us is not None:
+        yield phrases.delta(totals.us, -t.us_saved, us_text) if t.us_saved is not None else "–"
 
 
 def _print_blocks(c: Change, console: Console, limit: int) -> None:

@@ -1,0 +1,54 @@
+"""`hlofuse judge`: do two modules compute the same, by XLA:CPU."""
+
+from typing import Any
+
+import click
+
+from hlofuse.cli.common.options import report_options
+from hlofuse.cli.common.reporting import Output
+
+
+@click.command("judge")
+@click.argument("a", metavar="A", type=click.Path(allow_dash=True))
+@click.argument("b", metavar="B", type=click.Path(allow_dash=True))
+@click.option("--python", metavar="PYTHON", help="The Python whose JAX compiles.  [default: this one]")
+@click.option("--scale", multiple=True, type=float, metavar="S", help="Size of floats.  [default: 0.1, 1]")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random inputs."
+)
+@click.option("--timeout", type=float, default=300, show_default=True, help="Seconds for each step of XLA.")
+@report_options
+def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -> int:
+    """Compile A and B for the CPU, run both on the same random inputs, and compare kernels and values.
+
+    A and B are modules before optimizations with the same parameters and results. These may differ by ten
+    times what A's change by when its inputs move to the next number, besides rounding.
+
+    Exit status: 0 for the same values; 1 for different ones, where XLA refuses a module, and where it cannot
+    tell (nan or inf among A's results, or such a small move changes them as much); 2 for wrong input.
+    """
+    from hlofuse.cli.common.progress import spinner
+    from hlofuse.format.terminal import indented, plain_table
+    from hlofuse.format.units import plural
+    from hlofuse.inputs import load
+    from hlofuse.judge.judge import SCALES, judge
+
+    modules = load(a), load(b)
+    with spinner("compiling and running"):
+        found = judge(*modules, scales=scale or SCALES, **how)
+
+    def text(console: Any) -> None:
+        style = {"same": "bold green", "different": "bold red"}.get(found.verdict, "bold yellow")
+        console.print(f"{found.verdict.capitalize()}: {found.reason}", style=style)
+        for name, x in (("A", found.a), ("B", found.b)):
+            compiled = f"{plural(x.kernels, 'kernel')}, {plural(x.instructions, 'instruction')}" if x else "–"
+            console.print(f"  {name}: {compiled}")
+        table = plain_table(*((c, "right") for c in ("inputs", "output", "largest change", "tolerated")))
+        ranked = sorted(found.differences, key=lambda d: d.excess)
+        for d in {(d.scale, d.sign): d for d in ranked}.values():  # the furthest off
+            size = f"{d.scale:g}{('', ', positive', ', negative')[d.sign]}"
+            table.add_row(size, f"{d.output}", d.why or f"{d.change:.3g}", f"{d.tolerance:.3g}")
+        indented(console, table)
+
+    out.report(text=text, json=found.to_json)
+    return 0 if found.verdict == "same" else 1

@@ -1,0 +1,189 @@
+"""Two modules compiled and run by XLA:CPU in a process of their own, and a verdict on their values."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hlofuse.account import Account
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.text.reader import parse_module
+
+SCALES = (0.1, 1.0)
+TIMEOUT = 300.0
+
+
+class Refused(HlofuseError):
+    """XLA does not compile or run a module, or not in time; the message says what it message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What XLA:CPU made, `text`, of what it was given: a module that came through StableHLO."""
+
+    kernels: int
+    instructions: int
+    text: str
+    given: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Of an output for one set of inputs, floats of one `sign` or (0) of both, the largest of an element.
+
+    Of integers and predicates `change` is how many differ. `excess` is change by tolerance, −1 where the
+    output decides nothing, and `why` says why.
+    """
+
+    scale: float
+    sign: int
+    output: int
+    change: float
+    tolerance: float
+    excess: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether two modules compute the same, by XLA:CPU; None for a module that it does not compile."""
+
+    verdict: Literal["same", "different", "cannot tell", "refused"]
+    reason: str
+    a: Compiled | None
+    b: Compiled | None
+    differences: tuple[Difference, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, without the texts."""
+        both = {"a": self.a, "b": self.b}
+        sides = {k: s and {"kernels": s.kernels, "instructions": s.instructions} for k, s in both.items()}
+        return {"schema": "hlofuse.judge/1", **asdict(self), **sides}
+
+
+class Judge(AbstractContextManager["Judge", None]):
+    """A process with the user's JAX that compiles and runs one module after the other; to be used in `with`.
+
+    python: the interpreter, by default this one. timeout: seconds for each step. A process that crashes or
+    takes longer is replaced at the next step. HlofuseError where there is no JAX.
+    """
+
+    def __init__(self, python: str | None = None, timeout: float = TIMEOUT) -> None:
+        self.python, self.timeout = python or sys.executable, timeout
+        self._folder = tempfile.TemporaryDirectory()
+        self._errors = Path(self._folder.name, "stderr")
+        self._process: Any = None
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        self._folder.cleanup()
+
+    def compiled(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
+        """What XLA:CPU makes of a module before optimizations with these XLA flags (`--name=value`).
+
+        Parameters have their default layouts. Refused where XLA cannot.
+        """
+        if (module.attributes.raw("num_partitions") or "1") != "1":
+            raise HlofuseError(f"{printable(module.name)} is divided over devices: judge runs on one")
+        file = Path(self._folder.name, "module.hlo")
+        file.write_text(print_module(module), encoding="utf-8")
+        values = dict(f.removeprefix("--").split("=", 1) for f in flags)
+        answer = self._request(do="compile", key=key, file=str(file), flags=values)
+        found = parse_module(answer["text"])
+        kernels = Account(found, backend="cpu").totals.kernels
+        return Compiled(kernels, sum(1 for _ in found.instructions()), **answer)
+
+    def judge(self, a: Module, b: Module, *, scales: Sequence[float] = SCALES, seed: int = 0) -> Judgement:
+        """Whether `b` computes what `a` does, up to ten times what moving inputs by an ulp does to `a`."""
+        if _signature(a) != _signature(b):
+            raise HlofuseError("the modules differ in what they take or return")
+        found: dict[str, Compiled] = {}
+        try:
+            for key, module in (("a", a), ("b", b)):
+                found[key] = self.compiled(module, key=key)
+                rows = self._request(do="run", key=key, scales=list(scales), seed=seed)["rows"]
+        except Refused as error:
+            reason = f"XLA refuses {key.upper()}: {error}"
+            return Judgement("refused", reason, found.get("a"), found.get("b"))
+        differences = tuple(Difference(*row) for row in rows)
+        return Judgement(*_verdict(differences), found["a"], found["b"], differences)
+
+    def _request(self, **request: Any) -> dict[str, Any]:
+        """The answer of the process to a request; Refused for an error, a crash and a timeout."""
+        process = self._process = self._process or self._start()
+        late = threading.Timer(self.timeout, process.kill)
+        late.start()
+        with suppress(OSError):  # it is no more, and gives no answer
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+        line = process.stdout.readline()
+        in_time = late.is_alive()
+        late.cancel()
+        if not line.endswith("\n"):
+            message = self._end()
+            raise Refused(message if in_time else f"no answer within {self.timeout:g} s")
+        answer: dict[str, Any] = json.loads(line)
+        if "missing" in answer:
+            hint = f'jax must be installed for {self.python}: pip install "hlofuse[capture]", or --python'
+            raise HlofuseError(printable(f"{hint} ({answer['missing']})"))
+        if "error" in answer:
+            raise Refused(printable(" ".join(answer["error"].split())[:600]))
+        return answer
+
+    def _start(self) -> Any:
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        try:
+            with self._errors.open("w") as errors:
+                command = [self.python, str(Path(__file__).with_name("worker.py"))]
+                return subprocess.Popen(command, stderr=errors, env=environment, **pipes)
+        except OSError as error:
+            raise HlofuseError(f"cannot run {printable(self.python)}: {error.strerror or error}") from None
+
+    def _end(self) -> str:
+        """End the process; how it ended, and the last lines of what it printed."""
+        process, self._process = self._process, None
+        if process is None:
+            return ""
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=5)
+        process.kill()
+        last = [x.strip()[:300] for x in self._errors.read_text(errors="replace").splitlines() if x.strip()]
+        return printable("; ".join([f"the process ended with status {process.wait()}", *last[-3:]]))
+
+
+def judge(
+    a: Module, b: Module, *, python: str | None = None, timeout: float = TIMEOUT, **how: Any
+) -> Judgement:
+    """Whether `b` computes what `a` does: `Judge.judge`, with its `scales` and `seed`, in a process."""
+    with Judge(python, timeout) as process:
+        return process.judge(a, b, **how)
+
+
+def _verdict(found: Sequence[Difference]) -> tuple[Literal["same", "different", "cannot tell"], str]:
+    worst = max(found, key=lambda d: d.excess, default=None)
+    if worst is not None and worst.excess > 1:
+        off = f"{worst.change:.3g}, and {worst.tolerance:.3g} is tolerated"
+        return "different", f"output {worst.output} is off by {off} (inputs of size {worst.scale:g})"
+    decided = {d.output for d in found if not d.why}
+    for d in found:
+        if d.output not in decided:
+            return "cannot tell", f"output {d.output} decides nothing for any inputs: {d.why}"
+    return "same", "all outputs agree"
+
+
+def _signature(module: Module) -> list[list[tuple[str, tuple[int, ...]]]]:
+    shapes = [*(p.shape for p in module.entry.parameters), module.entry.root.shape]
+    return [[(leaf.element_type, leaf.dimensions) for _, leaf in shape.leaves()] for shape in shapes]

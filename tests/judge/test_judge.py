@@ -1,0 +1,266 @@
+"""XLA:CPU as the judge: equal modules are the same, broken ones are not; what it refuses has a verdict."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.ir.computation_order import order_of_front_end
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
+from hlofuse.judge.judge import Judge, Refused, judge
+from hlofuse.passes.algebraic.context import Options
+from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
+from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
+from hlofuse.passes.base import Pass
+from hlofuse.passes.cse import HloCSE
+from hlofuse.passes.dce import HloDCE, TupleSimplifier
+from hlofuse.passes.dot.dot_dimensions import DotDecomposer
+from hlofuse.releases import AROUND_FUSION
+from hlofuse.trace.before_fusion import BeforeFusion
+
+from ..running import Run
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="needs jax (Python 3.12 or newer)"
+)
+DATA = Path(__file__).parent.parent / "data" / "cpu-unoptimized.tar.xz"
+REDUCERS = """
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+most { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] maximum(a, b) }
+"""
+NORM = """HloModule norm
+REDUCERS
+ENTRY e {
+  x = f32[8,8] parameter(0)
+  y = f32[8,8] parameter(1)
+  zero = f32[] constant(0)
+  low = f32[] constant(-inf)
+  eps = f32[] constant(0.01)
+  sum = f32[8] reduce(x, zero), dimensions={1}, to_apply=add
+  top = f32[8] reduce(y, low), dimensions={1}, to_apply=most
+  sums = f32[8,8] broadcast(sum), dimensions={0}
+  tops = f32[8,8] broadcast(top), dimensions={0}
+  small = f32[8,8] broadcast(eps), dimensions={}
+  less = f32[8,8] subtract(x, tops)
+  exp = f32[8,8] exponential(less)
+  neg = f32[8,8] negate(exp)
+  square = f32[8,8] multiply(sums, sums)
+  away = f32[8,8] add(square, small)
+  part = f32[8,8] divide(neg, away)
+  chosen = f32[8,8] compare(x, y), direction=LT
+  ROOT r = f32[8,8] select(chosen, part, y)
+}
+""".replace("chosen = f32", "chosen = pred")
+SHAPES = """HloModule shapes
+REDUCERS
+ENTRY e {
+  x = f32[6,6] parameter(0)
+  k = s32[6] parameter(1)
+  zero = f32[] constant(0)
+  cut = f32[4,6] slice(x), slice={[1:5], [0:6]}
+  turned = f32[6,4] transpose(cut), dimensions={1,0}
+  dot = f32[4,4] dot(cut, turned), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  padded = f32[6,6] pad(dot, zero), padding=1_1x1_1
+  back = f32[6,6] reverse(padded), dimensions={1}
+  whole = s32[6,6] convert(x)
+  float = f32[6,6] convert(whole)
+  steps = s32[6] iota(), iota_dimension=0
+  both = s32[6] add(steps, k)
+  even = s32[6] and(both, steps)
+  wide = s32[6,6] broadcast(even), dimensions={0}
+  weight = f32[6,6] convert(wide)
+  joined = f32[6,12] concatenate(back, float), dimensions={1}
+  weights = f32[6,12] concatenate(weight, x), dimensions={1}
+  ROOT r = f32[6,12] multiply(joined, weights)
+}
+"""
+LOOP = """HloModule loop
+REDUCERS
+body {
+  s = (s32[], f32[5]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  x = f32[5] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  half = f32[] constant(0.5)
+  halves = f32[5] broadcast(half), dimensions={}
+  scaled = f32[5] multiply(x, halves)
+  sin = f32[5] sine(x)
+  new = f32[5] add(scaled, sin)
+  ROOT r = (s32[], f32[5]) tuple(next, new)
+}
+less {
+  s = (s32[], f32[5]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  end = s32[] constant(7)
+  ROOT c = pred[] compare(n, end), direction=LT
+}
+ENTRY e {
+  p = (f32[5], (s32[5], pred[5])) parameter(0)
+  x = f32[5] get-tuple-element(p), index=0
+  q = (s32[5], pred[5]) get-tuple-element(p), index=1
+  k = s32[5] get-tuple-element(q), index=0
+  m = pred[5] get-tuple-element(q), index=1
+  zero = s32[] constant(0)
+  start = (s32[], f32[5]) tuple(zero, x)
+  loop = (s32[], f32[5]) while(start), condition=less, body=body
+  y = f32[5] get-tuple-element(loop), index=1
+  mine = f32[5] select(m, y, x)
+  three = s32[] constant(3)
+  threes = s32[5] broadcast(three), dimensions={}
+  rest = s32[5] remainder(k, threes)
+  pair = (s32[5], f32[5]) tuple(rest, mine)
+  ROOT r = (f32[5], (s32[5], f32[5])) tuple(y, pair)
+}
+"""
+BROKEN = [
+    (NORM, "constant(0.01)", "constant(0.011)"),
+    (NORM, "subtract(x, tops)", "subtract(tops, x)"),
+    (NORM, "divide(neg, away)", "divide(away, neg)"),
+    (NORM, "reduce(x, zero), dimensions={1}", "reduce(x, zero), dimensions={0}"),
+    (NORM, "ROOT r = f32[] maximum", "ROOT r = f32[] minimum"),
+    (NORM, "low = f32[] constant(-inf)", "low = f32[] constant(0)"),
+    (NORM, "direction=LT", "direction=GE"),
+    (NORM, "negate(exp)", "copy(exp)"),
+    (NORM, "broadcast(sum), dimensions={0}", "broadcast(sum), dimensions={1}"),
+    (NORM, "multiply(sums, sums)", "abs(sums)"),
+    (NORM, "select(chosen, part, y)", "select(chosen, y, part)"),
+    (SHAPES, "[1:5], [0:6]", "[2:6], [0:6]"),
+    (SHAPES, "whole = s32[6,6] convert(x)", "whole = f32[6,6] copy(x)"),
+    (SHAPES, "transpose(cut), dimensions={1,0}", "reshape(cut)"),
+    (SHAPES, "padding=1_1x1_1", "padding=0_2x1_1"),
+    (SHAPES, "reverse(padded), dimensions={1}", "reverse(padded), dimensions={0}"),
+    (SHAPES, "concatenate(back, float)", "concatenate(float, back)"),
+    (SHAPES, "and(both, steps)", "or(both, steps)"),
+    (LOOP, "constant(7)", "constant(6)"),
+    (LOOP, "constant(0.5)", "constant(0.5001)"),
+    (LOOP, "sine(x)", "tanh(x)"),
+    (LOOP, "select(m, y, x)", "select(m, x, y)"),
+    (LOOP, "constant(3)", "constant(4)"),
+    (LOOP, "tuple(next, new)", "tuple(next, scaled)"),
+]
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Judge]:
+    with Judge() as found:
+        yield found
+
+
+def _module(text: str) -> Module:
+    return parse_module(text.replace("REDUCERS", REDUCERS))
+
+
+@pytest.mark.parametrize(("text", "right", "wrong"), BROKEN)
+def test_a_miscompilation_is_found(process: Judge, text: str, right: str, wrong: str) -> None:
+    assert text.replace("REDUCERS", REDUCERS).count(right) >= 1
+    broken = text.replace("REDUCERS", REDUCERS).replace(right, wrong, 1)
+    assert process.judge(_module(text), parse_module(broken)).verdict == "different"
+
+
+def _passes() -> list[Pass]:
+    return [
+        AlgebraicSimplifier(Options(supports_non_canonical_dots=False, executing_on_cpu=True)),
+        HloCSE(release=AROUND_FUSION, layout_sensitive=False, only_fusion_computations=False),
+        HloDCE(),
+        ReshapeMover(),
+        TupleSimplifier(),
+        DotDecomposer(),
+    ]
+
+
+def test_passes_in_any_order_leave_the_values(process: Judge) -> None:
+    """Every third program before XLA's passes, against itself after passes of hlofuse drawn at random."""
+    verdicts = []
+    with tarfile.open(DATA) as tar:
+        files = sorted(m.name for m in tar if m.name.endswith("ahead.hlo"))
+        for number, name in enumerate(files):
+            file = tar.extractfile(name)
+            assert file is not None
+            module = parse_module(file.read().decode())
+            if sum(1 for _ in module.instructions()) > 400 or len(verdicts) == 42:
+                continue
+            changed, recorder, draw = copy_module(module), BeforeFusion(), random.Random(number)
+            recorder.watch(changed)
+            changed.computation_order = order_of_front_end(changed)
+            for p in draw.choices(_passes(), k=6):
+                recorder.begin_pass(p.name)
+                p.run(changed, recorder)
+            changed.watcher = None
+            verdicts.append((name, process.judge(module, changed, scales=[0.1]).verdict))
+    assert len(verdicts) >= 40
+    assert [v for v in verdicts if v[1] == "different"] == []
+
+
+def test_kernels_are_those_of_xla(process: Judge) -> None:
+    found = process.compiled(_module(NORM))
+    assert (found.kernels, "fusion(" in found.text) == (3, True)
+    apart = process.compiled(_module(NORM), ["--xla_disable_hlo_passes=fusion,fusion-wrapper"])
+    assert (apart.kernels > 8, "fusion(" in apart.text) == (True, False)
+
+
+def test_what_cannot_be_told(process: Judge) -> None:
+    start = "HloModule m\nENTRY e { x = f32[4] parameter(0)  n = f32[4] abs(x)  b = f32[4] negate(n)"
+    log, sqrt = (parse_module(f"{start}  ROOT r = f32[4] {o}(b) }}") for o in ("log", "sqrt"))
+    found = process.judge(log, sqrt)
+    assert (found.verdict, "nan or inf" in found.reason) == ("cannot tell", True)
+    sine = "k = f32[] constant(1e9)  c = f32[4] broadcast(k), dimensions={}  y = f32[4] multiply(x, c)"
+    text = f"{start}  {sine}  ROOT r = f32[4] sine(y) }}"
+    found = process.judge(parse_module(text), parse_module(text.replace("1e9", "1.1e9")))
+    assert (found.verdict, "an ulp of the inputs" in found.reason) == ("cannot tell", True)
+
+
+def test_a_refusal_is_a_verdict(process: Judge, hlofuse: Run, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.hlo", tmp_path / "bad.hlo"
+    good.write_text("HloModule m\nENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] negate(x) }")
+    bad.write_text(good.read_text().replace("negate(x)", 'custom-call(x), custom_call_target="nobody"'))
+    found = hlofuse("judge", good, bad, "--format", "json")
+    assert found.status == 1
+    document = json.loads(found.out)
+    assert document["verdict"] == "refused"
+    assert document["reason"].startswith("XLA refuses B: ")
+    assert (document["a"], document["b"]) == ({"kernels": 1, "instructions": 4}, None)
+    broken = LOOP.replace("constant(7)", "constant(-9)").replace("direction=LT", "direction=NE")
+    endless = _module(broken)
+    with Judge(timeout=20) as short:
+        assert short.compiled(endless).kernels > 0
+        short.timeout = 5
+        assert short.judge(_module(LOOP), endless).reason == "XLA refuses B: no answer within 5 s"
+        short.timeout = 60
+        assert short.compiled(_module(LOOP)).kernels > 0  # another process goes on
+
+
+def test_the_command(hlofuse: Run, tmp_path: Path) -> None:
+    a, b = tmp_path / "a.hlo", tmp_path / "b.hlo"
+    a.write_text(NORM.replace("REDUCERS", REDUCERS))
+    b.write_text(a.read_text().replace("constant(0.01)", "constant(0.02)"))
+    same = hlofuse("judge", a, a, "--scale", "0.1")
+    assert (same.status, same.err) == (0, "")
+    assert same.out.startswith("Same: all outputs agree\n  A: 3 kernels, ")
+    assert hlofuse("judge", a, b, "--seed", 3).out.startswith("Different: output 0 is off by ")
+    b.write_text("HloModule m\nENTRY e { ROOT x = f32[4] parameter(0) }")
+    other = hlofuse("judge", a, b)
+    assert (other.status, other.out, other.err) == (2, "", "the modules differ in what they take or return\n")
+    assert hlofuse("judge", a, a, "--python", "/nowhere/python").status == 2
+
+
+def test_a_python_without_jax(tmp_path: Path) -> None:
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+    fake.chmod(0o755)
+    with pytest.raises(HlofuseError, match="jax must be installed for"):
+        judge(_module(NORM), _module(NORM), python=str(fake))
+
+
+def test_refused_is_an_error_of_hlofuse() -> None:
+    assert issubclass(Refused, HlofuseError)
