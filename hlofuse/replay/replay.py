@@ -17,6 +17,7 @@ from hlofuse.replay.config import ReplayConfig, replay_config
 from hlofuse.replay.input import ReplayInput
 from hlofuse.replay.plugins import custom_kernels, with_plugins
 from hlofuse.replay.result import Checkpoint, PassResult, Replay, ReplayObserver
+from hlofuse.rules.plan import PLANNED, PlanInForce
 from hlofuse.trace import Recorder
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class _Run:
             "tie_breaker": self.result.recorded_order,
             "observers": observers,
             "tables": cache,
+            "plan": PlanInForce(config.settings.plan) if config.settings.plan else None,
         }
 
     def all_passes(self) -> Replay:
@@ -119,5 +121,7 @@ def _begin(input: ReplayInput, config: ReplayConfig) -> Replay:
     result = Replay(input, config, after)
     if config.settings.plugins is not None:
         result.plugin_rules = config.settings.plugins.rules
+    if config.settings.plan:
+        result.plugin_rules = {**result.plugin_rules, PLANNED.code: PLANNED}
     restore(after, TARGETS[config.target], config.release, input.ids)
     return result

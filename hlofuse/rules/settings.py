@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Knob, knob_values
+from hlofuse.rules.plan import FusionPlan
 from hlofuse.rules.verdict import PluginRules
 
 
@@ -20,6 +21,8 @@ class Settings:
     """Rules that are not XLA's."""
     lifted: bool = False
     """Every refusal that could be disabled is passed over; for the pair that a rule from outside allows."""
+    plan: FusionPlan = ()
+    """Decisions of the GPU's fusion passes that are taken otherwise."""
 
     def value(self, knob: Knob) -> float:
         """The knob's value in this run."""

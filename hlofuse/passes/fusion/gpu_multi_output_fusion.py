@@ -1,6 +1,7 @@
 """GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`)."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
@@ -12,7 +13,7 @@ from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import DevicePass
-from hlofuse.rules.evaluate import first_verdict, pair_refusal
+from hlofuse.rules.evaluate import Q, first_verdict, pair_refusal
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
     CONSUMER_RULES,
@@ -25,6 +26,7 @@ from hlofuse.rules.gpu_multi_output_fusion import (
 )
 from hlofuse.rules.gpu_multi_output_fusion.producer import ANOTHER_PREFERRED, SAVES_TIME, is_possible_root
 from hlofuse.rules.gpu_multi_output_fusion.siblings import IS_CONSTANT, IS_SCALAR, SHARED_READ
+from hlofuse.rules.plan import APART_BY_PLAN, PlanInForce
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
@@ -35,6 +37,7 @@ class GpuMultiOutputFusion(DevicePass):
 
     name: ClassVar[str] = "multi_output_fusion"
     tables: SharedTables | None = field(default=None, compare=False, repr=False)
+    plan: PlanInForce | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         model = kernel_model(self.required_device(), self.release, self.tables)
@@ -51,6 +54,7 @@ class _Driver:
         self._computation = computation
         self._model = model
         self._settings = options.settings
+        self._plan = options.plan
         self._recorder = recorder
         self._reach = MergedOrder(computation)
         self._state = MultiOutputState(model, options.settings, self._reach.reaches)
@@ -91,7 +95,7 @@ class _Driver:
             while later < len(siblings):
                 other = siblings[later]
                 pair = SiblingPair(fusion, other, parent, self._state)
-                verdict = pair_refusal(SIBLING_RULES, pair, self._settings, other, fusion)
+                verdict = self._refusal(SIBLING_RULES, pair, other, fusion)
                 if verdict is not None:
                     self._refuse(other, fusion, verdict, both_read=parent.name)
                     later += 1
@@ -131,7 +135,7 @@ class _Driver:
         candidates: list[Instruction] = []
         for consumer in users:
             pair = ProducerPair(producer, consumer, self._state)
-            verdict = pair_refusal(CONSUMER_RULES, pair, self._settings, producer, consumer)
+            verdict = self._refusal(CONSUMER_RULES, pair, producer, consumer)
             if verdict is not None:
                 self._refuse(producer, consumer, verdict)
             else:
@@ -162,6 +166,15 @@ class _Driver:
     def _forget(self, *instructions: Instruction) -> None:
         for instruction in instructions:
             self._model.forget(instruction)
+
+    def _refusal(
+        self, rules: Iterable[Callable[[Q], Verdict | None]], pair: Q, a: Instruction, b: Instruction
+    ) -> Verdict | None:
+        """By the rules, or by a plan: it may do without the costs."""
+        planned, settings = self._plan.pair(a, b) if self._plan is not None else "", self._settings
+        if planned == "join":
+            settings = replace(settings, disabled=settings.disabled | {"GM033"})
+        return pair_refusal(rules, pair, settings, a, b) or (APART_BY_PLAN if planned == "split" else None)
 
     def _refuse(
         self, producer: Instruction, consumer: Instruction | None, verdict: Verdict, **more: str
