@@ -25,11 +25,9 @@ class ReshapeDecomposer(VisitPass):
         source, result = operand.shape, reshape.shape
         if reshape_is_bitcast(source, result):
             return replaced(reshape, bitcast(operand, result))
-        before = aligned(result, source)
-        if before is not None:
+        if (before := aligned(result, source)) is not None:
             return replaced(reshape, bitcast(copied(operand, before), result))
-        after = aligned(source, result)
-        if after is not None:
+        if (after := aligned(source, result)) is not None:
             return replaced(reshape, copied(bitcast(operand, after), result))
         plain = copied(operand, descending(source))
         return replaced(reshape, copied(bitcast(plain, descending(result)), result))

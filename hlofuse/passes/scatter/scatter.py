@@ -77,8 +77,7 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
         updates = reshaped(updates, [first, *sizes[len(outer) :]])
     elif not outer:
         updates = reshaped(updates, [1, *sizes])
-    inserted = numbers_of(scatter, "inserted_window_dims")
-    if inserted:
+    if inserted := numbers_of(scatter, "inserted_window_dims"):
         sizes = list(updates.shape.dimensions)
         for d in inserted:
             sizes.insert(d + 1, 1)

@@ -130,8 +130,7 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     numbers = {name: call.attributes.raw(name) for name in names}
     given = {n: v for n, v in numbers.items() if v is not None}
     new = added(call, "custom-call", shape, call.operands, name=call.name, raw_attributes=given)
-    aliasing = call.attributes.raw("output_to_operand_aliasing")
-    if aliasing is not None:
+    if (aliasing := call.attributes.raw("output_to_operand_aliasing")) is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))
     if call.shape.is_array:
         return replaced(call, added(call, "get-tuple-element", call.shape, [new], like=call, index="0"))
