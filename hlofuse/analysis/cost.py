@@ -133,8 +133,7 @@ class CostAnalysis:
             return NOTHING if is_annotation(instruction) else Cost(unknown=1)
         if is_async_end(opcode) and start_of(instruction) is not None:
             return NOTHING  # part of its start
-        operation = wrapped_operation(instruction)
-        if operation is not None:
+        if (operation := wrapped_operation(instruction)) is not None:
             return self._cost(operation) + _ends(instruction)
         if opcode.endswith("-start") or opcode in ("send", "recv"):
             return self._operation(instruction) + _ends(instruction)

@@ -151,8 +151,7 @@ class HloDataflow:
         waiting: list[Instruction] = []
         while pending:
             for x in pending[-1]:
-                inner = _run_by(x)
-                if inner:
+                if inner := _run_by(x):
                     waiting.append(x)
                     pending.append(y for c in inner for y in c.post_order())
                     break

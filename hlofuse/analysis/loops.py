@@ -27,8 +27,7 @@ def _loops(computation: Computation) -> list[Loop]:
     found: list[Loop] = []
     for instruction in computation:
         if instruction.opcode == "while":
-            count = _launched_by(instruction)
-            if count:
+            if count := _launched_by(instruction):
                 found.append(Loop(instruction.name, trip_count_of(instruction), count))
         elif instruction.opcode in CONTROL_FLOW:
             for _, called in instruction.called:

@@ -75,8 +75,7 @@ def _attributes_around(instruction: Instruction, kind: str, body: Computation) -
     raw = {"kind": kind, "calls": f"%{body.name}"}
     given = instruction.attributes.raw_items
     for name in ("frontend_attributes", "metadata"):
-        value = given.get(name)
-        if value is not None:
+        if (value := given.get(name)) is not None:
             raw[name] = value
     return Attributes(raw=raw)
 

@@ -270,8 +270,7 @@ class Instruction:
                     operands[i] = new
             if not at_once:
                 new.add_user(user)
-        computation = self.computation
-        if computation is not None:
+        if (computation := self.computation) is not None:
             computation._order = None
             if computation.root is self:
                 computation.root = new
@@ -645,8 +644,7 @@ class Computation:
         self._slots[instruction.id] = None
         self._order = None
         instruction.computation = None
-        operands = instruction.operands
-        if operands:
+        if operands := instruction.operands:
             for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
                 operand.remove_user(instruction)
             instruction.operands = []

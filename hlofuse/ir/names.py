@@ -79,8 +79,7 @@ class NameUniquer:
     def unique(self, name: str) -> str:
         """A name never given out before, `name` itself if it is free."""
         taken = self._taken
-        of_root = taken.get(name)
-        if of_root is not None:
+        if (of_root := taken.get(name)) is not None:
             root = self._roots[of_root]
         else:
             if self._reserved:
@@ -161,8 +160,7 @@ def _split(name: str) -> tuple[str, int, bool]:
     text, _, digits = name.rpartition(".")
     if text and digits.isdigit() and digits.isascii() and len(digits) < 19:
         return text, int(digits), True
-    match = _NUMBERED.fullmatch(name)
-    if match is not None:
+    if (match := _NUMBERED.fullmatch(name)) is not None:
         number = int(match[2][:30])
         if -_LARGEST - 1 <= number <= _LARGEST:
             return match[1], number, True

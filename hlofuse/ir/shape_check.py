@@ -56,8 +56,7 @@ def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) 
     place = head.start() if head is not None else 0
     for name in (x.name, x.name.rpartition(".")[0]):  # a number may have been added to make it unique
         line = rf"^[ \t]*(?:ROOT )?%?{re.escape(name)} *=.*? ({re.escape(x.opcode)})\("
-        found = re.compile(line, re.MULTILINE).search(text, place)
-        if found is not None:
+        if (found := re.compile(line, re.MULTILINE).search(text, place)) is not None:
             place = found.start(1)
             break
     return located(text, Rejected(place, f"{x.opcode} {problem}"), filename)

@@ -66,8 +66,7 @@ class StackFrames:
     def trace(self, frame_id: int) -> Iterator[SourceLocation]:
         """Innermost first."""
         for frame in self.with_callers(frame_id):
-            place = self.location(frame)
-            if place is not None:
+            if (place := self.location(frame)) is not None:
                 yield place
 
     def with_callers(self, frame_id: int) -> Iterator[int]:

@@ -64,8 +64,7 @@ class UniqueIds:
             for instruction in computation if described else ():
                 if instruction.name not in described or "metadata" in instruction.attributes:
                     continue
-                metadata = instruction.operands[0].attributes.raw("metadata")
-                if metadata is not None:
+                if (metadata := instruction.operands[0].attributes.raw("metadata")) is not None:
                     instruction.attributes = instruction.attributes.updated(metadata=metadata)
 
 

@@ -57,8 +57,7 @@ def processing_order(module: Module) -> list[Computation]:
 
 def _first_place(computation: Computation, written: dict[Computation, int]) -> tuple[int, ...]:
     """By number, or when a pass added it: bodies of loops after conditions (`WhileUtil::MakeCountedLoop`)."""
-    match = _NUMBERED.fullmatch(computation.name)
-    if match is not None:
+    if (match := _NUMBERED.fullmatch(computation.name)) is not None:
         return (0, 0, int(match[1]))
     caller = computation.first_caller
     if caller is None:

@@ -100,8 +100,7 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
 
     `context` is what a run is about besides its options (the device); a pass gets what it has a field for.
     """
-    inner = repeated(text)
-    if inner is not None:
+    if (inner := repeated(text)) is not None:
         steps = [make_pass(step, target, release, settings, **context) for step in inner]
         return FixedPoint(Pipeline(text, steps), must_end=True)
     m = _TEXT.fullmatch(text)

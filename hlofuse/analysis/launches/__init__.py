@@ -35,8 +35,7 @@ def launches(module: Module, backend: str) -> list[tuple[Instruction, Launch]]:
     found = []
     for computation in launched_computations(module):
         for instruction in computation:
-            launch = launch_of(instruction, backend)
-            if launch is not None:
+            if (launch := launch_of(instruction, backend)) is not None:
                 found.append((instruction, launch))
     return found
 

@@ -120,8 +120,7 @@ class AtomTable:
         opcode = instruction.opcode
         operands = [facts(o.shape) for o in instruction.operands]
         key: tuple[Hashable, ...] = (opcode, result, *operands)
-        names = _ATTRIBUTES.get(opcode)
-        if names is not None:
+        if (names := _ATTRIBUTES.get(opcode)) is not None:
             raw = instruction.attributes.raw
             key += tuple([raw(name) for name in names])
         if opcode == "slice":

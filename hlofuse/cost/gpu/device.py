@@ -197,8 +197,7 @@ def device_from_text_proto(text: str, name: str = "device", *, source: str = "")
     info = _message(config, "gpu_device_info") if "gpu_device_info" in config else config
     values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
     values["name"] = info.get("name") or config.get("device_description_str") or name
-    cuda = _message(info, "cuda_compute_capability")
-    if cuda is not None:
+    if (cuda := _message(info, "cuda_compute_capability")) is not None:
         values["compute_capability"] = (cuda.get("major", 0), cuda.get("minor", 0))
     rocm = _message(info, "rocm_compute_capability")
     values["platform"] = config.get("platform_name", "CUDA" if rocm is None else "ROCM")

@@ -62,8 +62,7 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
         _renumber(fused)
     if own[1] is consumer.operand_bytes and other[1] is producer.operand_bytes:
         for how, (ticks, each) in consumer.reads.items():
-            incoming = producer.reads.get(how)
-            if incoming is not None:
+            if (incoming := producer.reads.get(how)) is not None:
                 total = ticks - each[slot] + incoming[0]
                 fused.reads[how] = total, side_by_side(each, slot, incoming[1])
     return True

@@ -115,8 +115,7 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
     first = first_reduction(kernel)
     if first is not None and first.reduction is not None and reductions_agree(kernel, first):
         return _reduction(device, kernel, first.reduction)
-    transpose = common_transpose(kernel)
-    if transpose is not None:
+    if (transpose := common_transpose(kernel)) is not None:
         return _transpose(device, kernel, transpose)
     slices = slices_of_like(device, kernel) if release.kernels_of_slices else None
     return _loop(device, release, kernel) if slices is None else slices

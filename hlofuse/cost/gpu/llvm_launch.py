@@ -69,8 +69,7 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
             blocks, threads = _reduction_launch(device, kernel, first.reduction)
             groups = kernel.groups() if len(roots) > 1 else 1
             return Launch("reduction", blocks * groups, threads)
-        transpose = common_transpose(kernel)
-        if transpose is not None:
+        if (transpose := common_transpose(kernel)) is not None:
             return Launch("transpose", _transpose_blocks(transpose), _THREADS_OF_LOOP)
         root, (hero, _) = roots[0].atom, heroes[0]
         if len(roots) == 1 and root is not None and hero is not None:
@@ -79,8 +78,7 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
             is_array = not root.shape.is_tuple
             if hero.opcode == "concatenate" and is_array and len(hero.operands) <= 4:
                 return Launch("concatenate", *_grid(_widest_operand(hero)))
-    slices = slices_of_like(device, kernel)
-    if slices is not None:
+    if (slices := slices_of_like(device, kernel)) is not None:
         return slices
     return _loop(device, kernel)
 

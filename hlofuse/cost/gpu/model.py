@@ -135,8 +135,7 @@ class KernelModel:
             own = cache[producer]
             times, fused, unfused = own.times, 0, (own.run or self.run_time(producer)).ticks
             for user in users:
-                together = times.get(user)
-                if together is not None:
+                if (together := times.get(user)) is not None:
                     fused += together.ticks
                     unfused += (cache[user].run or self.run_time(user)).ticks
             found[producer] = fused, unfused
@@ -174,8 +173,7 @@ class KernelModel:
     def invalidate(self, instruction: Instruction) -> None:
         """Forget its run time and the pairs it is in now (`GpuPerformanceModelCache::Invalidate`)."""
         cache = self.cache
-        own = cache.get(instruction)
-        if own is not None:
+        if (own := cache.get(instruction)) is not None:
             own.run = None
             own.times.clear()
             own.answers.clear()
@@ -184,8 +182,7 @@ class KernelModel:
         for operand in instruction.operands:
             if operand.opcode == "get-tuple-element":
                 operand = operand.operands[0]
-            of_operand = cache.get(operand)
-            if of_operand is not None:
+            if (of_operand := cache.get(operand)) is not None:
                 of_operand.times.pop(instruction, None)
                 of_operand.answers.pop(instruction, None)
 

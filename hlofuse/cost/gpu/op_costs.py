@@ -54,8 +54,7 @@ def op_cost(
         cycles = profile.get(opcode, {}).get(shape.element_type, DEFAULT_FLOPS)
         cost.flops = fp32(cycles * result.elements)
         return cost
-    handler = _HANDLERS.get(opcode)
-    if handler is not None:
+    if (handler := _HANDLERS.get(opcode)) is not None:
         handler(_Context(instruction, result, operands, region_flops, device), cost)
     return cost
 

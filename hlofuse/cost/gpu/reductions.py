@@ -118,8 +118,7 @@ def reduction_launch(
     """
     outer, remaining, minor = reduction.sizes
     if reduction.is_row:
-        multi_row = _multi_row_launch(device, reduction, input_bits, output_bits)
-        if multi_row is not None:
+        if (multi_row := _multi_row_launch(device, reduction, input_bits, output_bits)) is not None:
             return multi_row
         warp = device.threads_per_warp
         in_row = min(_MAX_THREADS_OF_ROW, -(-ceil_of_ratio(minor, _ELEMENTS_OF_THREAD) // warp) * warp)

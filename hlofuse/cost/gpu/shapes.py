@@ -44,8 +44,7 @@ class ShapeTable:
         self._by_identity: dict[int, tuple[Shape, ShapeFacts]] = {}
 
     def facts(self, shape: Shape) -> ShapeFacts:
-        cached = self._by_identity.get(id(shape))
-        if cached is not None:
+        if (cached := self._by_identity.get(id(shape))) is not None:
             return cached[1]
         facts = self._facts.get(shape)
         if facts is None:

@@ -37,8 +37,7 @@ def both(a: Condition, b: Condition) -> Condition:
 def _meet(first: Conjunction, second: Conjunction) -> Conjunction | None:
     result = dict(first)
     for expr, interval in second:
-        cached = result.get(expr)
-        if cached is not None:
+        if (cached := result.get(expr)) is not None:
             interval = intersect(cached, interval)
             if interval[0] > interval[1]:
                 return None

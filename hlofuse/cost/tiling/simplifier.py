@@ -63,8 +63,7 @@ class Simplifier:
             return expr.value, expr.value
         if kind == VARIABLE:
             return self._bounds[expr.value]
-        found = self._ranges.get(expr)
-        if found is not None:
+        if (found := self._ranges.get(expr)) is not None:
             return found
         lo, hi = self.range_of(expr.lhs)
         a, b = self.range_of(expr.rhs)
@@ -77,8 +76,7 @@ class Simplifier:
             result = (lo, hi) if lo >= 0 and hi < a else (0, a - 1)
         else:
             result = (lo // a, hi // a) if lo // a <= hi // a else (hi // a, lo // a)
-        extra = self._expression_ranges.get(expr)
-        if extra is not None:
+        if (extra := self._expression_ranges.get(expr)) is not None:
             result = intersect(result, extra)
         self._ranges[expr] = result
         return result
@@ -133,8 +131,7 @@ class Simplifier:
 
         def scale(term: Expr) -> Expr:
             nonlocal rest
-            factor = self._right_constant(term, MUL)
-            if factor is not None:
+            if (factor := self._right_constant(term, MUL)) is not None:
                 return mul(term.lhs, factor // divisor)
             rest = add(rest, term)
             return ZERO
@@ -195,8 +192,7 @@ class Simplifier:
             inner = self._right_constant(lhs, FLOORDIV)
             if inner is not None:
                 return floordiv(lhs.lhs, d * inner)
-            result = self._floordiv_of_sum(lhs, d)
-            if result is not None:
+            if (result := self._floordiv_of_sum(lhs, d)) is not None:
                 return result
         return floordiv(lhs, d) if lhs is not expr.lhs else expr
 

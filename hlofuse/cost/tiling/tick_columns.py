@@ -165,7 +165,6 @@ def dot_times(
         key = (*tile, tile_k, w)
         if key not in cached:
             cached[key] = dot_time(dot, tuple(tile), tile_k, w, stages, device) if dot else None
-        found = cached[key]
-        if found is not None:
+        if (found := cached[key]) is not None:
             compute[i], total[i] = found
     return DotTicks(compute, total)

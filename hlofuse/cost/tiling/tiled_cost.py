@@ -157,8 +157,7 @@ class _Costing:
         size, share = self.tilings.access(kind, node.tile)
         total: Value = (blocks if new is True else blocks * new) * size
         self.bytes_read = self.bytes_read + total
-        before = self.reads.get(node.op)
-        if before is not None:
+        if (before := self.reads.get(node.op)) is not None:
             total, share = before[0] + total, np.minimum(before[1], share)
         self.reads[node.op] = (total, share)
 

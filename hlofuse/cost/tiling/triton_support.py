@@ -110,8 +110,7 @@ class TritonSupport:
             return self.conversion(operands[0].shape.element_type, element_type)
         if opcode == "scaled-dot":
             return scaled_dot_refusal(instruction)
-        reason = self.data_type(element_type)
-        if reason is not None:
+        if (reason := self.data_type(element_type)) is not None:
             return f"Unsupported output data type: {reason}" if release.triton_names_types else _OUTPUT_TYPE
         if any(self.data_type(o.shape.element_type) is not None for o in operands):
             word = "allowed" if release.triton_takes_dots else "fusing"

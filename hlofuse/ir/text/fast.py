@@ -66,8 +66,7 @@ def read_fast(text: str, fallback: Fallback) -> Module:
     cache.has_control = "control-predecessors=" in text
     result = None if match[3] is None else _check_entry_layout(match[3], cache)
     pos = match.end()
-    tables = TABLES.match(text, pos)
-    if tables is not None:
+    if (tables := TABLES.match(text, pos)) is not None:
         module.defer_stack_frames(partial(read_tables, *tables.groups()))
         pos = tables.end()
     names: set[str] = set()
@@ -115,8 +114,7 @@ def _check_entry_layout(text: str, cache: ReadCache) -> Shape:
 
 
 def _read_computation(text: str, pos: int, module: Module, cache: ReadCache, names: set[str]) -> int:
-    head = HEAD.match(text, pos)
-    if head is not None:
+    if (head := HEAD.match(text, pos)) is not None:
         is_entry, percent, name, parameters, other_shape, result_text = head.groups()
         cache.has_signatures = parameters is not None
         result = None if result_text is None else cache.shapes[result_text]

@@ -63,8 +63,7 @@ def parser() -> Lark:
         "transformer": Callbacks(),
     }
     text = grammar_text()
-    file = _cache_file()
-    if file is not None:
+    if (file := _cache_file()) is not None:
         try:
             return Lark(text, cache=file, **options)
         except Exception:  # a damaged cache must not stop anybody

@@ -29,8 +29,7 @@ class ShapeCache(dict[str, Shape]):
         return shape
 
     def _plain(self, text: str) -> Shape | None:
-        array = _ARRAY.fullmatch(text)
-        if array is not None:
+        if (array := _ARRAY.fullmatch(text)) is not None:
             return _array(*array.groups())
         if text.startswith("("):
             parts = split_tuple(text)

@@ -142,8 +142,7 @@ def signature(opcode: str) -> Signature | None:
 
     `dot-start` and the like are async operations around a dot: a start takes the dot's attributes too.
     """
-    row = _rows().get(opcode)
-    if row is not None:
+    if (row := _rows().get(opcode)) is not None:
         operands, required, optional = row
         must = frozenset(required.split())
         return Signature(

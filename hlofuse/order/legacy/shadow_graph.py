@@ -184,8 +184,7 @@ class ShadowGraph:
                     continue
                 if node not in visiting:
                     visiting.add(node)
-                    left = [o for o in reversed(node.operands) if o not in visited]
-                    if left:
+                    if left := [o for o in reversed(node.operands) if o not in visited]:
                         stack += left
                         continue
                 stack.pop()

@@ -19,8 +19,7 @@ from hlofuse.passes.common.literals import highest, lowest, scalar_of
 def handle_compare(c: Context, compare: Instruction) -> bool:
     lhs, rhs = compare.operands
     direction = compare.attributes.raw("direction")
-    existing = _portable(lhs, rhs, direction)
-    if existing is not None:
+    if (existing := _portable(lhs, rhs, direction)) is not None:
         return c.replace(compare, make.scalar_like(compare, existing))
     if lhs.shape.element_type == "pred" == rhs.shape.element_type and direction in ("NE", "EQ"):
         for constant, other in ((rhs, lhs), (lhs, rhs)):

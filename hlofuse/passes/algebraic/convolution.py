@@ -109,8 +109,7 @@ def _exchanged(c: Context, conv: Instruction) -> bool:
     if reversed_:
         kernel = make.added(kernel, "reverse", kernel.shape, [kernel], dimensions=make.numbers(reversed_))
     attributes = {}
-    precision = conv.attributes.raw("operand_precision")
-    if precision is not None:
+    if (precision := conv.attributes.raw("operand_precision")) is not None:
         attributes["operand_precision"] = "{" + ",".join(reversed(precision.strip("{}").split(","))) + "}"
     new = make.derived(
         conv,

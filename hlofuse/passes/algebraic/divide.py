@@ -20,10 +20,8 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
     a, b = divide.operands
     if is_all(b, 1) and c.replace_if_compatible(divide, a):
         return True
-    if is_integral(divide):
-        power = _power_of_two(b)
-        if power is not None:
-            return _by_shifting(c, divide, power)
+    if is_integral(divide) and (power := _power_of_two(b)) is not None:
+        return _by_shifting(c, divide, power)
     if b.opcode == "exponential":
         if a.opcode == "exponential":
             difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
@@ -139,15 +137,13 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
     a, b = remainder.operands
     if a.opcode == "remainder" and a.operands[1] is b:
         return c.replace(remainder, a)
-    if is_integral(remainder):
-        power = _power_of_two(b)
-        if power is not None:
-            mask = (1 << power) - 1
-            if is_signed_integer(remainder):
-                _restore_sign(c, remainder, "and", mask, make.zeros(remainder, a.shape))
-            else:
-                c.replace(remainder, make.binary(remainder, "and", a, make.scalar_like(b, mask)))
-            return False
+    if is_integral(remainder) and (power := _power_of_two(b)) is not None:
+        mask = (1 << power) - 1
+        if is_signed_integer(remainder):
+            _restore_sign(c, remainder, "and", mask, make.zeros(remainder, a.shape))
+        else:
+            c.replace(remainder, make.binary(remainder, "and", a, make.scalar_like(b, mask)))
+        return False
     divisor = broadcast_effective_constant(b)
     value = scalar_of(divisor) if divisor is not None else None
     if not isinstance(value, int):

@@ -63,8 +63,7 @@ def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction
     contracting = [DotDimensions.of(dot).contracting(side) for side in (1, 0)]
     new = new_dot(dot, dot.operands[::-1], batch, contracting, dot.shape.element_type, dot)
     new.shape = shape
-    precision = dot.attributes.raw("operand_precision")
-    if precision is not None:
+    if (precision := dot.attributes.raw("operand_precision")) is not None:
         precisions = precision.strip("{}").split(",")
         text = "{" + ",".join(reversed(precisions)) + "}"
         new.attributes = new.attributes.updated(operand_precision=text)

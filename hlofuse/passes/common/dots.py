@@ -84,8 +84,7 @@ def new_dot(
         sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
     attributes = DotDimensions(*map(tuple, (*batch, *contracting))).raw()
     for name in ("operand_precision", "algorithm"):
-        value = source.attributes.raw(name)
-        if value is not None:
+        if (value := source.attributes.raw(name)) is not None:
             attributes[name] = value
     return add(at, "dot", array(element_type, sizes), operands, copied_attributes=attributes)
 

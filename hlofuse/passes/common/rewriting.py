@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
-from hlofuse.passes.base import any_change
+from hlofuse.passes.base import Pass, any_change
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Recorder
 
@@ -112,6 +113,27 @@ def visit_module(
     wanted = frozenset(opcodes) if opcodes is not None else None
     visited = set() if visited is None else visited
     return any_change(visit(c, handle, wanted, visited) for c in module.non_fusion_computations())
+
+
+class VisitPass(Pass):
+    """A pass that is `visit_module` with its own `handle` on every instruction of `opcodes`."""
+
+    opcodes: ClassVar[Iterable[str]]
+    explained: ClassVar[Explained | None] = None
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, self.opcodes, self.handle, recorder, explained=self.explained)
+
+    def handle(self, x: Instruction, /) -> bool:
+        """Rewrite the instruction; True if it did."""
+        raise NotImplementedError
+
+
+class RewritePass(VisitPass):
+    """The same with `rewrite_each`."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, frozenset(self.opcodes), self.handle, recorder, self.explained)
 
 
 def visit(

@@ -19,7 +19,7 @@ from hlofuse.passes.common.calls import (
     replace_parameter,
     set_called,
 )
-from hlofuse.passes.common.rewriting import rewrite_each
+from hlofuse.passes.common.rewriting import RewritePass
 from hlofuse.trace import Recorder
 
 
@@ -200,34 +200,31 @@ def _chosen(x: Instruction, yes: Instruction, no: Instruction) -> Instruction:
     return make.tuple_of(x, [_chosen(x, a, b) for a, b in pairs])
 
 
-class ConditionalCanonicalizer(Pass):
+class ConditionalCanonicalizer(RewritePass):
     """Conditionals take and give tuples (`xla/hlo/transforms/simplifiers/conditional_canonicalizer.cc`)."""
 
     name = "conditional-canonicalizer"
+    opcodes = ("conditional",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["conditional"], _canonicalize, recorder)
-
-
-def _canonicalize(x: Instruction) -> bool:
-    called = []
-    changed = False
-    for name, branch in x.called:
-        if not _has_tuples(branch) and any(c.opcode != "conditional" for c in branch.callers):
-            branch = clone_computation(branch)
-        changed |= _give_tuples(branch)
-        called.append((name, branch))
-    set_called(x, called)
-    for number, operand in enumerate(x.operands):
-        if number and not operand.shape.is_tuple:
-            x.replace_operand(number, make.tuple_of(x, [operand]))
+    def handle(self, x: Instruction) -> bool:
+        called = []
+        changed = False
+        for name, branch in x.called:
+            if not _has_tuples(branch) and any(c.opcode != "conditional" for c in branch.callers):
+                branch = clone_computation(branch)
+            changed |= _give_tuples(branch)
+            called.append((name, branch))
+        set_called(x, called)
+        for number, operand in enumerate(x.operands):
+            if number and not operand.shape.is_tuple:
+                x.replace_operand(number, make.tuple_of(x, [operand]))
+                changed = True
+        if not x.shape.is_tuple:
+            assert x.computation is not None
+            new = x.computation.add_instruction(x.clone(shape=Shape.tuple_of([x.shape])))
+            replace_instruction(x, make.get_tuple_element(x, new, 0), has_side_effect)
             changed = True
-    if not x.shape.is_tuple:
-        assert x.computation is not None
-        new = x.computation.add_instruction(x.clone(shape=Shape.tuple_of([x.shape])))
-        replace_instruction(x, make.get_tuple_element(x, new, 0), has_side_effect)
-        changed = True
-    return changed
+        return changed
 
 
 def _has_tuples(branch: Computation) -> bool:

@@ -13,7 +13,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import added, reshaped
-from hlofuse.passes.common.rewriting import expand_each, replaced, visit_module
+from hlofuse.passes.common.rewriting import VisitPass, expand_each, replaced
 from hlofuse.passes.common.shapes import array, without
 from hlofuse.passes.dot.dot_operand import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
 from hlofuse.passes.dot.shape_tracker import ShapeTracker
@@ -81,40 +81,37 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     return make.reshape(transposed, array(operand.shape.element_type, shape), transposed), place
 
 
-class DotDimensionMerger(Pass):
+class DotDimensionMerger(VisitPass):
     """`dot_dimension_merger`: batch dimensions that lie side by side in both operands
     (`xla/hlo/transforms/simplifiers/dot_dimension_merger.cc`)."""
 
     name = "dot_dimension_merger"
+    opcodes = ("dot",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["dot"], _merge, recorder)
-
-
-def _merge(dot: Instruction) -> bool:
-    dims = DotDimensions.of(dot)
-    count = len(dims.lhs_batch)
-    left, right = dot.operands
-    if count < 2:
-        return False
-    sides = ((left.shape, dims.lhs_batch), (right.shape, dims.rhs_batch))
-    if not all(_side_by_side(shape, batch) for shape, batch in sides):
-        return False
-    lhs_first, rhs_first = dims.lhs_batch[0], dims.rhs_batch[0]
-    merged = DotDimensions(
-        lhs_batch=(lhs_first,),
-        rhs_batch=(rhs_first,),
-        lhs_contracting=_shifted(dims.lhs_contracting, lhs_first, count - 1),
-        rhs_contracting=_shifted(dims.rhs_contracting, rhs_first, count - 1),
-    )
-    new = dot_like(
-        dot,
-        _merged_shape(dot.shape, 0, count),
-        reshaped(left, _merged_shape(left.shape, lhs_first, count)),
-        reshaped(right, _merged_shape(right.shape, rhs_first, count)),
-        merged,
-    )
-    return replaced(dot, added(dot, "reshape", dot.shape, [new], like=dot))
+    def handle(self, dot: Instruction) -> bool:
+        dims = DotDimensions.of(dot)
+        count = len(dims.lhs_batch)
+        left, right = dot.operands
+        if count < 2:
+            return False
+        sides = ((left.shape, dims.lhs_batch), (right.shape, dims.rhs_batch))
+        if not all(_side_by_side(shape, batch) for shape, batch in sides):
+            return False
+        lhs_first, rhs_first = dims.lhs_batch[0], dims.rhs_batch[0]
+        merged = DotDimensions(
+            lhs_batch=(lhs_first,),
+            rhs_batch=(rhs_first,),
+            lhs_contracting=_shifted(dims.lhs_contracting, lhs_first, count - 1),
+            rhs_contracting=_shifted(dims.rhs_contracting, rhs_first, count - 1),
+        )
+        new = dot_like(
+            dot,
+            _merged_shape(dot.shape, 0, count),
+            reshaped(left, _merged_shape(left.shape, lhs_first, count)),
+            reshaped(right, _merged_shape(right.shape, rhs_first, count)),
+            merged,
+        )
+        return replaced(dot, added(dot, "reshape", dot.shape, [new], like=dot))
 
 
 def _side_by_side(shape: Shape, batch: Sequence[int]) -> bool:
@@ -139,17 +136,15 @@ def _merged_shape(shape: Shape, first: int, count: int) -> Shape:
 
 
 @dataclass(frozen=True)
-class DotDimensionNormalizer(Pass):
+class DotDimensionNormalizer(VisitPass):
     """`dot_dimension_normalizer`: `free` with the non-contracting dimensions, too
     (`xla/hlo/transforms/dot_dimension_normalizer.cc`)."""
 
     name = "dot_dimension_normalizer"
+    opcodes = ("dot",)
     free: bool = True
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["dot"], self._normalize, recorder)
-
-    def _normalize(self, dot: Instruction) -> bool:
+    def handle(self, dot: Instruction) -> bool:
         sides = [DotOperand.of(dot, side) for side in (0, 1)]
         many = [side for side in sides if self.free and len(side.groups[FREE]) > 1]
         if len(sides[0].groups[CONTRACTING]) < 2 and not many:

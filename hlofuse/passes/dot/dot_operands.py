@@ -15,12 +15,13 @@ from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.reading import labels_of, numbers_of
 from hlofuse.passes.common.rewriting import (
     Explained,
+    RewritePass,
+    VisitPass,
     expand_each,
     replaced,
     rewrite_each,
     substituted,
     visit,
-    visit_module,
 )
 from hlofuse.passes.common.shapes import array, is_identity, without
 from hlofuse.rules.rewrites.entries import WIDENED
@@ -39,14 +40,13 @@ _OF_DOT = (
 
 
 @dataclass(frozen=True)
-class GemvRewriter(Pass):
+class GemvRewriter(VisitPass):
     name = "gemv-rewriter"
+    opcodes = ("dot",)
+    explained = Explained(WIDENED)
     layout_sensitive: bool = True
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["dot"], self._widen, recorder, explained=Explained(WIDENED))
-
-    def _widen(self, dot: Instruction) -> bool:
+    def handle(self, dot: Instruction) -> bool:
         lhs, rhs = dot.operands
         of_lhs, of_rhs = _is_matrix(dot, lhs, "lhs"), _is_matrix(dot, rhs, "rhs")
         vector = rhs if of_lhs else lhs
@@ -79,25 +79,24 @@ _FLOATS = {name: (int(a), int(b)) for name, a, b in zip(*(_TABLE[k::3] for k in 
 """Exponent that overflows, and bits of the significand."""
 
 
-class DotOperandConverter(Pass):
-    """`operand_converter`: products of two element types are of the more precise one
-    (`xla/backends/gpu/transforms/dot_operand_converter.cc`)."""
+class DotOperandConverter(RewritePass):
+    """`operand_converter`, of integers and of floats wider than a byte: products of two element types are of
+    the more precise one (`xla/backends/gpu/transforms/dot_operand_converter.cc`)."""
 
     name = "operand_converter"
+    opcodes = ("dot",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["dot"], _convert, recorder)
-
-
-def _convert(dot: Instruction) -> bool:
-    types = [o.shape.element_type for o in dot.operands[:2]]
-    if types[0] == types[1] or _UNCONVERTED.issuperset(types):
-        return False
-    wider = max(types, key=_precision)
-    narrow = 1 if wider == types[0] else 0
-    operand = dot.operands[narrow]
-    dot.replace_operand(narrow, derived(dot, "convert", operand.shape.with_element_type(wider), [operand]))
-    return True
+    def handle(self, dot: Instruction) -> bool:
+        types = [o.shape.element_type for o in dot.operands[:2]]
+        if types[0] == types[1] or _UNCONVERTED.issuperset(types):
+            return False
+        wider = max(types, key=_precision)
+        narrow = 1 if wider == types[0] else 0
+        operand = dot.operands[narrow]
+        dot.replace_operand(
+            narrow, derived(dot, "convert", operand.shape.with_element_type(wider), [operand])
+        )
+        return True
 
 
 def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:

@@ -161,8 +161,7 @@ def _product(
     }
     attributes = {**dimensions_of(left_dims, right_dims).raw(), **attributes}
     out = derived(left, "dot", shape, [left, right], **attributes)
-    named = next((usage.dot for usage in group if usage.dot.op_name), None)
-    if named is not None:
+    if (named := next((usage.dot for usage in group if usage.dot.op_name), None)) is not None:
         set_attribute(out, "metadata", named.attributes.raw("metadata") or "{}")
     return out
 

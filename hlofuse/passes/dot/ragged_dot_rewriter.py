@@ -55,8 +55,7 @@ def _as_dot(x: Instruction) -> Instruction:
             rhs_contracting=(group, *dims.rhs_contracting),
         )
     attributes = dims.raw()
-    precision = x.attributes.raw("operand_precision")
-    if precision is not None:
+    if (precision := x.attributes.raw("operand_precision")) is not None:
         attributes["operand_precision"] = precision
     return added(x, "dot", x.shape, [lhs, rhs], like=x, raw_attributes=attributes)
 

@@ -15,9 +15,9 @@ from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.rewriting import (
     Explained,
     NotRepresentable,
+    RewritePass,
     attempt,
     replaced,
-    rewrite_each,
     substituted,
 )
 from hlofuse.passes.common.shapes import array
@@ -145,20 +145,18 @@ def _shorten(convert: Instruction) -> bool:
 
 
 @dataclass(frozen=True)
-class ChangeOpDataType(Pass):
+class ChangeOpDataType(RewritePass):
     """`change-op-data-type` of products and convolutions whose operands are all of `low`: products and
     convolutions of narrow floats on wider ones (`xla/service/change_op_data_type.cc`)."""
 
     name = "change-op-data-type"
+    opcodes = ("dot", "convolution")
     low: str
     high: str
     is_skipped: Callable[[Instruction], bool]
     """Those that a library computes in the narrow type."""
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["dot", "convolution"], self._widen, recorder)
-
-    def _widen(self, x: Instruction) -> bool:
+    def handle(self, x: Instruction) -> bool:
         if self.is_skipped(x) or any(o.shape.element_type != self.low for o in x.operands):
             return False
         operands = [make.convert(o, o, self.high) for o in x.operands]
@@ -171,20 +169,18 @@ _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 
 @dataclass(frozen=True)
-class ComparisonExpander(Pass):
+class ComparisonExpander(RewritePass):
     """Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`)."""
 
     widened: Mapping[str, str] = field(default_factory=dict)
     """Types that are converted first, each to the type whose bits are compared."""
     name = "comparison-expander"
+    opcodes = ("compare",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        def handle(x: Instruction) -> bool:
-            if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].shape.element_type not in _FLOATS:
-                return False
-            return substituted(x, self._expanded(x))
-
-        return rewrite_each(module, ["compare"], handle, recorder)
+    def handle(self, x: Instruction) -> bool:
+        if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].shape.element_type not in _FLOATS:
+            return False
+        return substituted(x, self._expanded(x))
 
     def _expanded(self, x: Instruction) -> Instruction:
         element_type = x.operands[0].shape.element_type
@@ -209,42 +205,37 @@ def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction
     return make.add(x, "compare", x.shape, sides, direction=x.attributes.raw("direction"))
 
 
-class LogisticExpander(Pass):
+class LogisticExpander(RewritePass):
     """`logistic-expander`: 1 / (1 + exp(-x)) (`xla/hlo/transforms/expanders/logistic_expander.cc`)."""
 
     name = "logistic-expander"
+    opcodes = ("logistic",)
+    explained = Explained(LOGISTIC)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["logistic"], _logistic, recorder, Explained(LOGISTIC))
-
-
-def _logistic(x: Instruction) -> bool:
-    operand = x.operands[0]
-    one = make.scalar_like(operand, 1.0)
-    power = make.added(x, "exponential", x.shape, [make.added(x, "negate", x.shape, [operand])])
-    new = make.added(x, "divide", x.shape, [one, make.added(x, "add", x.shape, [one, power])])
-    return substituted(x, new)
+    def handle(self, x: Instruction) -> bool:
+        operand = x.operands[0]
+        one = make.scalar_like(operand, 1.0)
+        power = make.added(x, "exponential", x.shape, [make.added(x, "negate", x.shape, [operand])])
+        new = make.added(x, "divide", x.shape, [one, make.added(x, "add", x.shape, [one, power])])
+        return substituted(x, new)
 
 
-class BitcastDtypesExpander(Pass):
+class BitcastDtypesExpander(RewritePass):
     """`bitcast_dtypes_expander`; elements narrower than a byte are left alone
     (`xla/hlo/transforms/expanders/bitcast_dtypes_expander.cc`)."""
 
     name = "bitcast_dtypes_expander"
+    opcodes = ("bitcast-convert",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["bitcast-convert"], _expand, recorder)
-
-
-def _expand(x: Instruction) -> bool:
-    if not x.shape.is_array:
-        return False
-    widths = x.operands[0].shape.bit_width, x.shape.bit_width
-    if widths[0] == widths[1] or min(widths) < 8 or max(widths) > 64:
-        return False
-    expand = _narrower if widths[0] > widths[1] else _wider
-    new = _bits(x, expand(x, *widths), x.shape.element_type)
-    return substituted(x, new)
+    def handle(self, x: Instruction) -> bool:
+        if not x.shape.is_array:
+            return False
+        widths = x.operands[0].shape.bit_width, x.shape.bit_width
+        if widths[0] == widths[1] or min(widths) < 8 or max(widths) > 64:
+            return False
+        expand = _narrower if widths[0] > widths[1] else _wider
+        new = _bits(x, expand(x, *widths), x.shape.element_type)
+        return substituted(x, new)
 
 
 def _bits(at: Instruction, operand: Instruction, element_type: str) -> Instruction:

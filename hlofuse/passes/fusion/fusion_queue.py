@@ -45,8 +45,7 @@ class ReversePostOrderQueue:
         """`fusion` has just taken `producer` in and is considered next (`OnFusingInstruction`)."""
         self._position[fusion] = len(self._order)
         self._order.append(fusion)
-        candidates = self._open.get(fusion)
-        if candidates is not None:
+        if (candidates := self._open.get(fusion)) is not None:
             self._close(fusion, producer)
             settled, position = self._settled[fusion], self._position
             for o in producer.operands:

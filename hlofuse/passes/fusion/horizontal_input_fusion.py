@@ -166,8 +166,7 @@ class _Driver:
         return fusion
 
     def _refusal(self, anchor: Instruction, other: Instruction) -> Verdict | None:
-        verdict = shapes_differ(anchor, other, self._model, self._settings)
-        if verdict is not None:
+        if (verdict := shapes_differ(anchor, other, self._model, self._settings)) is not None:
             return verdict
         return over_budget(anchor, other, self._model, self._settings, producer_consumer=False)
 

@@ -85,8 +85,7 @@ class SiblingDriver:
             profit, _, fusion, other = heapq.heappop(self._queue)
             if fusion in self._consumed or other in self._consumed:
                 continue
-            refusal = self.why_illegal(fusion, other)
-            if refusal is not None:
+            if (refusal := self.why_illegal(fusion, other)) is not None:
                 self._refuse(fusion, other, refusal)
                 continue
             self._join(fusion, other, -profit)
@@ -120,12 +119,10 @@ class SiblingDriver:
                 self._refuse(instruction, user, Verdict(rules.NOTHING_SHARED))
 
     def _why_not_entered(self, instruction: Instruction, user: Instruction) -> Verdict | None:
-        no_candidate = self.why_no_candidate(user)
-        if no_candidate is not None:
+        if (no_candidate := self.why_no_candidate(user)) is not None:
             return no_candidate
         pair = Siblings(instruction, user, self._reachability, self.release, self.settings)
-        joined = rules.connected(pair)
-        if joined is not None:
+        if (joined := rules.connected(pair)) is not None:
             return joined
         if user.opcode == "fusion" and self._number[instruction] < self._number[user]:
             return Verdict(rules.LATER_FUSION)

@@ -14,7 +14,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import copied
-from hlofuse.passes.common.rewriting import replaced, visit_module
+from hlofuse.passes.common.rewriting import VisitPass, replaced
 from hlofuse.passes.cse import HloCSE
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.gpu_fusible import outputs_of
@@ -27,40 +27,35 @@ _STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})
 _UNARY = ELEMENTWISE_UNARY - _STAYS
 
 
-class MoveCopyToUsers(Pass):
+class MoveCopyToUsers(VisitPass):
     """`move_copy_to_users`: `copy` then `sine` becomes `sine` then `copy`
     (`xla/backends/gpu/transforms/move_copy_to_users.cc`)."""
 
     name = "move_copy_to_users"
+    opcodes = _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(
-            module, _UNARY | ELEMENTWISE_BINARY | _ONE_ARRAY | {"reduce", "concatenate"}, _move, recorder
-        )
-
-
-def _move(user: Instruction) -> bool:
-    opcode = user.opcode
-    if opcode in ELEMENTWISE_BINARY:
-        count = 2
-        if len({o.operands[0].shape.key for o in user.operands if o.opcode == "copy"}) > 1:
+    def handle(self, user: Instruction) -> bool:
+        opcode = user.opcode
+        if opcode in ELEMENTWISE_BINARY:
+            count = 2
+            if len({o.operands[0].shape.key for o in user.operands if o.opcode == "copy"}) > 1:
+                return False
+        elif opcode == "concatenate":
+            count = len(user.operands)
+            if len({o.operands[0].shape.minor_to_major for o in user.operands if o.opcode == "copy"}) > 1:
+                return False
+        else:
+            count = 1
+        if any(o.opcode != "copy" for o in user.operands[:count]) or user.shape.is_tuple:
             return False
-    elif opcode == "concatenate":
-        count = len(user.operands)
-        if len({o.operands[0].shape.minor_to_major for o in user.operands if o.opcode == "copy"}) > 1:
+        if opcode == "convert" and len(user.users) == 1 and user.users[0].opcode == "convolution":
             return False
-    else:
-        count = 1
-    if any(o.opcode != "copy" for o in user.operands[:count]) or user.shape.is_tuple:
-        return False
-    if opcode == "convert" and len(user.users) == 1 and user.users[0].opcode == "convolution":
-        return False
-    sources = [o.operands[0] for o in user.operands[:count]]
-    operands = [*sources, *user.operands[count:]]
-    if opcode == "reduce":
-        return replaced(user, computation_of(user).add_instruction(clone_of(user, operands)))
-    shape = replace(user.shape, layout=sources[0].shape.layout)
-    return replaced(user, copied(_clone(user, shape, operands), user.shape))
+        sources = [o.operands[0] for o in user.operands[:count]]
+        operands = [*sources, *user.operands[count:]]
+        if opcode == "reduce":
+            return replaced(user, computation_of(user).add_instruction(clone_of(user, operands)))
+        shape = replace(user.shape, layout=sources[0].shape.layout)
+        return replaced(user, copied(_clone(user, shape, operands), user.shape))
 
 
 def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> Instruction:

@@ -7,7 +7,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import expand_each, replaced, visit_module
+from hlofuse.passes.common.rewriting import VisitPass, expand_each, replaced
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.topk import is_stable, is_topk_call
 from hlofuse.trace import Recorder
@@ -53,17 +53,15 @@ def _call(solve: Instruction) -> None:
 _MOST_OF_ALL = 0.85
 
 
-class TopkSpecializer(Pass):
+class TopkSpecializer(VisitPass):
     """`topk-specializer`, of a CUDA device: calls for the greatest elements that a kernel of XLA's computes
     (`xla/backends/gpu/transforms/topk_specializer.cc`)."""
 
     name = "topk-specializer"
+    opcodes = ("custom-call",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        def handle(x: Instruction) -> bool:
-            return is_topk_call(x) and _is_computed(x) and replaced(x, _specialized(x))
-
-        return visit_module(module, ["custom-call"], handle, recorder)
+    def handle(self, x: Instruction) -> bool:
+        return is_topk_call(x) and _is_computed(x) and replaced(x, _specialized(x))
 
 
 def _is_computed(call: Instruction) -> bool:
@@ -90,8 +88,7 @@ def _most_unstable(shape: Shape, rows: int, size: int) -> int:
 
 def _specialized(call: Instruction) -> Instruction:
     attributes = {"custom_call_target": '"__gpu$TopK"', "api_version": "API_VERSION_TYPED_FFI"}
-    config = call.attributes.raw("backend_config")
-    if config is not None:
+    if (config := call.attributes.raw("backend_config")) is not None:
         attributes["backend_config"] = config
     called = [("called_computations", c) for c in call.called_computations]
     new = added(call, "custom-call", call.shape, call.operands, called=called, raw_attributes=attributes)

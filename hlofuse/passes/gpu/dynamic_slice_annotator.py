@@ -214,8 +214,7 @@ def _clone_body(original: Computation, module: Module) -> Computation:
 
 def _take_the_place(fusion: Instruction, start: Instruction, done: Instruction) -> None:
     for name in ("metadata", "backend_config"):
-        text = fusion.attributes.raw(name)
-        if text is not None:
+        if (text := fusion.attributes.raw(name)) is not None:
             set_attribute(start, name, text)
             set_attribute(done, name, text)
     for predecessor in fusion.control_predecessors:

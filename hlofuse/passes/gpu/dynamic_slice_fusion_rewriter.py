@@ -143,8 +143,7 @@ def _found_element(x: Instruction, number: int) -> Instruction | None:
 
 def _element(x: Instruction, number: int) -> Instruction:
     """`GetOrCreateGte`."""
-    found = _found_element(x, number)
-    if found is not None:
+    if (found := _found_element(x, number)) is not None:
         return found
     return make.added(x, "get-tuple-element", x.shape.tuple_shapes[number], [x], index=str(number))
 

@@ -10,7 +10,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import added, bitcast
-from hlofuse.passes.common.rewriting import Explained, replaced, visit_module
+from hlofuse.passes.common.rewriting import Explained, VisitPass, replaced, visit_module
 from hlofuse.passes.common.shapes import array, with_layout, without
 from hlofuse.passes.gpu.reduction_dimensions import (
     has_own_emitter,
@@ -49,17 +49,16 @@ class ReductionSplitter(Pass):
 
 
 @dataclass(frozen=True)
-class TreeReductionRewriter(Pass):
+class TreeReductionRewriter(VisitPass):
     """`tree-reduction-rewriter`: a long dimension `k` becomes `k1 x k2`, padded where it does not divide
     (`xla/backends/gpu/transforms/tree_reduction_rewriter.cc`)."""
 
     name = "tree-reduction-rewriter"
+    opcodes = ("reduce",)
+    explained = Explained(LONG_SUM_ON_GPU)
     device: DeviceDescription
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reduce"], self._rewrite, recorder, explained=Explained(LONG_SUM_ON_GPU))
-
-    def _rewrite(self, reduce: Instruction) -> bool:
+    def handle(self, reduce: Instruction) -> bool:
         if not has_own_emitter(reduce, self.device):
             return False
         kind = kind_of(reduce)

@@ -94,12 +94,12 @@ class LayoutAssignment(Requests):
             elif instruction.opcode == "broadcast":
                 inner = broadcast_operand_order(order, instruction)
                 self.set_array_operand_layout(instruction, number, inner, dfs=depth_first)
-            elif not buffer.index and operand.shape.is_array:
-                found = self._operand_order(order, instruction, number)
-                if found is not None:
-                    self.set_array_operand_layout(
-                        instruction, number, found, mandatory=False, dfs=depth_first
-                    )
+            elif (
+                not buffer.index
+                and operand.shape.is_array
+                and (found := self._operand_order(order, instruction, number)) is not None
+            ):
+                self.set_array_operand_layout(instruction, number, found, mandatory=False, dfs=depth_first)
 
     def _operand_order(self, order: Order, instruction: Instruction, number: int) -> Order | None:
         """`ChooseOperandLayoutFromOutputLayout`."""
@@ -163,8 +163,7 @@ class LayoutAssignment(Requests):
                     self.set_buffer_layout(buffer, order, priority=priority)
             return
         for _, buffer in defined:
-            found = result_order(order, user, number, self.aligned_order)
-            if found is not None:
+            if (found := result_order(order, user, number, self.aligned_order)) is not None:
                 must, dfs = user.opcode == "transpose", goes_depth_first(user)
                 self.set_buffer_layout(buffer, found, mandatory=must, dfs=dfs, priority=priority)
 

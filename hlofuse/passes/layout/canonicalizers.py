@@ -8,34 +8,29 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import set_called
 from hlofuse.passes.common.make import added, bitcast, copied, derived, numbers, transposed
-from hlofuse.passes.common.rewriting import expand_each, replaced, visit_module
+from hlofuse.passes.common.rewriting import VisitPass, expand_each, replaced
 from hlofuse.passes.common.shapes import aligned, array, descending, permute, with_layout
 from hlofuse.trace import Recorder
 
 
-class ReshapeDecomposer(Pass):
+class ReshapeDecomposer(VisitPass):
     """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy ahead, behind, or both
     (`xla/hlo/transforms/expanders/reshape_decomposer.cc`)."""
 
     name = "reshape-decomposer"
+    opcodes = ("reshape",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reshape"], _decompose, recorder)
-
-
-def _decompose(reshape: Instruction) -> bool:
-    operand = reshape.operands[0]
-    source, result = operand.shape, reshape.shape
-    if reshape_is_bitcast(source, result):
-        return replaced(reshape, bitcast(operand, result))
-    before = aligned(result, source)
-    if before is not None:
-        return replaced(reshape, bitcast(copied(operand, before), result))
-    after = aligned(source, result)
-    if after is not None:
-        return replaced(reshape, copied(bitcast(operand, after), result))
-    plain = copied(operand, descending(source))
-    return replaced(reshape, copied(bitcast(plain, descending(result)), result))
+    def handle(self, reshape: Instruction) -> bool:
+        operand = reshape.operands[0]
+        source, result = operand.shape, reshape.shape
+        if reshape_is_bitcast(source, result):
+            return replaced(reshape, bitcast(operand, result))
+        if (before := aligned(result, source)) is not None:
+            return replaced(reshape, bitcast(copied(operand, before), result))
+        if (after := aligned(source, result)) is not None:
+            return replaced(reshape, copied(bitcast(operand, after), result))
+        plain = copied(operand, descending(source))
+        return replaced(reshape, copied(bitcast(plain, descending(result)), result))
 
 
 class BroadcastCanonicalizer(Pass):

@@ -29,8 +29,7 @@ def settle(layouts: LayoutAssignment) -> None:
     entry = layouts.constraint_of(module.entry)
     entry.parameters = [p.shape for p in module.entry.parameters]
     entry.result = module.entry.root.shape
-    given = module.attributes.get("entry_computation_layout")
-    if given is not None:
+    if (given := module.attributes.get("entry_computation_layout")) is not None:
         entry.parameters, entry.result = list(given[0]), given[1]
     entry.priority, entry.parameters_set, entry.result_set = GIVEN_PRIORITY, True, True
     mismatched: dict[ComputationConstraint, Shape] = {}
@@ -269,7 +268,6 @@ def _copy_attributes(element: Instruction, copy: Instruction) -> Instruction:
     source = element.operands[0] if element.opcode == "get-tuple-element" else element
     if source.opcode == "custom-call":
         for name in ("sharding", "frontend_attributes"):
-            text = source.attributes.raw(name)
-            if text is not None:
+            if (text := source.attributes.raw(name)) is not None:
                 set_attribute(copy, name, text)
     return copy

@@ -57,8 +57,7 @@ def _simplify(loop: Instruction, recorder: Recorder) -> bool:
     if "domain" in opcodes:
         return changed
     for element_type in _COUNTED:
-        new = merge_induction_variables(loop, element_type)
-        if new is not None:
+        if (new := merge_induction_variables(loop, element_type)) is not None:
             loop, changed = new, True
     return changed
 

@@ -98,8 +98,7 @@ class _Form:
         parts = []
         for k, shape in enumerate(self._shapes):
             value = make.get_tuple_element(x, x, k)
-            step = self._steps.get(k)
-            if step is not None:
+            if (step := self._steps.get(k)) is not None:
                 count = make.get_tuple_element(x, x, self._counter)
                 value = _binary("add", shape, value, _binary("multiply", shape, count, copied(step, x)))
             parts.append(value)

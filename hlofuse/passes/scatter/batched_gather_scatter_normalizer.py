@@ -3,33 +3,28 @@
 from collections.abc import Sequence
 
 from hlofuse.ir.fusing import computation_of, module_of
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline
 from hlofuse.passes.common.index_vectors import reshaped
 from hlofuse.passes.common.literals import highest
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import rewrite_each, substituted
+from hlofuse.passes.common.rewriting import RewritePass, substituted
 from hlofuse.passes.common.shapes import array, is_sorted, with_dimensions
-from hlofuse.trace import Recorder
 
 
-class BatchedGatherScatterNormalizer(Pass):
+class BatchedGatherScatterNormalizer(RewritePass):
     name = "batched_gather_scatter_normalizer"
+    opcodes = ("gather", "scatter")
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["gather", "scatter"], _normalize, recorder)
-
-
-def _normalize(x: Instruction) -> bool:
-    if x.opcode == "gather":
-        batches = numbers_of(x, "operand_batching_dims")
-        new = _gather(x) if batches and not set(batches) & set(numbers_of(x, "start_index_map")) else None
-    else:
-        new = _scatter(x) if numbers_of(x, "input_batching_dims") else None
-    return new is not None and substituted(x, new)
+    def handle(self, x: Instruction) -> bool:
+        if x.opcode == "gather":
+            batches = numbers_of(x, "operand_batching_dims")
+            new = _gather(x) if batches and not set(batches) & set(numbers_of(x, "start_index_map")) else None
+        else:
+            new = _scatter(x) if numbers_of(x, "input_batching_dims") else None
+        return new is not None and substituted(x, new)
 
 
 def _gather(gather: Instruction) -> Instruction:
@@ -104,16 +99,14 @@ def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int])
     return make.concatenate(x, [*(make.iota(x, shape, d) for d in of_indices), indices], vector)
 
 
-class SelectAndScatterExpander(Pass):
+class SelectAndScatterExpander(RewritePass):
     """What a window selects, as indices to scatter to (`xla/service/select_and_scatter_expander.cc`)."""
 
     name = "select_and_scatter_expander"
+    opcodes = ("select-and-scatter",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        def handle(x: Instruction) -> bool:
-            return substituted(x, _expanded(x))
-
-        return rewrite_each(module, ["select-and-scatter"], handle, recorder)
+    def handle(self, x: Instruction) -> bool:
+        return substituted(x, _expanded(x))
 
 
 def _expanded(x: Instruction) -> Instruction:

@@ -21,23 +21,25 @@ from hlofuse.passes.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import NotRepresentable, expand_each, rewrite_each, substituted
+from hlofuse.passes.common.rewriting import (
+    NotRepresentable,
+    RewritePass,
+    expand_each,
+    substituted,
+)
 from hlofuse.passes.common.shapes import array, is_identity
 from hlofuse.trace import Recorder
 
 
-class GatherSimplifier(Pass):
+class GatherSimplifier(RewritePass):
     """Gathers of indices in two dimensions that collapse nothing
     (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`)."""
 
     name = "gather_simplifier"
+    opcodes = ("gather",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["gather"], _handle, recorder)
-
-
-def _handle(gather: Instruction) -> bool:
-    return not _is_simplified(gather) and substituted(gather, _simplified(gather))
+    def handle(self, gather: Instruction) -> bool:
+        return not _is_simplified(gather) and substituted(gather, _simplified(gather))
 
 
 def _is_simplified(gather: Instruction) -> bool:

@@ -2,9 +2,8 @@
 
 import math
 
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import (
     counted_loop,
@@ -22,26 +21,22 @@ from hlofuse.passes.common.index_vectors import (
 )
 from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each, substituted
+from hlofuse.passes.common.rewriting import NotRepresentable, RewritePass, substituted
 from hlofuse.passes.common.shapes import array
-from hlofuse.trace import Recorder
 
 
-class ScatterSimplifier(Pass):
+class ScatterSimplifier(RewritePass):
     """`scatter_simplifier`; a scatter into a scalar is left alone (`xla/service/scatter_simplifier.cc`)."""
 
     name = "scatter_simplifier"
+    opcodes = ("scatter",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, ["scatter"], _handle, recorder)
-
-
-def _handle(x: Instruction) -> bool:
-    return (
-        bool(x.operands[0].shape.dimensions)
-        and not is_simplified_scatter(x)
-        and substituted(x, _simplified(x))
-    )
+    def handle(self, x: Instruction) -> bool:
+        return (
+            bool(x.operands[0].shape.dimensions)
+            and not is_simplified_scatter(x)
+            and substituted(x, _simplified(x))
+        )
 
 
 def _simplified(scatter: Instruction) -> Instruction:
@@ -82,8 +77,7 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
         updates = reshaped(updates, [first, *sizes[len(outer) :]])
     elif not outer:
         updates = reshaped(updates, [1, *sizes])
-    inserted = numbers_of(scatter, "inserted_window_dims")
-    if inserted:
+    if inserted := numbers_of(scatter, "inserted_window_dims"):
         sizes = list(updates.shape.dimensions)
         for d in inserted:
             sizes.insert(d + 1, 1)
@@ -91,17 +85,15 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     return updates
 
 
-class ScatterExpander(Pass):
+class ScatterExpander(RewritePass):
     """`scatter_expander` of simple scatters (`kEliminateSimpleScatters`) into one array, with no batch:
     scatters of a single update become a loop of one iteration (`xla/service/scatter_expander.cc`)."""
 
     name = "scatter_expander"
+    opcodes = ("scatter",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        def handle(x: Instruction) -> bool:
-            return _is_simple(x) and substituted(x, _expanded(x))
-
-        return rewrite_each(module, ["scatter"], handle, recorder)
+    def handle(self, x: Instruction) -> bool:
+        return _is_simple(x) and substituted(x, _expanded(x))
 
 
 def _is_simple(scatter: Instruction) -> bool:

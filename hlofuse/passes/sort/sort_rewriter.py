@@ -121,8 +121,7 @@ class SortRewriter(Pass):
         changed = False
         for computation in module.non_fusion_computations():
             for sort in [x for x in computation if x.opcode == "sort"]:
-                found = self._comparator(sort)
-                if found is not None:
+                if (found := self._comparator(sort)) is not None:
                     _rewrite(sort, found)
                     changed = True
         return changed

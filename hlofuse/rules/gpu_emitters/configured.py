@@ -38,8 +38,7 @@ def triton_gemm(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
         return None
     found: dict[str, Any] = {}
-    dot = _dot_in(kernel.instruction)
-    if dot is not None:
+    if (dot := _dot_in(kernel.instruction)) is not None:
         found["product"] = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
     return found | _tile(kernel)
 

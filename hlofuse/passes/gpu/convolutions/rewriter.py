@@ -57,8 +57,7 @@ def _rewrite(conv: Instruction) -> bool:
         groups = "batch_group_count"
     attributes = {"window": str(found.window), "dim_labels": str(found.labels)}
     for name, source_name in (("feature_group_count", groups), ("operand_precision", "operand_precision")):
-        value = source.attributes.raw(source_name)
-        if value is not None:
+        if (value := source.attributes.raw(source_name)) is not None:
             attributes[name] = value
     call = added(
         conv,

@@ -113,10 +113,8 @@ def with_sum(add: Instruction) -> bool:
             continue
         summand = bitcast(other, call.shape)
         inner = derived(call, "add", call.shape, [call, summand])
-        if other.opcode != "broadcast":
-            metadata = other.attributes.raw("metadata")
-            if metadata is not None:
-                set_attribute(inner, "metadata", metadata)
+        if other.opcode != "broadcast" and (metadata := other.attributes.raw("metadata")) is not None:
+            set_attribute(inner, "metadata", metadata)
         replaced(add, bitcast(inner, add.shape))
         _with_matrix(inner)
         return True

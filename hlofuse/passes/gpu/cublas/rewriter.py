@@ -11,7 +11,13 @@ from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import added, reshaped, transposed
-from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced, visit, visit_module
+from hlofuse.passes.common.rewriting import (
+    NotRepresentable,
+    VisitPass,
+    attempt,
+    replaced,
+    visit,
+)
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
 from hlofuse.passes.dot.dot_operand import BATCH, CONTRACTING, DotOperand
 from hlofuse.passes.gpu.cublas.calls import called_instead, config_of, configure, is_call
@@ -79,17 +85,15 @@ class CublasGemmRewriter(Pass):
         return visit(computation, handle, frozenset({"custom-call"}))
 
 
-class CublasGemmRewriterF8(Pass):
+class CublasGemmRewriterF8(VisitPass):
     """`cublas-gemm-rewriter` for floats of 8 bits, which comes first: in all others it makes two batch
     dimensions one.
     """
 
     name = "cublas-gemm-rewriter"
+    opcodes = ("dot",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["dot"], self._normalize, recorder)
-
-    def _normalize(self, dot: Instruction) -> bool:
+    def handle(self, dot: Instruction) -> bool:
         if not is_for_cublas(dot) or not has_two_batches(dot):
             return False
         return replaced(dot, with_one_batch(dot))
@@ -126,8 +130,7 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     numbers = {name: call.attributes.raw(name) for name in names}
     given = {n: v for n, v in numbers.items() if v is not None}
     new = added(call, "custom-call", shape, call.operands, name=call.name, raw_attributes=given)
-    aliasing = call.attributes.raw("output_to_operand_aliasing")
-    if aliasing is not None:
+    if (aliasing := call.attributes.raw("output_to_operand_aliasing")) is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))
     if call.shape.is_array:
         return replaced(call, added(call, "get-tuple-element", call.shape, [new], like=call, index="0"))
@@ -137,14 +140,15 @@ def _with_workspace(call: Instruction, size: int) -> bool:
     return True
 
 
-class GemmBroadcastFoldingRewriter(Pass):
+class GemmBroadcastFoldingRewriter(VisitPass):
     """`cublas-gemm-broadcast-folding-rewriter`: cuBLAS reads a matrix again for each of a batch
     (`xla/backends/gpu/transforms/gemm_broadcast_folding_rewriter.cc`)."""
 
     name = "cublas-gemm-broadcast-folding-rewriter"
+    opcodes = ("custom-call",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["custom-call"], lambda x: is_call(x) and _fold(x), recorder)
+    def handle(self, x: Instruction) -> bool:
+        return is_call(x) and _fold(x)
 
 
 def _fold(call: Instruction) -> bool:

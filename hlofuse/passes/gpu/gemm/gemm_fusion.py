@@ -91,8 +91,7 @@ class _Growing:
             Attributes(raw=raw),
             called=[("calls", self._body)],
         )
-        metadata = self._dot.attributes.raw("metadata")
-        if metadata is not None:
+        if (metadata := self._dot.attributes.raw("metadata")) is not None:
             set_attribute(fusion, "metadata", metadata)
         return computation.add_instruction(fusion)
 
@@ -167,8 +166,7 @@ class _Growing:
             if current not in below:
                 done[current] = self._parameter(hlo)
                 continue
-            missing = next((k for k in below[current] if k not in done), None)
-            if missing is not None:
+            if (missing := next((k for k in below[current] if k not in done), None)) is not None:
                 stack.append(missing)
                 continue
             done[current] = self._add(clone_of(hlo, [done[k] for k in below[current]]))

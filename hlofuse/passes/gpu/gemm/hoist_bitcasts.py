@@ -7,13 +7,11 @@ from itertools import pairwise
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
 from hlofuse.passes.common.make import derived, numbers
-from hlofuse.passes.common.rewriting import visit_module
+from hlofuse.passes.common.rewriting import VisitPass
 from hlofuse.passes.common.shapes import common_factors, with_layout
-from hlofuse.trace import Recorder
 
 # Exchanging a bitcast with a broadcast or transpose (`xla/backends/gpu/transforms/bitcast_utils.cc`).
 #
@@ -148,28 +146,25 @@ def _merged(bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
 _VIEWS = ("bitcast", "reshape")
 
 
-class HoistFusedBitcasts(Pass):
+class HoistFusedBitcasts(VisitPass):
     """`hoist-fused-bitcasts`: into those who call; a bitcast at the root is put there to be taken along."""
 
     name = "hoist-fused-bitcasts"
+    opcodes = ("fusion",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["fusion"], _hoist, recorder)
-
-
-def _hoist(fusion: Instruction) -> bool:
-    if "__cudnn$fusion" in (fusion.attributes.raw("backend_config") or ""):
-        return False
-    body = fusion.fused_computation
-    dot = next((i for i in body if i.opcode == "dot"), None)
-    if dot is None:
-        return False
-    callers = list(body.callers)
-    changed = _insert_root_bitcast(dot, callers)
-    for i in reversed(body.post_order()):
-        if i.opcode in _VIEWS and i.computation is body:
-            changed |= _hoist_upwards(i, callers)
-    return changed
+    def handle(self, fusion: Instruction) -> bool:
+        if "__cudnn$fusion" in (fusion.attributes.raw("backend_config") or ""):
+            return False
+        body = fusion.fused_computation
+        dot = next((i for i in body if i.opcode == "dot"), None)
+        if dot is None:
+            return False
+        callers = list(body.callers)
+        changed = _insert_root_bitcast(dot, callers)
+        for i in reversed(body.post_order()):
+            if i.opcode in _VIEWS and i.computation is body:
+                changed |= _hoist_upwards(i, callers)
+        return changed
 
 
 def _insert_root_bitcast(dot: Instruction, callers: list[Instruction]) -> bool:

@@ -8,15 +8,13 @@ from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
-from hlofuse.passes.common.rewriting import Explained, replaced, visit_module
+from hlofuse.passes.common.rewriting import Explained, VisitPass, replaced
 from hlofuse.passes.common.shapes import array, relaid
 from hlofuse.rules.rewrites.entries import SPLIT_K
-from hlofuse.trace import Recorder
 
 _TILE = 128
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -32,16 +30,15 @@ class _Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SplitkRewriter(Pass):
+class SplitkRewriter(VisitPass):
     """`splitk-rewriter`: a dimension `k` becomes a batch of parts, summed by a reduction behind."""
 
     name = "splitk-rewriter"
+    opcodes = ("dot",)
+    explained = Explained(SPLIT_K)
     device: DeviceDescription
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["dot"], self._split, recorder, explained=Explained(SPLIT_K))
-
-    def _split(self, dot: Instruction) -> bool:
+    def handle(self, dot: Instruction) -> bool:
         dims = DotDimensions.of(dot)
         if len(dims.lhs_contracting) != 1 or len(dims.rhs_contracting) != 1:
             return False
