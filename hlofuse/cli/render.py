@@ -121,7 +121,7 @@ def command(
     from hlofuse.render.engine import require_engine
     from hlofuse.replay import Replay
 
-    directory = is_directory(output)
+    directory = output.endswith(("/", os.sep)) or os.path.isdir(output)
     if directory and (form not in (None, "svg") or after is not None):
         raise HlofuseError("a directory holds SVG pictures of one module")
     form = "svg" if directory or (animate and output == "-") else form
@@ -219,11 +219,6 @@ def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
 
 
 # A directory of pictures, written when all of them are drawn.
-
-
-def is_directory(output: str) -> bool:
-    """A directory that is there, or a name that ends as one of a directory."""
-    return output.endswith(("/", os.sep)) or os.path.isdir(output)
 
 
 def write_atlas(
