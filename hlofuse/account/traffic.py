@@ -31,7 +31,9 @@ class KernelCosts:
 def traffic(kernel: Instruction, cost: Cost) -> Cost:
     """`cost` of one run, with the bytes that the kernel has to read and write."""
     if kernel.opcode == "fusion" and kernel.called:
-        if _is_library_gather(kernel):
+        if kernel.fusion_kind == "kCustom" and any(
+            i.opcode in ("gather", "scatter") for i in kernel.fused_computation
+        ):
             return cost
         read, written = _fusion(kernel)
     elif kernel.opcode == "scatter":
@@ -43,13 +45,6 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
     else:
         return cost
     return Cost(cost.flops, cost.transcendentals, read, written, cost.unknown)
-
-
-def _is_library_gather(fusion: Instruction) -> bool:
-    """True for a custom fusion that XLA counts as the gather or scatter in it."""
-    return fusion.fusion_kind == "kCustom" and any(
-        i.opcode in ("gather", "scatter") for i in fusion.fused_computation
-    )
 
 
 def _fusion(fusion: Instruction) -> tuple[int, int]:
@@ -91,7 +86,7 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
 
 
 def _is_in_place(result: Instruction) -> bool:
-    return _updates(result) is not None and _base(result).opcode == "parameter"
+    return _updates(result) is not None and _through_views(result.operands[0]).opcode == "parameter"
 
 
 def _results(root: Instruction) -> list[Instruction]:
@@ -113,11 +108,6 @@ def _updates(result: Instruction) -> Instruction | None:
     if result.opcode == "scatter" and len(result.operands) > 2:
         return result.operands[-1]
     return None
-
-
-def _base(update: Instruction) -> Instruction:
-    """The array that an update changes, views passed over."""
-    return _through_views(update.operands[0])
 
 
 def _needed(parameter: Instruction, in_place: set[Instruction]) -> int:

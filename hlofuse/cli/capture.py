@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     program: tuple[str, ...],
     arguments: str | None,
     args_from: str | None,
@@ -83,15 +84,13 @@ def command(
     device: str | None,
     topology: str | None,
     mesh: str | None,
-    python: str | None,
-    flags: str,
     until_fusion: bool,
-    jobs: int | None,
     output: Path | None,
     explain: bool,
     verify: bool,
     explore: str | None,
     check: str | None,
+    **how: Any,
 ) -> int:
     """Compile PROGRAM ahead of time and keep what XLA's fusion passes were given and made.
 
@@ -107,7 +106,7 @@ def command(
     followup_commands = _followup_commands(
         context, [name for name, value in requested.items() if value not in (None, False)], target
     )
-    if jobs is not None and not until_fusion:
+    if how["jobs"] is not None and not until_fusion:
         raise click.UsageError("--jobs goes with --until-fusion: otherwise one process compiles all programs")
     if _is_command(program):
         if until_fusion:
@@ -123,14 +122,15 @@ def command(
         from hlofuse.capture.capturing import capture_command
 
         name = Path(program[1] if len(program) > 1 and program[1].endswith(".py") else program[0]).stem
-        captured = capture_command(program, output or Path(f"{name}-capture"), target=target, flags=flags)
+        captured = capture_command(
+            program, output or Path(f"{name}-capture"), target=target, flags=how["flags"]
+        )
     else:
         if target == "tpu" and topology is None:
             topology = "v5e:2x2"
         destination = Destination(target or "cpu", device, topology, parse_mesh(mesh) if mesh else ())
-        captured = _compiled(
-            program[0], destination, output, arguments, args_from, only, python, flags, until_fusion, jobs
-        )
+        how |= {"arguments_from": args_from, "only": only, "until_fusion": until_fusion}
+        captured = _compiled(program[0], destination, output, arguments, how)
     _report(captured)
     if not followup_commands and captured.target != "tpu":
         click.echo(f"Next: hlofuse explain {shlex.quote(str(captured.largest.folder))}")
@@ -160,13 +160,9 @@ def _compiled(
     destination: Destination,
     output: Path | None,
     arguments: str | None,
-    args_from: str | None,
-    only: tuple[str, ...],
-    python: str | None,
-    flags: str,
-    until_fusion: bool,
-    jobs: int | None,
+    how: dict[str, Any],
 ) -> Capture:
+    """What `capture_function` makes of a function (`how`: its further arguments), or of a file."""
     from hlofuse.capture.arguments import parse_arguments
     from hlofuse.capture.capturing import capture_function, capture_modules, module_names
 
@@ -174,23 +170,12 @@ def _compiled(
     ending = f"{destination.target}-{destination.device}" if destination.device else destination.target
     ending = Path(ending).name.replace(":", "-")
     if colon and where and name.replace(".", "").isidentifier() and not Path(program).exists():
-        if arguments is not None and args_from is not None:
+        if arguments is not None and how["arguments_from"] is not None:
             raise click.UsageError("give --args or --args-from, not both")
         parsed = parse_arguments(arguments or "")
         with spinner(f"compiling for {destination.text}"):
-            return capture_function(
-                where,
-                name,
-                destination,
-                output or Path(f"{name}-{ending}"),
-                arguments=parsed,
-                arguments_from=args_from,
-                only=only,
-                python=python,
-                flags=flags,
-                until_fusion=until_fusion,
-                jobs=jobs,
-            )
+            out = output or Path(f"{name}-{ending}")
+            return capture_function(where, name, destination, out, arguments=parsed, **how)
     file = Path(program)
     if not file.is_file():
         raise HlofuseError(
@@ -201,7 +186,8 @@ def _compiled(
     with spinner(f"compiling for {destination.text}"):
         named = module_names([file])
         out = output or Path(f"{named[0][0]}-{ending}")
-        return capture_modules(named, destination, out, python=python, flags=flags, until_fusion=until_fusion)
+        of_modules = {name: how[name] for name in ("python", "flags", "until_fusion")}
+        return capture_modules(named, destination, out, **of_modules)
 
 
 def _followup_commands(

@@ -13,9 +13,8 @@ import click
 from hlofuse import __version__
 from hlofuse.cli.common.measuring import has_several, measure_all
 from hlofuse.cli.common.options import report_options_with
-from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.output import Output, write_file
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import Output
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 

@@ -9,7 +9,7 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.reporting import Output
+from hlofuse.cli.common.output import Output
 from hlofuse.cost.gpu.device import XLAS_OWN, device_names, load_device
 from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.ir.errors import HlofuseError

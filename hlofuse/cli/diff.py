@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options_with
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar, spinner
-from hlofuse.cli.common.reporting import Output
 from hlofuse.cli.common.side_by_side import (
     accounts_of,
     check_devices,

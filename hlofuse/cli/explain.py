@@ -10,9 +10,10 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import Output, head_of, head_of_dump
+from hlofuse.cli.common.reporting import head_of, head_of_dump
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:

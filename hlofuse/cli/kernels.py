@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import Output, ReportedModule, head_of
+from hlofuse.cli.common.reporting import head_of
 from hlofuse.pipelines import device_of
 
 if TYPE_CHECKING:
+    from hlofuse.cli.common.reporting import ReportedModule
     from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.difference.model import Difference
     from hlofuse.reports.kernels import KernelSelection

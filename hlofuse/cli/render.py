@@ -12,7 +12,7 @@ import click
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.naming import drawn_name, renamed_kernels
 from hlofuse.cli.common.options import input_argument
-from hlofuse.cli.common.output import emit, write_file
+from hlofuse.cli.common.output import write_file
 from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 from hlofuse.cli.common.reporting import announce
@@ -88,11 +88,6 @@ if TYPE_CHECKING:
     metavar="N",
     help="Boxes a side; what does not fit is collapsed.",
 )
-@click.option(
-    "--animate",
-    is_flag=True,
-    help="An SVG that plays the decisions one by one, over the module as it enters; for a small module.",
-)
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @replay_options
 def command(
@@ -106,7 +101,6 @@ def command(
     opened: tuple[str, ...],
     collapsed: tuple[str, ...],
     max_nodes: int,
-    animate: bool,
     no_legend: bool,
     **request: Any,
 ) -> None:
@@ -121,14 +115,12 @@ def command(
     from hlofuse.render.engine import require_engine
     from hlofuse.replay import Replay
 
-    directory = is_directory(output)
+    directory = output.endswith(("/", os.sep)) or os.path.isdir(output)
     if directory and (form not in (None, "svg") or after is not None):
         raise HlofuseError("a directory holds SVG pictures of one module")
-    form = "svg" if directory or (animate and output == "-") else form
+    form = "svg" if directory else form
     to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output))
-    if animate and (form != "svg" or directory or after or focus or opened or collapsed):
-        raise HlofuseError("--animate makes one SVG of a replay, with every operation: -o FILE.svg")
     require_engine(form)
     replay_options_ = ReplayOptions(input=input, **request)
     view, drawn, caption = (
@@ -140,16 +132,6 @@ def command(
         opened = tuple(drawn_name(shown, shown_view, name) for name in opened)
         collapsed = tuple(drawn_name(shown, shown_view, name) for name in collapsed)
     names = renamed_kernels(drawn) if isinstance(drawn, Replay) and view != "before" else {}
-    if animate:
-        if not isinstance(drawn, Replay):
-            raise HlofuseError("--animate shows a replay: give it a module as it enters the fusion passes")
-        from hlofuse.render.animate import animate as animate_svg
-
-        with spinner("drawing"):
-            options = Options(max_nodes, legend=not no_legend, final_names=names)
-            text = animate_svg(drawn, options, caption)
-        emit(text, None if to_stdout else Path(output))
-        return
     if directory:
         assert not isinstance(drawn, ModulePair)
         options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend, names)
@@ -219,11 +201,6 @@ def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
 
 
 # A directory of pictures, written when all of them are drawn.
-
-
-def is_directory(output: str) -> bool:
-    """A directory that is there, or a name that ends as one of a directory."""
-    return output.endswith(("/", os.sep)) or os.path.isdir(output)
 
 
 def write_atlas(

@@ -9,7 +9,7 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.reporting import Output
+from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.rules.catalogue import catalogue

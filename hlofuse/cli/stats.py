@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import limit_option, report_options
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import Output, ReportedModule, head_of
+from hlofuse.cli.common.reporting import head_of
 
 if TYPE_CHECKING:
+    from hlofuse.cli.common.reporting import ReportedModule
     from hlofuse.ir.graph import Module
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.difference.model import Difference

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.reporting import Output
+from hlofuse.cli.common.output import Output
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.releases import ANY, EARLIEST, NEWEST
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.reporting import Output, head_of_dump
+from hlofuse.cli.common.reporting import head_of_dump
 
 if TYPE_CHECKING:
     from rich.console import Console

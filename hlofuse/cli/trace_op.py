@@ -9,8 +9,9 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import limit_option, module_option, report_options
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.reporting import Output, head_of_dump
+from hlofuse.cli.common.reporting import head_of_dump
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 

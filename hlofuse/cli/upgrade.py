@@ -13,9 +13,9 @@ import click
 from hlofuse.cli.common.completion import releases
 from hlofuse.cli.common.measuring import each_module
 from hlofuse.cli.common.options import limit_option, report_options
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
-from hlofuse.cli.common.reporting import Output
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:

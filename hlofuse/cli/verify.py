@@ -16,9 +16,9 @@ from hlofuse.cli.common.options import (
     until_option,
     xla_flags_option,
 )
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import require_end
-from hlofuse.cli.common.reporting import Output
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
@@ -55,18 +55,13 @@ def command(
     after: Path | None,
     module: str | None,
     target: str | None,
-    device: str | None,
-    xla: str | None,
-    option: str | None,
-    order: Any,
-    ids: str | None,
     xla_flags: str | None,
-    until: Any,
     ties: str,
     jobs: int | None,
     limit: int,
     verbose: bool,
     out: Output,
+    **how: Any,
 ) -> int:
     """Replay modules and compare with what XLA made of them.
 
@@ -86,6 +81,7 @@ def command(
     from hlofuse.reports.verify.json import report_json
     from hlofuse.reports.verify.text import print_report
 
+    device, xla, option, until = (how[name] for name in ("device", "xla", "option", "until"))
     if target is None:  # what the dumps were made by counts more than what they are asked about
         chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
         target = chosen.name
@@ -93,7 +89,7 @@ def command(
     passes_of(target, release_of(release_for(target, xla)), option)
     if device is not None:
         device_of(target, device)
-    if ids is not None and after is None:
+    if how["ids"] is not None and after is None:
         raise HlofuseError("--ids FILE goes with BEFORE AFTER; for a directory there is --order xla")
     if until == "end":
         require_end(target, device_of(target, device)[0] if device is not None else None)
@@ -113,17 +109,12 @@ def command(
         found = verify(
             cases,
             target=target,
-            device=device,
-            xla=xla,
-            option=option,
-            order=order,
-            ids=ids,
             ties_from_record=ties == "xla",
             flags=flags,
-            until=until,
             jobs=workers,
             skipped=skipped,
             progress=progress,
+            **how,
         )
     if after is not None and found.verdicts[0].error is not None:
         raise HlofuseError(found.verdicts[0].error)

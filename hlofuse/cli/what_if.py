@@ -11,10 +11,10 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
-from hlofuse.cli.common.output import emit, rendered, write_file
+from hlofuse.cli.common.output import Output, emit, rendered, write_file
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import Output, head_of
+from hlofuse.cli.common.reporting import head_of
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:

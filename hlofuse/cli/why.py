@@ -8,8 +8,9 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
+from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import Output, head_of
+from hlofuse.cli.common.reporting import head_of
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 

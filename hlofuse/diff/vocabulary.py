@@ -41,11 +41,6 @@ def must_run_once(instruction: Instruction) -> bool:
     return instruction.opcode in _SIDE_EFFECTS
 
 
-def canonical_literal(text: str) -> str:
-    """A constant's text without comments and spaces."""
-    return "".join(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).split())
-
-
 def canonical_attribute(name: str, text: str) -> str:
     """An attribute's text, equal wherever the value is."""
     if name == "backend_config":
@@ -134,7 +129,7 @@ class Vocabulary:
         content, notes = self.attributes(instruction.attributes)
         payload = instruction.payload
         if payload is not None and instruction.opcode == "constant":
-            payload = canonical_literal(payload)
+            payload = "".join(re.sub(r"/\*.*?\*/", "", payload, flags=re.DOTALL).split())
         shape = self.shape(instruction.shape)
         return self.number((instruction.opcode, content, notes, payload, tuple(callees), shape))
 

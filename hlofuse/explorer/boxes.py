@@ -203,7 +203,7 @@ def _parts(
     part: list[tuple[int, tuple[int, ...]]] = []
     size, scope = 0, ""
     for box, inside in kernels:
-        here = scope_of(operations[inside[-1]]) if inside else scope
+        here = "/".join(operations[inside[-1]].op_name.split("/")[:-1][:4]) if inside else scope
         leaves = bool(here) and here != scope
         if (size > FEW and size + len(inside) > MOST) or (size >= ENOUGH and leaves):
             yield part
@@ -213,8 +213,3 @@ def _parts(
         scope = here or scope
     if part:
         yield part
-
-
-def scope_of(operation: Operation, depth: int = 4) -> str:
-    """The outer scopes of the framework's name, without the operation itself."""
-    return "/".join(operation.op_name.split("/")[:-1][:depth])

@@ -64,19 +64,6 @@ def _one(
     return scene
 
 
-def before_of(replay: Replay, options: Options) -> Scene:
-    """The module before a replay, set out by the kernels it is to become."""
-    pair = pair_of(replay, f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else ""))
-    future, titles = _futures(pair, kernel_numbers(pair.after), options.final_names)
-    scene = _scene(pair.before, options, _change(pair))
-    decided = plan(pair.before, options)
-    builder = Builder(pair.before, "b", future, _groups(pair.before, future), titles)
-    scene.panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
-    scene.notices = decided.notices
-    _arrange(scene, step=1)
-    return scene
-
-
 def finished(
     module: Module,
     builder: Builder,

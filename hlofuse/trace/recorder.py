@@ -81,32 +81,11 @@ class Recorder:
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """What fusing `producer` into its users would cost, and what not fusing it (microseconds)."""
-        step = self._step = self._step + 1
-        computation = producer.computation
-        self.events.append(
-            _event(
-                (
-                    "priority",
-                    self._pass,
-                    computation.name if computation is not None else "",
-                    step,
-                    producer.name,
-                    None,
-                    None,
-                    None,
-                    False,
-                    False,
-                    None,
-                    None,
-                    NO_FIGURES,
-                    tuple([u.name for u in producer.users]),
-                    us_fused,
-                    us_unfused,
-                    (),
-                    (),
-                )
-            )
-        )
+        self._step += 1
+        head = "priority", self._pass, _computation_name(producer), self._step, producer.name, None
+        consumers = tuple([u.name for u in producer.users])
+        price = consumers, us_fused, us_unfused, (), ()
+        self.events.append(_event((*head, *_NO_FUSION, None, None, NO_FIGURES, *price)))
 
     def rewrite(
         self,

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from hlofuse.cli.common.progress import spinner
+from hlofuse.cli.common.replaying import warn
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +23,8 @@ if TYPE_CHECKING:
 
 def final_names_of(replay: Replay) -> FinalNames:
     """XLA's final names: from its final module next to the input, else from the replay."""
-    from hlofuse.cli.common.progress import spinner
     from hlofuse.inputs import load
     from hlofuse.inputs.dump_directory import final_module_of
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.common.final_names import final_names
 
     path = final_module_of(_file(replay), replay.target)
@@ -50,7 +54,6 @@ def unoptimized_of(replay: Replay) -> Module | None:
     """The module before optimizations next to the input; None without one."""
     from hlofuse.inputs import load
     from hlofuse.inputs.companions import before_optimizations_of
-    from hlofuse.ir.errors import HlofuseError
 
     path = before_optimizations_of(_file(replay))
     try:
@@ -64,9 +67,6 @@ def with_events(replay: Replay) -> None:
 
     Names of what they made are matched with XLA's. Nothing is known where that module is not there.
     """
-    from dataclasses import replace
-
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.common.final_names import matched_names
     from hlofuse.reports.common.unoptimized import beginning_of_fusion
 
@@ -108,9 +108,6 @@ def drawn_name(drawn: Module | Replay, view: str, name: str) -> str:
 
     Of several kernels the first; a note says how many more there are.
     """
-    from hlofuse.cli.common.replaying import warn
-    from hlofuse.format.escape import printable
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.ir.graph import Module
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.names import matching, plain_name

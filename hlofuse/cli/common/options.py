@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.reporting import Output
+from hlofuse.cli.common.output import Output
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator: TypeAlias = Callable[[F], F]

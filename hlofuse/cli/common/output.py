@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
@@ -15,8 +16,93 @@ from hlofuse.ir.errors import HlofuseError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.reports.common.head import Head
+    from hlofuse.reports.difference.model import Difference
+
 PIPE_WIDTH = 100
 """Columns where there is no terminal to ask and COLUMNS is not set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """In which form a report comes out, and where: the options of `options.report_options`."""
+
+    form: str
+    """Empty where the command chooses by the name of the file."""
+    color: str
+    file: Path | None
+
+    def write(self, text: str) -> None:
+        """Print the text, or write it to the file."""
+        emit(text, self.file)
+
+    def draw(self, draw: Callable[[Console], None]) -> None:
+        """Write what `draw` prints on a console made for the place."""
+        emit(rendered(draw, self.color, self.file), self.file)
+
+    def report(
+        self,
+        *,
+        text: Callable[[Console], None],
+        json: Callable[[], dict[str, Any]],
+        markdown: Callable[[], str] | None = None,
+        heads: Sequence[Head | None] = (),
+        note: str = "",
+        differences: Sequence[Difference] = (),
+        limit: int = 10,
+        shows_heads: bool = True,
+    ) -> None:
+        """Write one of the three forms, `heads` first. Markdown is what `text` prints, or `markdown` gives.
+
+        Without `shows_heads` `text` prints them, the note and the differences itself.
+
+        In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
+        `approximate` for the note, the report's own fields, and `difference`.
+        """
+        from hlofuse.reports.common.head import head_lines, with_heads
+
+        given = [h for h in heads if h is not None]
+        lines = head_lines(given)
+        notes = list(dict.fromkeys(n for h in given for n in h.identity.notes))
+        if self.form == "json":
+            from json import dumps
+
+            document = with_heads(json(), given)
+            if note:
+                document = {"approximate": note, **document}
+            if differences:
+                from hlofuse.reports.difference.json import difference_json
+
+                found = [difference_json(d) for d in differences]
+                document["difference"] = found[0] if len(found) == 1 else found
+            self.write(dumps(document, indent=2))
+            return
+
+        def draw(console: Console) -> None:
+            if shows_heads:
+                for line in lines:
+                    console.print(line, style="dim")
+                for line in notes:
+                    console.print(f"Note: {line}.", style="yellow")
+                if note:
+                    console.print(f"{note}\n", style="bold yellow")
+            if differences and shows_heads:
+                from hlofuse.reports.difference.text import print_difference
+
+                for d in differences:
+                    print_difference(d, console, limit=limit)
+            if self.form == "text" or markdown is None:
+                text(console)
+
+        if self.form == "text":
+            self.draw(draw)
+        else:
+            from hlofuse.format.page import as_markdown
+
+            written = as_markdown(draw)
+            if markdown is not None:
+                written = "\n".join(filter(None, (written, markdown())))
+            self.write(written)
 
 
 def emit(text: str, output: Path | None = None) -> None:

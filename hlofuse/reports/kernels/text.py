@@ -42,11 +42,6 @@ def runner_figure(r: Runner) -> str:
     return us_text(r.us) if r.us is not None else bytes_text(r.bytes_accessed)
 
 
-def launch_text(k: Choice) -> str:
-    """`1,024 × 128`: blocks and threads; empty where XLA does not derive them."""
-    return f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else ""
-
-
 def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
     """What `cost_text` gives of these; `timed` where there is a model of the time."""
     if not timed:
@@ -118,7 +113,7 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
         if k.source or k.layer:
             where = ": ".join(filter(None, (k.layer, k.source)))
             why.append(f"\n{printable(where)}", style="not bold dim")
-        launch = [launch_text(k)] if launched else []
+        launch = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
         table.add_row(_name(k), cost_text(k), *launch, why)
     console.print(table)
 

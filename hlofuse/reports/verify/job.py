@@ -27,15 +27,19 @@ class Job:
     """A module to verify, and how."""
 
     case: Case
-    target: str
-    device: str | None
-    xla: str | None
+    target: str = "cpu"
+    device: str | None = None
+    """A name or file; None where the dump decides."""
+    xla: str | None = None
     """The release that is asked for; None where the dump decides."""
-    option: str | None
-    order: OrderSource | None
-    ids: str | None
-    ties_from_record: bool
-    until: Until
+    option: str | None = None
+    order: OrderSource | None = None
+    """The one source of ids and use-lists; None for the best that lies beside the module."""
+    ids: str | None = None
+    """The file with XLA's ids."""
+    ties_from_record: bool = False
+    until: Until = "fusion"
+    """With `end` the final modules are compared."""
     flags: tuple[str, ...] = ()
     """XLA flags besides those of the dump."""
     tried: str | None = None
@@ -86,13 +90,7 @@ def run(job: Job) -> Verdict:
             config = replay_config(
                 job.target, device, xla=identity.replayed, option=job.option, xla_flags=flags
             )
-            verdict = verify_final(
-                input.module,
-                after,
-                name=job.case.name,
-                config=config,
-                ids=input.ids,
-            )
+            verdict = verify_final(input.module, after, name=job.case.name, config=config, ids=input.ids)
             return replace(verdict, head=_head(identity, verdict, job))
         verdict = verify_module(
             input.module,

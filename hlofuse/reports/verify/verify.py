@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from typing import Any
 
-from hlofuse.ir.graph import OrderSource
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.differences import groups
-from hlofuse.reports.verify.cases import Case, Until
+from hlofuse.reports.verify.cases import Case
 from hlofuse.reports.verify.job import Job, run
 from hlofuse.reports.verify.model import Report, Tried, Verdict
 
@@ -21,33 +21,19 @@ def verify(
     cases: Sequence[Case],
     *,
     target: str = "cpu",
-    device: str | None = None,
-    xla: str | None = None,
-    option: str | None = None,
-    order: OrderSource | None = None,
-    ids: str | None = None,
-    ties_from_record: bool = False,
-    flags: tuple[str, ...] = (),
-    until: Until = "fusion",
     jobs: int = 1,
     skipped: Sequence[str] = (),
     progress: Progress | None = None,
+    **how: Any,
 ) -> Report:
-    """Compare our replay with XLA's result for every case (see `find_cases`).
-
-    `device` is a name or file, `xla` a release; without them what the dump says is taken. `order` asks for
-    one source of ids and use-lists alone, and `ids` names the file with XLA's; without them the best source
-    that lies beside each module is taken. With `until="end"` the final modules are compared. `flags` are XLA
-    flags besides those of the dumps.
+    """Compare our replay with XLA's result for every case (see `find_cases`); `how` are fields of `Job`.
 
     Where the dumps leave their release open, modules that differ are replayed as the others, too, and the
     report is that of the best.
 
     A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
     """
-    work = [
-        Job(case, target, device, xla, option, order, ids, ties_from_record, until, flags) for case in cases
-    ]
+    work = [Job(case, target, **how) for case in cases]
 
     def run_all(jobs_left: Sequence[Job]) -> list[Verdict]:
         return _run_all(jobs_left, jobs, progress)
