@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.reporting import Output
+from hlofuse.cli.common.output import Output
 
 
 @click.command("judge")

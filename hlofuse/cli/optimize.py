@@ -17,10 +17,10 @@ from hlofuse.cli.common.options import (
     stage_options,
     target_options,
 )
-from hlofuse.cli.common.output import emit
+from hlofuse.cli.common.output import Output, emit
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import ReplayOptions, is_before_optimizations
-from hlofuse.cli.common.reporting import Output, head_of
+from hlofuse.cli.common.reporting import head_of
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common.options import report_options
-from hlofuse.cli.common.reporting import Output
+from hlofuse.cli.common.output import Output
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -181,7 +181,7 @@ def _passes() -> list[Pass]:
 
 def test_passes_in_any_order_leave_the_values(process: Judge) -> None:
     """Every third program before XLA's passes, against itself after passes of hlofuse drawn at random."""
-    verdicts = []
+    verdicts: list[tuple[str, str]] = []
     with tarfile.open(DATA) as tar:
         files = sorted(m.name for m in tar if m.name.endswith("ahead.hlo"))
         for number, name in enumerate(files):
