@@ -92,6 +92,10 @@ def command(
 
     if (method == "policy") != (policy is not None):
         raise HlofuseError("--search policy goes with --policy FILE")
+    if space == "fusion":
+        if passes is not None or policy is not None:
+            raise HlofuseError("--space fusion takes neither --passes nor --policy")
+        return _plan(ReplayOptions(input=input, **request), objective or "time", seconds, seed, write, out)
     loaded = _before_optimizations(ReplayOptions(input=input, **request))
     assert loaded.config is not None
     if objective is None:
@@ -123,6 +127,40 @@ def command(
     out.report(
         text=lambda console: print_found(found, objective, how, console),
         json=lambda: found_json(found, objective, space=space, search=method, seed=seed),
+        heads=[head_of(loaded)],
+    )
+    return 0
+
+
+def _plan(
+    options: ReplayOptions, objective: str, seconds: float, seed: int, write: Path | None, out: Output
+) -> int:
+    """Search for another fusion plan; the module written is the one after fusion."""
+    from hlofuse.ir.text.printer import print_module
+    from hlofuse.search.fusion_plan import OBJECTIVES, search_fusion_plan
+    from hlofuse.search.report import plan_json, print_plan
+
+    if objective not in OBJECTIVES:
+        raise HlofuseError(f"--space fusion takes --objective {', '.join(OBJECTIVES)}")
+    loaded = options.read()
+    assert loaded.config is not None
+    began = time.monotonic()
+    with progress_bar("searching") as progress:
+        found = search_fusion_plan(
+            loaded.input,
+            loaded.config,
+            objective=objective,
+            seconds=seconds,
+            seed=seed,
+            progress=lambda plans, best: progress(int(10 * (time.monotonic() - began)), int(10 * seconds)),
+        )
+    how = f"{found.plans:,} plans tried in {time.monotonic() - began:.0f} s, seed {seed}"
+    if write is not None:
+        emit(print_module(found.best.replay.after), write)
+    out.report(
+        text=lambda console: print_plan(found, objective, how, console),
+        json=lambda: plan_json(found, objective, space="fusion", seed=seed),
+        note=loaded.note,
         heads=[head_of(loaded)],
     )
     return 0

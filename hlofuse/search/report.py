@@ -10,6 +10,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.terminal import indented, print_command, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.search.actions import ACTIONS
+from hlofuse.search.fusion_plan import Outcome, PlanResult
 from hlofuse.search.space import Objective, Score, joined_flags
 from hlofuse.search.strategies import Found
 
@@ -30,6 +31,11 @@ _TITLES = {
     "peak-memory": "Peak of temporary memory",
 }
 _OF_OBJECTIVE = {"time": 5, "kernels": 2, "bytes": 4, "ops": 0, "peak-memory": 6}
+_WRITTEN: dict[str, Callable[[float], str]] = {
+    "time": us_text,
+    "bytes": bytes_text,
+    "kernels": lambda v: f"{v:,.0f}",
+}
 
 
 def change(before: float, after: float) -> str:
@@ -103,4 +109,57 @@ def found_json(found: Found, objective: Objective, **asked: Any) -> dict[str, An
         "flags": list(joined_flags(m for m in found.moves if m not in ACTIONS)),
         "evaluations": found.evaluations,
         "seconds": round(found.seconds, 1),
+    }
+
+
+def print_plan(found: PlanResult, objective: str, how: str, console: Console) -> None:
+    """How far XLA's queue is from the best plan found, and the decisions that differ, with XLA's rule."""
+    written, before, after = _WRITTEN[objective], found.default.value, found.best.value
+    headline = f"{_TITLES[objective]}: {written(before)} → {written(after)} ({change(before, after)})"
+    if not found.changes:
+        headline = f"{_TITLES[objective]}: {written(before)}, and no better fusion plan was found"
+    console.print(Text(headline, style="bold"))
+    console.print(Text(how, style="dim"))
+    totals = [(o.account.totals, name) for o, name in ((found.default, "XLA's queue"), (found.best, "found"))]
+    rows = [
+        (name, f"{t.kernels:,}", f"{t.launches:,}", bytes_text(t.cost.bytes_accessed), us_text(t.us or 0.0))
+        for t, name in totals
+    ]
+    console.print()
+    figures = ("kernels", "launches", "moved", "est. time")
+    print_rows(console, (("", "left"), *((f, "right") for f in figures)), rows)
+    if found.changes:
+        console.print()
+    for number, c in enumerate(found.changes, 1):
+        rule = f"; XLA decided by {c.xla.rule}" if c.xla is not None and c.xla.rule else ""
+        gain = f"without it {written(c.gain)} more" + rule
+        console.print(Text(f"{number:>2} {printable(str(c.intervention))}", style="bold"))
+        indented(console, gain, 3, "dim")
+
+
+def plan_json(found: PlanResult, objective: str, **asked: Any) -> dict[str, Any]:
+    """`default` and `found` with their totals, and `changes`: the interventions and what each gains."""
+
+    def totals(outcome: Outcome) -> dict[str, Any]:
+        t = outcome.account.totals
+        sizes = {"kernels": t.kernels, "launches": t.launches, "bytes": t.cost.bytes_accessed}
+        return {**sizes, "time_us": t.us, "floor_us": t.floor_us}
+
+    return {
+        "schema": "hlofuse.optimize/1",
+        "objective": objective,
+        **asked,
+        "default": totals(found.default),
+        "found": totals(found.best),
+        "changes": [
+            {
+                "kind": c.intervention.kind,
+                "producer": c.intervention.producer,
+                "consumer": c.intervention.consumer or None,
+                "rule": c.xla.rule if c.xla is not None else None,
+                "gain": c.gain,
+            }
+            for c in found.changes
+        ],
+        "evaluations": found.plans,
     }
