@@ -21,7 +21,12 @@ from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer, DotDimensionMerger, DotDimensionSorter
 from hlofuse.passes.dot.dot_merger import DotMerger
-from hlofuse.passes.dot.dot_operands import BatchDotSimplifier, TransposeFolding
+from hlofuse.passes.dot.dot_operands import (
+    BatchDotSimplifier,
+    OperandUpcaster,
+    ResultCaster,
+    TransposeFolding,
+)
 from hlofuse.passes.dot.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from hlofuse.passes.float.conversions import (
     BitcastDtypesExpander,
@@ -31,10 +36,23 @@ from hlofuse.passes.float.conversions import (
     SimplifyFPConversions,
 )
 from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer
-from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
+from hlofuse.passes.linear_algebra.eigh import EighExpander
+from hlofuse.passes.linear_algebra.qr import QrExpander
+from hlofuse.passes.linear_algebra.triangular import CholeskyExpander, TriangularSolveExpander
+from hlofuse.passes.loop.code_motion import (
+    WhileLoopConstantSinking,
+    WhileLoopExpensiveInvariantCodeMotion,
+    WhileLoopInvariantCodeMotion,
+)
+from hlofuse.passes.loop.module_dce import HloModuleDCE
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
-from hlofuse.passes.rare import BatchNormExpander, MapInliner, ZeroSizedHloElimination
+from hlofuse.passes.rare import (
+    BatchNormExpander,
+    DynamicIndexSplitter,
+    MapInliner,
+    ZeroSizedHloElimination,
+)
 from hlofuse.passes.reduction import ReduceWindowRewriter, TreeReductionRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import (
     BatchedGatherScatterNormalizer,
@@ -119,6 +137,8 @@ ACTIONS: dict[str, Action] = {
         _action("simplify", WhileLoopSimplifier(), *_LOOPS),
         _action("simplify", WhileLoopInvariantCodeMotion(), *_LOOPS),
         _action("simplify", WhileLoopConstantSinking(), *_LOOPS),
+        _action("simplify", WhileLoopExpensiveInvariantCodeMotion(), *_LOOPS, evidence=_CASES),
+        _action("simplify", HloModuleDCE(), evidence=_CASES),
         _action("simplify", ConditionalSimplifier(), "conditional"),
         _action("expand", ConditionalCanonicalizer(), "conditional"),
         _action("simplify", GatherSimplifier(), *_GATHERS),
@@ -153,6 +173,13 @@ ACTIONS: dict[str, Action] = {
         _action("expand", StableSortExpander(), "sort"),
         _action("expand", ReduceWindowRewriter(), "reduce-window"),
         _action("expand", TreeReductionRewriter(lambda x: False), "reduce", name="tree_reduction_rewriter"),
+        _action("expand", OperandUpcaster(), "dot", "convolution", evidence=_CASES),
+        _action("expand", ResultCaster(), "dot", "convolution", evidence=_CASES),
+        _action("expand", DynamicIndexSplitter(), "dynamic-slice", "dynamic-update-slice", evidence=_CASES),
+        _action("expand", CholeskyExpander(), "cholesky", evidence=_CASES),
+        _action("expand", TriangularSolveExpander(), "triangular-solve", evidence=_CASES),
+        _action("expand", QrExpander(), "custom-call", evidence=_CASES),
+        _action("expand", EighExpander(), "custom-call", evidence=_CASES),
         _action("expand", RngExpander(), "rng", evidence=_CASES),
         _action("expand", RngBitGeneratorExpander(), "rng-bit-generator", evidence=_CASES),
     )
