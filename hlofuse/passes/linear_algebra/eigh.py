@@ -6,7 +6,7 @@ from hlofuse.passes.common.builder import COMPONENT, Builder, Op, Parts
 from hlofuse.passes.common.literals import rounded
 from hlofuse.passes.common.rewriting import NotRepresentable
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.linear_algebra.expander import Expander
+from hlofuse.passes.linear_algebra.expander import Expander, require
 from hlofuse.passes.linear_algebra.matrices import (
     diagonal,
     diagonal_mask,
@@ -32,7 +32,8 @@ class EighExpander(Expander):
             (tolerance,) = map(float, config[3:])
         except ValueError:
             raise NotRepresentable("a backend config that has not the four numbers of Eigh") from None
-        (a,) = operands
+        a = operands[0]
+        require(x, (a.type, (*a.sizes[:-1], a.sizes[-2])), (COMPONENT.get(a.type, a.type), a.sizes[:-1]))
         if a.sizes[-1] <= 1:
             return a.b.tuple_of([a.filled(1), diagonal(a.unary("real"))])
         return _decomposed(symmetrized(a, lower=bool(lower)), bool(is_sorted), most, tolerance)

@@ -1,6 +1,7 @@
 """Operations that become calls of what is written once for each shape (`op_expander_pass.cc`)."""
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -32,6 +33,8 @@ class Expander(Pass):
         written: dict[str, Computation] = {}
 
         def expand(x: Instruction) -> None:
+            if not 0 < len(x.operands) <= len(self.names):
+                raise NotRepresentable("a call of other operands")
             of = x.operands[0].shape
             if of.element_type not in _TYPES or of.rank < 2:
                 raise NotRepresentable("matrices of this type")
@@ -55,6 +58,13 @@ def _kind(x: Instruction) -> str:
 def text_of(x: Instruction) -> str:
     """The shape of `x` without a layout."""
     return f"{x.shape.element_type}[{','.join(map(str, x.shape.dimensions))}]"
+
+
+def require(x: Instruction, *results: tuple[str, Sequence[int]]) -> None:
+    """NotRepresentable unless the results of a call have these types and sizes."""
+    shapes = [(s.element_type, s.dimensions) for s in x.shape.tuple_shapes or (x.shape,)]
+    if shapes != [(of, tuple(sizes)) for of, sizes in results]:
+        raise NotRepresentable("a call with results of other shapes")
 
 
 def chosen(x: Instruction, attribute: str, yes: str, no: str) -> str:

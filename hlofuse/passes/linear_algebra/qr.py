@@ -1,8 +1,10 @@
 """QR factorizations by Householder reflections (`xla/hlo/transforms/expanders/qr_expander.cc`)."""
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.builder import Op, Parts
-from hlofuse.passes.linear_algebra.expander import Expander
+from hlofuse.passes.common.rewriting import NotRepresentable
+from hlofuse.passes.linear_algebra.expander import Expander, require
 from hlofuse.passes.linear_algebra.matrices import identity, triangle_mask
 
 _BLOCK = 128
@@ -14,7 +16,16 @@ class QrExpander(Expander):
     kinds = ("Qr", "ProductOfElementaryHouseholderReflectors")
 
     def root(self, x: Instruction, operands: list[Op]) -> Op:
-        return _product(*operands) if len(operands) > 1 else _factored(*operands)
+        a, *scales = operands
+        *batch, m, n = a.sizes
+        if custom_call_target(x) == "Qr" and not scales:
+            require(x, (a.type, a.sizes), (a.type, (*batch, min(m, n))))
+            return _factored(a)
+        sizes = [(*batch, p) for p in range(n + 1)] if m >= n else []
+        if custom_call_target(x) == "Qr" or [s.type for s in scales if s.sizes in sizes] != [a.type]:
+            raise NotRepresentable("a call of other operands")
+        require(x, (a.type, a.sizes))
+        return _product(a, *scales)
 
 
 def _factored(a: Op) -> Op:
