@@ -117,10 +117,10 @@ class OperandUpcaster(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def upcast(x: Instruction) -> bool:
-            types, of = [o.shape.element_type for o in x.operands], x.shape.element_type
+            types, of = [o.shape.element_type for o in x.operands[:2]], x.shape.element_type
             if {of} == {*types} or _wider(*types, of) != of or self.is_skipped(x):
                 return False
-            for k, operand in enumerate(list(x.operands)):
+            for k, operand in enumerate(x.operands[:2]):
                 if types[k] != of:
                     wide = operand.shape.with_element_type(of)
                     x.replace_operand(k, derived(x, "convert", wide, [operand]))
@@ -137,7 +137,7 @@ class ResultCaster(OperandUpcaster):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         def cast(x: Instruction) -> bool:
-            of, wider = x.shape.element_type, _wider(*(o.shape.element_type for o in x.operands))
+            of, wider = x.shape.element_type, _wider(*(o.shape.element_type for o in x.operands[:2]))
             if of in (wider, _wider(wider, of)) or self.is_skipped(x):
                 return False
             product = make.copy_of(x, x.operands, x.shape.with_element_type(wider))
