@@ -21,14 +21,8 @@ KINDS = {
 }
 """What an intervention does, by its kind."""
 PAIRS = ("split", "join")
-PLANNED = Rule(
-    code="PLAN",
-    title="The fusion plan decides otherwise",
-    condition="Does the plan of this replay keep the two apart?",
-    why="A search has found that what runs is better as a whole.",
-    mirrors="none: XLA has no such rule, and the catalogue has not",
-    outcome=True,
-)
+PLANNED = Rule("PLAN", "The fusion plan keeps them apart", "Does the plan say so?", "", "none", outcome=True)
+"""No rule of XLA's: the catalogue does not have it."""
 APART_BY_PLAN = Verdict(PLANNED)
 
 

@@ -29,8 +29,6 @@ OBJECTIVES: dict[str, Objective] = {
     "bytes": lambda account: account.totals.cost.bytes_accessed,
 }
 _ORDERS = ("first", "last")
-_LEAST = 1e-4
-"""A gain below this part of XLA's value is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +129,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An intervention of the best plan."""
+    """An intervention, what XLA decided in its place, and how much worse the plan is without it."""
 
     intervention: Intervention
     xla: Decision | None
-    """What XLA decided; None where it came to no such decision."""
     gain: float
-    """How much worse the plan is without it, in the objective's unit."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +145,8 @@ class PlanResult:
     changes: tuple[Change, ...]
     """The interventions of the best plan, greatest gain first; without any of them it is worse."""
     plans: int
-    """How many were tried."""
     complete: bool = False
-    """Every order of fusions was."""
+    """Every order of fusions was tried."""
 
 
 def search_fusion_plan(
@@ -182,11 +177,10 @@ def search_fusion_plan(
 def exhaustive_plan(
     input: ReplayInput | Module,
     config: ReplayConfig,
-    *,
     objective: Objective | str = "time",
-    seconds: float = 60.0,
+    seconds: float = 60,
 ) -> PlanResult:
-    """The best plan of all orders of allowed fusions, each into all users; what costs do not allow included.
+    """The best plan of all orders of fusions that rules allow, whatever they cost.
 
     Bitcasts and multi-output fusion are XLA's. `complete` is False where the time was over before.
     """
@@ -246,10 +240,10 @@ def candidates(decisions: Decisions) -> list[Intervention]:
     for d in decisions.producers.values():
         if d.rule == BITCAST_FIRST.code:
             continue
-        near = abs(d.us_saved) if d.us_saved is not None else 1.0
-        kinds = ("apart", *_ORDERS) if d.fused else _ORDERS
-        if d.fused or d.us_saved is not None or d.rule == PLANNED.code:
-            found += [(d.fused and k in _ORDERS, near, Intervention(k, d.producer)) for k in kinds]
+        near = abs(d.us_saved or 0.0)
+        for k in ("apart", *_ORDERS) if d.fused else _ORDERS:
+            if d.fused or d.us_saved is not None or d.rule == PLANNED.code:
+                found.append((d.fused and k in _ORDERS, near, Intervention(k, d.producer)))
     for d in decisions.pairs.values():
         step = Intervention("split" if d.fused else "join", d.producer, d.consumers[0])
         found.append((False, abs(d.us_saved or 0.0), step))
@@ -279,7 +273,6 @@ class _Plans:
     progress: Callable[[int, float], None] | None = None
     seen: set[FusionPlan] = field(default_factory=set)
     gains: dict[Intervention, float] = field(default_factory=dict)
-    """Of the plan that `minimal` came to: how much worse it is without each intervention."""
     best: float = float("inf")
 
     def __post_init__(self) -> None:
@@ -292,7 +285,7 @@ class _Plans:
         self._start = replace(start, record=None)  # a log names the fusions of XLA's own plan only
         self._cache, self._begun = SharedTables(), monotonic()
         self.default = self.outcome(())
-        self.least = _LEAST * self.default.value
+        self.least = 1e-4 * self.default.value  # what is less is no gain
 
     @property
     def over(self) -> bool:
@@ -346,7 +339,7 @@ class _Plans:
         return gains, left
 
     def minimal(self, outcome: Outcome) -> Outcome:
-        """The same, or a better one, without the interventions that gain nothing."""
+        """The same, or a better one, without what gains nothing; `gains` has what the rest does."""
         at = needed = 0
         while needed < len(plan := outcome.plan):
             step = plan[at % len(plan)]
