@@ -19,16 +19,8 @@ KINDS = {
     "split": "{p} and {c} do not become one kernel with several results",
     "join": "{p} and {c} become one kernel with several results, whatever that costs",
 }
-"""What an intervention does, by its kind."""
 PAIRS = ("split", "join")
-PLANNED = Rule(
-    code="PLAN",
-    title="The fusion plan decides otherwise",
-    condition="Does the plan of this replay keep the two apart?",
-    why="A search has found that what runs is better as a whole.",
-    mirrors="none: XLA has no such rule, and the catalogue has not",
-    outcome=True,
-)
+PLANNED = Rule("PLAN", "The fusion plan keeps them apart", "Does the plan say so?", "", "none", outcome=True)
 APART_BY_PLAN = Verdict(PLANNED)
 
 
@@ -42,8 +34,7 @@ class Intervention:
 
     kind: str
     producer: str
-    consumer: str = ""
-    """For `PAIRS` only: a producer goes into all its users or none."""
+    consumer: str = ""  # of `PAIRS` only
 
     def __str__(self) -> str:
         return KINDS[self.kind].format(p=self.producer, c=self.consumer)

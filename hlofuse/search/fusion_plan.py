@@ -29,8 +29,6 @@ OBJECTIVES: dict[str, Objective] = {
     "bytes": lambda account: account.totals.cost.bytes_accessed,
 }
 _ORDERS = ("first", "last")
-_LEAST = 1e-4
-"""A gain below this part of XLA's value is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +38,7 @@ class Decision:
     producer: str
     consumers: tuple[str, ...] = ()
     rule: str = ""
-    us_saved: float | None = None
-    """As the queue saw it; None where no cost was computed."""
+    us_saved: float | None = None  # as the queue saw it
     fused: bool = False
 
 
@@ -53,7 +50,6 @@ class Decisions:
         self._kernels: dict[str, set[str]] = {}
         self.producers: dict[str, Decision] = {}
         self.pairs: dict[frozenset[str], Decision] = {}
-        """Kernels that multi-output fusion joined, or did not because of the cost."""
         for event in events:
             producer, consumer = self.origin(event.producer or ""), self.origin(event.consumer or "")
             fused, rule, figures = event.event == "fuse", event.rule or "", event.figures
@@ -73,8 +69,7 @@ class Decisions:
                 self.producers[producer] = Decision(producer, users, rule, us, fused)
             elif event.pass_name == "multi_output_fusion" and (fused or rule == "GM033"):
                 us = figures.get("us_unfused", 0.0) - figures.get("us_fused", 0.0)
-                names = frozenset((producer, consumer))
-                self.pairs[names] = Decision(producer, (consumer,), rule, us, fused)
+                self.pairs[frozenset((producer, consumer))] = Decision(producer, (consumer,), rule, us, fused)
             if fused and event.fusion:
                 self._origins[event.fusion] = consumer
 
@@ -83,7 +78,7 @@ class Decisions:
         return self._origins.get(name, name)
 
     def kernels_of(self, name: str) -> set[str]:
-        """What an instruction was fused into in the end; itself if into nothing."""
+        """The kernels that an instruction is in after fusion; itself if it was fused into nothing."""
         if name not in self._kernels:
             self._kernels[name] = {name}
             about = [p for p in self.pairs.values() if p.producer == name]
@@ -119,8 +114,8 @@ class Outcome:
     @property
     def state(self) -> object:
         """The fusions that were made, and what they come to."""
-        made = ((d.producer, *sorted(d.consumers)) for d in self.decisions.producers.values() if d.fused)
-        return frozenset(made), frozenset(self.times.items())
+        fused = ((d.producer, *sorted(d.consumers)) for d in self.decisions.producers.values() if d.fused)
+        return frozenset(fused), frozenset(self.times.items())
 
     def near(self, step: Intervention) -> set[str]:
         """The kernels that an intervention changes for the most part."""
@@ -131,27 +126,22 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An intervention of the best plan."""
+    """An intervention, what XLA decided in its place, and how much worse the plan is without it."""
 
     intervention: Intervention
     xla: Decision | None
-    """What XLA decided; None where it came to no such decision."""
     gain: float
-    """How much worse the plan is without it, in the objective's unit."""
 
 
 @dataclass(frozen=True)
 class PlanResult:
-    """XLA's own plan and the best that was found."""
+    """XLA's own plan and the best that was found: without any of its `changes` it is worse."""
 
     default: Outcome
     best: Outcome
     changes: tuple[Change, ...]
-    """The interventions of the best plan, greatest gain first; without any of them it is worse."""
     plans: int
-    """How many were tried."""
-    complete: bool = False
-    """Every order of fusions was."""
+    complete: bool = False  # every order of fusions was tried
 
 
 def search_fusion_plan(
@@ -180,13 +170,9 @@ def search_fusion_plan(
 
 
 def exhaustive_plan(
-    input: ReplayInput | Module,
-    config: ReplayConfig,
-    *,
-    objective: Objective | str = "time",
-    seconds: float = 60.0,
+    input: ReplayInput | Module, config: ReplayConfig, objective: Objective | str = "time", seconds: float = 9
 ) -> PlanResult:
-    """The best plan of all orders of allowed fusions, each into all users; what costs do not allow included.
+    """The best plan of all orders of fusions that rules allow, whatever they cost.
 
     Bitcasts and multi-output fusion are XLA's. `complete` is False where the time was over before.
     """
@@ -231,8 +217,7 @@ def _shaken(run: _Plans, best: Outcome, rng: random.Random) -> FusionPlan | None
     """A new plan with two or three more interventions about the same kernels; None if there seems none."""
     options = candidates(best.decisions)
     for _ in range(200 if options else 0):
-        first = rng.choice(options)
-        near = best.near(first)
+        near = best.near(first := rng.choice(options))
         around = [s for s in options if not near.isdisjoint(best.near(s))]
         plan = with_steps(best.plan, [first, *rng.choices(around, k=rng.randint(1, 2))])
         if plan not in run.seen:
@@ -246,13 +231,12 @@ def candidates(decisions: Decisions) -> list[Intervention]:
     for d in decisions.producers.values():
         if d.rule == BITCAST_FIRST.code:
             continue
-        near = abs(d.us_saved) if d.us_saved is not None else 1.0
-        kinds = ("apart", *_ORDERS) if d.fused else _ORDERS
-        if d.fused or d.us_saved is not None or d.rule == PLANNED.code:
-            found += [(d.fused and k in _ORDERS, near, Intervention(k, d.producer)) for k in kinds]
+        for k in ("apart", *_ORDERS) if d.fused else _ORDERS:
+            if d.fused or d.us_saved is not None or d.rule == PLANNED.code:
+                found.append((d.fused and k in _ORDERS, abs(d.us_saved or 0.0), Intervention(k, d.producer)))
     for d in decisions.pairs.values():
-        step = Intervention("split" if d.fused else "join", d.producer, d.consumers[0])
-        found.append((False, abs(d.us_saved or 0.0), step))
+        kind = "split" if d.fused else "join"
+        found.append((False, abs(d.us_saved or 0.0), Intervention(kind, d.producer, *d.consumers)))
     return [step for *_, step in sorted(found)]
 
 
@@ -264,8 +248,7 @@ def with_steps(plan: FusionPlan, steps: Iterable[Intervention]) -> FusionPlan:
         found.pop(pair, None)
         found[pair] = step
     # Only what goes first does so in an order.
-    rest = sorted(s for s in found.values() if s.kind != "first")
-    return (*rest, *(s for s in found.values() if s.kind == "first"))
+    return tuple(sorted(found.values(), key=lambda s: (1, "") if s.kind == "first" else (0, str(s))))
 
 
 @dataclass
@@ -279,7 +262,6 @@ class _Plans:
     progress: Callable[[int, float], None] | None = None
     seen: set[FusionPlan] = field(default_factory=set)
     gains: dict[Intervention, float] = field(default_factory=dict)
-    """Of the plan that `minimal` came to: how much worse it is without each intervention."""
     best: float = float("inf")
 
     def __post_init__(self) -> None:
@@ -292,7 +274,7 @@ class _Plans:
         self._start = replace(start, record=None)  # a log names the fusions of XLA's own plan only
         self._cache, self._begun = SharedTables(), monotonic()
         self.default = self.outcome(())
-        self.least = _LEAST * self.default.value
+        self.least = 1e-4 * self.default.value  # what is less is no gain
 
     @property
     def over(self) -> bool:
@@ -331,10 +313,10 @@ class _Plans:
         """
         owner, gains, left = dict[str, Intervention](), dict[Intervention, float](), list[Intervention]()
         for step in steps:
-            near = current.near(step)
             if with_steps(current.plan, [step]) in self.seen:
                 continue
-            if not owner.keys().isdisjoint(near) or (step.kind in _ORDERS) != (steps[0].kind in _ORDERS):
+            near, order = current.near(step), step.kind in _ORDERS
+            if not owner.keys().isdisjoint(near) or order != (steps[0].kind in _ORDERS):
                 left.append(step)
                 continue
             gains[step] = 0.0
@@ -346,16 +328,14 @@ class _Plans:
         return gains, left
 
     def minimal(self, outcome: Outcome) -> Outcome:
-        """The same, or a better one, without the interventions that gain nothing."""
+        """The same, or a better one, without what gains nothing; `gains` has what the rest does."""
         at = needed = 0
         while needed < len(plan := outcome.plan):
             step = plan[at % len(plan)]
             other = self.outcome(tuple(s for s in plan if s != step))
             self.gains[step] = other.value - outcome.value
-            if other.value <= outcome.value + self.least / 10:
-                outcome, needed = other, 0
-            else:
-                at, needed = at + 1, needed + 1
+            idle = other.value <= outcome.value + self.least / 10
+            outcome, at, needed = (other, at, 0) if idle else (outcome, at + 1, needed + 1)
         return outcome
 
     def result(self, best: Outcome, *, complete: bool = False) -> PlanResult:
