@@ -13,9 +13,7 @@ from hlofuse.cli.common.output import Output
 @click.argument("b", metavar="B", type=click.Path(allow_dash=True))
 @click.option("--python", metavar="PYTHON", help="The Python whose JAX compiles.  [default: this one]")
 @click.option("--scale", multiple=True, type=float, metavar="S", help="Size of floats.  [default: 0.1, 1]")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random inputs."
-)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the random inputs.  [default: 0]")
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds for each step of XLA.")
 @report_options
 def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -> int:
@@ -33,9 +31,8 @@ def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -
     from hlofuse.inputs import load
     from hlofuse.judge.judge import SCALES, judge
 
-    modules = load(a), load(b)
     with spinner("compiling and running"):
-        found = judge(*modules, scales=scale or SCALES, **how)
+        found = judge(load(a), load(b), scales=scale or SCALES, **how)
 
     def text(console: Any) -> None:
         style = {"same": "bold green", "different": "bold red"}.get(found.verdict, "bold yellow")

@@ -194,9 +194,8 @@ def _without(options: ReplayOptions, names: tuple[str, ...], confirm: bool, out:
     observed = loaded.observe()
     with spinner("compiling without passes"), Judge() if confirm else nullcontext() as judge:
         totals, rows = without_passes(observed, [*names], unoptimized_of(observed.replay), judge)
-    text = partial(print_passes, totals, rows)
+    text, heads = partial(print_passes, totals, rows), [head_of(observed.replay)]
     json = {"schema": SCHEMA, "about": "passes", "passes": changes_json(rows)}
-    heads = [head_of(observed.replay)]
     out.report(text=text, json=lambda: json, note=loaded.note, heads=heads)
 
 

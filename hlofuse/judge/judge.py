@@ -91,10 +91,7 @@ class Judge(AbstractContextManager["Judge", None]):
         self._folder.cleanup()
 
     def compiled(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
-        """What XLA:CPU makes of a module before optimizations with these XLA flags (`--name=value`).
-
-        Parameters have their default layouts. Refused where XLA cannot.
-        """
+        """What XLA:CPU makes of a module before optimizations with flags (`--name=value`), or Refused."""
         if (module.attributes.raw("num_partitions") or "1") != "1":
             raise HlofuseError(f"{printable(module.name)} is divided over devices: judge runs on one")
         file = Path(self._folder.name, "module.hlo")

@@ -81,8 +81,7 @@ def without_passes(
 ) -> tuple[Totals, list[Change]]:
     """The totals of the module compiled with every pass, and a row without each, what earns most first.
 
-    `all` stands for every pass that changes the module, which is the one before optimizations: HlofuseError
-    without that. The title of a row is the change of kernels that `judge` sees.
+    `all` is every pass that changes it. A row's title is the change of kernels that `judge` sees.
     """
     config = observed.replay.config
     own, module = config.build.flags, observed.replay.input.unoptimized or module
