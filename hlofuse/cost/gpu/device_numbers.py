@@ -8,23 +8,11 @@ from hlofuse.cost.gpu.ticks import fp32
 
 _TEXT_FIELDS = ("name", "platform", "gcn_arch_name", "origin")
 _VERSIONS = {"compute_capability": 2, "toolkit_version": 3}
-_FRACTIONS = (
-    "clock_rate_ghz",
-    "launch_overhead_us",
-    "memory_compute_parallelism",
-    "l2_cache_speedup",
-    "l1_cache_speedup",
-)
+_SPEEDUPS = ("l2_cache_speedup", "l1_cache_speedup")
+_FRACTIONS = ("clock_rate_ghz", "launch_overhead_us", "memory_compute_parallelism", *_SPEEDUPS)
 _DIVISORS = (
-    "core_count",
-    "fpus_per_core",
-    "clock_rate_ghz",
-    "memory_bandwidth",
-    "threads_per_warp",
-    "block_dim_limit_x",
-    "block_dim_limit_y",
-    "l2_cache_speedup",
-    "l1_cache_speedup",
+    *("core_count", "fpus_per_core", "clock_rate_ghz", "memory_bandwidth"),
+    *("threads_per_warp", "block_dim_limit_x", "block_dim_limit_y", *_SPEEDUPS),
 )
 """A time is something divided by one of these."""
 _MAY_BE_UNKNOWN = ("registers_per_block_limit", "registers_per_core_limit")

@@ -74,6 +74,11 @@ class Attributes(Mapping[str, Any]):
         raw = self._raw
         return (self.raw_items if raw is None else raw).get(name, default)
 
+    def given(self, *names: str) -> dict[str, str]:
+        """Those of these names that are there, with their text as written."""
+        raw = self.raw_items
+        return {name: raw[name] for name in names if name in raw}
+
     def __getitem__(self, name: str) -> Any:
         typed = self._typed
         if typed is not None and name in typed:

@@ -53,7 +53,7 @@ def gather_before_pad(c: Context, gather: Instruction) -> bool:
         size if d in batches else small.get(d, size)
         for d, size in enumerate(gather.attributes["slice_sizes"])
     ]
-    attributes = {name: text for name in _NUMBERS if (text := gather.attributes.raw(name)) is not None}
+    attributes = gather.attributes.given(*_NUMBERS)
     attributes["slice_sizes"] = make.numbers(windows)
     shape = _resized(gather.shape, {results[d]: size for d, size in small.items()})
     new = make.derived(gather, "gather", shape, [source, indices], **attributes)

@@ -83,9 +83,7 @@ def new_dot(
         taken = {*batch[side], *contracting[side]}
         sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
     attributes = DotDimensions(*map(tuple, (*batch, *contracting))).raw()
-    for name in ("operand_precision", "algorithm"):
-        if (value := source.attributes.raw(name)) is not None:
-            attributes[name] = value
+    attributes |= source.attributes.given("operand_precision", "algorithm")
     return add(at, "dot", array(element_type, sizes), operands, copied_attributes=attributes)
 
 

@@ -13,18 +13,12 @@ from hlofuse.passes.common.reading import numbers_of
 
 _Names = tuple[str, str, str, str, str]
 _GATHER = (
-    "offset_dims",
-    "collapsed_slice_dims",
-    "start_index_map",
-    "operand_batching_dims",
-    "start_indices_batching_dims",
+    *("offset_dims", "collapsed_slice_dims"),
+    *("start_index_map", "operand_batching_dims", "start_indices_batching_dims"),
 )
 _SCATTER = (
-    "update_window_dims",
-    "inserted_window_dims",
-    "scatter_dims_to_operand_dims",
-    "input_batching_dims",
-    "scatter_indices_batching_dims",
+    *("update_window_dims", "inserted_window_dims"),
+    *("scatter_dims_to_operand_dims", "input_batching_dims", "scatter_indices_batching_dims"),
 )
 
 

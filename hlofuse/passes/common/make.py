@@ -79,9 +79,8 @@ def _copy_sharding(new: Instruction, source: Instruction) -> None:
         "reshape",
         "transpose",
     )
-    for name in ("sharding", "frontend_attributes"):
-        text = source.attributes.raw(name)
-        if text is not None and (copies_sharding or name != "sharding"):
+    for name, text in source.attributes.given("sharding", "frontend_attributes").items():
+        if copies_sharding or name != "sharding":
             set_attribute(new, name, text)
 
 

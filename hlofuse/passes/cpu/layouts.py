@@ -115,11 +115,7 @@ def _canonicalize(x: Instruction) -> None:
     ]
     operands = [_transposed(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     spatial = "".join(str(k) for k in range(len(numbers.output_spatial_dimensions)))
-    raw = {
-        name: value
-        for name in ("window", "feature_group_count", "batch_group_count", "operand_precision")
-        if (value := x.attributes.raw(name)) is not None
-    }
+    raw = x.attributes.given("window", "feature_group_count", "batch_group_count", "operand_precision")
     result = array(x.shape.element_type, [x.shape.dimensions[d] for d in orders[2]])
     new = make.add(
         x,

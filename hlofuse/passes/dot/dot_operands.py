@@ -30,12 +30,8 @@ from hlofuse.trace import Recorder
 # Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).
 
 _OF_DOT = (
-    "lhs_batch_dims",
-    "lhs_contracting_dims",
-    "rhs_batch_dims",
-    "rhs_contracting_dims",
-    "operand_precision",
-    "algorithm",
+    *("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims"),
+    *("operand_precision", "algorithm"),
 )
 
 
@@ -60,7 +56,7 @@ class GemvRewriter(VisitPass):
         sizes = list(dot.shape.dimensions)
         sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
         operands = [lhs, matrix] if of_lhs else [matrix, rhs]
-        given = {name: value for name in _OF_DOT if (value := dot.attributes.raw(name)) is not None}
+        given = dot.attributes.given(*_OF_DOT)
         product = make.added(dot, "dot", array(dot.shape.element_type, sizes), operands, raw_attributes=given)
         return replaced(dot, make.added(dot, opcode, dot.shape, [product]))
 

@@ -154,13 +154,8 @@ def _product(
     (left, left_dims), (right, right_dims) = sides if on_left else sides[::-1]
     first = group[0].dot
     shape = array(first.shape.element_type, product_sizes(left_dims, right_dims))
-    attributes = {
-        name: value
-        for name in ("operand_precision", "algorithm")
-        if (value := first.attributes.raw(name)) is not None
-    }
-    attributes = {**dimensions_of(left_dims, right_dims).raw(), **attributes}
-    out = derived(left, "dot", shape, [left, right], **attributes)
+    given = first.attributes.given("operand_precision", "algorithm")
+    out = derived(left, "dot", shape, [left, right], **dimensions_of(left_dims, right_dims).raw(), **given)
     if (named := next((usage.dot for usage in group if usage.dot.op_name), None)) is not None:
         set_attribute(out, "metadata", named.attributes.raw("metadata") or "{}")
     return out

@@ -213,10 +213,9 @@ def _clone_body(original: Computation, module: Module) -> Computation:
 
 
 def _take_the_place(fusion: Instruction, start: Instruction, done: Instruction) -> None:
-    for name in ("metadata", "backend_config"):
-        if (text := fusion.attributes.raw(name)) is not None:
-            set_attribute(start, name, text)
-            set_attribute(done, name, text)
+    for name, text in fusion.attributes.given("metadata", "backend_config").items():
+        set_attribute(start, name, text)
+        set_attribute(done, name, text)
     for predecessor in fusion.control_predecessors:
         predecessor.add_control_dependency_to(start)
     for successor in fusion.control_successors:

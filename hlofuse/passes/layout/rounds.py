@@ -267,7 +267,6 @@ def _copy_attributes(element: Instruction, copy: Instruction) -> Instruction:
     `call#0`, does not show them."""
     source = element.operands[0] if element.opcode == "get-tuple-element" else element
     if source.opcode == "custom-call":
-        for name in ("sharding", "frontend_attributes"):
-            if (text := source.attributes.raw(name)) is not None:
-                set_attribute(copy, name, text)
+        for name, text in source.attributes.given("sharding", "frontend_attributes").items():
+            set_attribute(copy, name, text)
     return copy

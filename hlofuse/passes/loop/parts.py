@@ -49,7 +49,7 @@ def new_loop(old: Instruction, init: Instruction, condition: Computation, body: 
     """A loop like `old` over other computations and another tuple."""
     called = [("body", body), ("condition", condition)]
     new = make.add(old, "while", init.shape, [init], called=called, condition="", body="")
-    raw = {name: value for name in _COPIED_ATTRIBUTES if (value := old.attributes.raw(name)) is not None}
+    raw = old.attributes.given(*_COPIED_ATTRIBUTES)
     new.attributes = new.attributes.without(*_COPIED_ATTRIBUTES).updated(**raw)
     return new
 

@@ -126,9 +126,7 @@ def _lacks_workspace(call: Instruction) -> bool:
 def _with_workspace(call: Instruction, size: int) -> bool:
     results = [call.shape] if call.shape.is_array else call.shape.tuple_shapes
     shape = Shape.tuple_of([*results, array("s8", [size])])
-    names = ("custom_call_target", "metadata", "frontend_attributes", "backend_config")
-    numbers = {name: call.attributes.raw(name) for name in names}
-    given = {n: v for n, v in numbers.items() if v is not None}
+    given = call.attributes.given("custom_call_target", "metadata", "frontend_attributes", "backend_config")
     new = added(call, "custom-call", shape, call.operands, name=call.name, raw_attributes=given)
     if (aliasing := call.attributes.raw("output_to_operand_aliasing")) is not None:
         set_attribute(new, "output_to_operand_aliasing", aliasing.replace("{{}:", "{{0}:"))
