@@ -102,7 +102,12 @@ def _classes(computation: Computation) -> dict[Key, list[Usage]]:
         if dot.opcode != "dot" or dot.control_predecessors or dot.control_successors:
             continue
         empty = any(0 in i.shape.dimensions for i in (dot, *dot.operands))
-        if empty or any(_of_narrow_type(operand) for operand in dot.operands):
+        # Ahead of DotDecomposer an operand may be a scalar; XLA asks for its last dimension.
+        if (
+            empty
+            or not all(o.shape.dimensions for o in dot.operands)
+            or any(_of_narrow_type(operand) for operand in dot.operands)
+        ):
             continue
         sources = [_source(dot, side) for side in (0, 1)]
         for side in (0, 1):
