@@ -97,12 +97,12 @@ def _more(number: int) -> str:
     return "more" if number > 0 else "fewer"
 
 
-def found_json(found: Found, objective: Objective, **asked: Any) -> dict[str, Any]:
-    """`objective`, what was asked, `default`, `found` and `moves`, each with the figures up to it."""
+def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, Any]:
+    """`objective`, the request, `default`, `found` and `moves`, each with the figures up to it."""
     return {
         "schema": "hlofuse.optimize/1",
         "objective": objective,
-        **asked,
+        **request,
         "default": found.default.to_json(),
         "found": found.score.to_json(),
         "moves": [{"move": s.move, **s.score.to_json()} for s in found.steps],
@@ -137,7 +137,7 @@ def print_plan(found: PlanResult, objective: str, how: str, console: Console) ->
         indented(console, gain, 3, "dim")
 
 
-def plan_json(found: PlanResult, objective: str, **asked: Any) -> dict[str, Any]:
+def plan_json(found: PlanResult, objective: str, **request: Any) -> dict[str, Any]:
     """`default` and `found` with their totals, and `changes`: the interventions and what each gains."""
 
     def totals(outcome: Outcome) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def plan_json(found: PlanResult, objective: str, **asked: Any) -> dict[str, Any]
     return {
         "schema": "hlofuse.optimize/1",
         "objective": objective,
-        **asked,
+        **request,
         "default": totals(found.default),
         "found": totals(found.best),
         "changes": [

@@ -109,7 +109,7 @@ class Space:
             raise HlofuseError(f"--objective time needs a device's model; target {config.target} has kernels")
         self.start, self.config, self.objective = module, config, objective
         self.best: Moves = ()
-        self.evaluations = self._asked = 0
+        self.evaluations = self._proposed = 0
         self.deadline, self.most_evaluations = _NEVER, _NEVER
         self.progress: Callable[[int, float], None] | None = None
         self._modules: OrderedDict[Moves, Module] = OrderedDict({(): module})
@@ -173,8 +173,8 @@ class Space:
 
         SpentBudget where the time or the number of tries is over.
         """
-        self._asked += 1
-        spent = self.evaluations >= self.most_evaluations or self._asked > _REPEATS * self.most_evaluations
+        self._proposed += 1
+        spent = self.evaluations >= self.most_evaluations or self._proposed > _REPEATS * self.most_evaluations
         if spent or time.monotonic() > self.deadline:
             raise SpentBudget
         if moves in self._values:

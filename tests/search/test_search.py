@@ -96,13 +96,13 @@ def test_the_report(hlofuse: Run, golden: Golden, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     Path("module.hlo").write_text(archive("cpu")["programs/gpt2_block_grad"]["before"])
     moves = "call-inliner,algsimp(supports_non_canonical_dots=true),--xla_disable_hlo_passes=cse"
-    asked = ("optimize", "module.hlo", "--target", "cpu", "--passes", moves)
-    found = hlofuse(*asked, "--write", "out.hlo")
+    command = ("optimize", "module.hlo", "--target", "cpu", "--passes", moves)
+    found = hlofuse(*command, "--write", "out.hlo")
     assert found.status == 0
     golden(
         "optimize/gpt2_block_grad.txt", "\n".join(x for x in found.out.split("\n") if "measured in" not in x)
     )
-    document = json.loads(hlofuse(*asked, "--objective", "ops", "--format", "json").out)
+    document = json.loads(hlofuse(*command, "--objective", "ops", "--format", "json").out)
     assert document["schema"] == "hlofuse.optimize/1"
     assert document["flags"] == ["--xla_disable_hlo_passes=cse"]
     assert [m["move"] for m in document["moves"]] == moves.split(",")
