@@ -32,7 +32,7 @@ class Benchmark:
     module: Module
     hash: str
 
-    @lru_cache(maxsize=None)  # noqa: B019
+    @cache  # noqa: B019
     def default_ops(self, target: str) -> int:
         """What XLA's order of the actions for this target leaves, in instructions."""
         module = copy_module(self.module)

@@ -20,7 +20,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.replay import replay_config
-from hlofuse.search.actions import ACTIONS, actions_named
+from hlofuse.search.actions import ACTIONS, Action
 from hlofuse.search.space import Objective, Space
 from hlofuse.search.strategies import LONGEST
 
@@ -41,7 +41,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
     for what it could not compile.
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         self.sources = expanded(modules)
         self.objective, self.baseline, self.device = objective, baseline, device
         self.names = (*(ACTIONS if actions is None else actions), STOP)
-        self._passes = actions_named(self.names[:-1])
+        self._passes = _named(self.names[:-1])
         self.most_steps, self.render_mode, self._sizes = most_steps, render_mode, sizes
         self.action_space = spaces.Discrete(len(self.names))
         self._shows_graph = observation == "graph"
@@ -132,7 +132,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         if start.hash != state["module"]:
             raise HlofuseError(f"the state is of module {state['module']}, and {start.name} is {start.hash}")
         replayed = copy_module(start.module)
-        for action in actions_named(state["actions"]):
+        for action in _named(state["actions"]):
             action.run(replayed)
         return replayed
 
@@ -172,6 +172,13 @@ class HloPassEnv(gymnasium.Env[Any, int]):
 
     def _info(self, changed: bool) -> dict[str, Any]:
         return {"module": self.benchmark.name, "ops": self.ops, "default": self.default, "changed": changed}
+
+
+def _named(names: Iterable[str]) -> list[Action]:
+    unknown = [n for n in names if n not in ACTIONS]
+    if unknown:
+        raise HlofuseError(f"there is no pass {unknown[0]!r} to run: hlofuse passes lists them")
+    return [ACTIONS[n] for n in names]
 
 
 def register() -> None:

@@ -54,8 +54,8 @@ def roll_out(
     if workers == "ray":
         import ray
 
-        task = ray.remote(run)
-        done = ray.get([task.remote(part) for part in parts])
+        task = ray.remote(_episodes)
+        done = ray.get([task.remote(dict(options or {}), choose, part) for part in parts])
     else:
         with ProcessPoolExecutor(jobs) as pool:
             done = list(pool.map(run, parts))
