@@ -1,8 +1,5 @@
-"""Pass ordering as an environment of gymnasium, `hlofuse/PassOrdering-v0`.
+"""Pass ordering for gymnasium: `gymnasium.make("hlofuse.gym:hlofuse/PassOrdering-v0", modules="train")`."""
 
-gymnasium.make("hlofuse.gym:hlofuse/PassOrdering-v0", modules="train")
-"""
+import gymnasium
 
-from hlofuse.gym.env import register
-
-register()
+gymnasium.register("hlofuse/PassOrdering-v0", "hlofuse.gym.env:HloPassEnv")

@@ -1,7 +1,5 @@
 """Modules to order passes on: the shipped ones, by name or split, dumps, and modules of the caller."""
 
-from __future__ import annotations
-
 import json
 import os
 import tarfile
@@ -16,12 +14,12 @@ from hlofuse.inputs.many import load
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.replay import replay_config
 from hlofuse.search.actions import default_order
-from hlofuse.search.space import count_ops, module_hash
+from hlofuse.search.space import Objective, Space, count_ops, module_hash
 from hlofuse.trace import Recorder
 
 Source = str | os.PathLike[str] | Module
-SPLITS = ("train", "test", "all")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +31,24 @@ class Benchmark:
     hash: str
 
     @cache  # noqa: B019
-    def default_ops(self, target: str) -> int:
-        """What XLA's order of the actions for this target leaves, in instructions."""
+    def default_ops(self, target: str, device: str | None) -> int:
+        """Instructions of all computations that XLA's order of the actions leaves."""
         module = copy_module(self.module)
-        default_order(target).run(module, Recorder())
+        default_order(target, replay_config(target, device).device).run(module, Recorder())
         return count_ops(module)
+
+    @cache  # noqa: B019
+    def space(self, objective: Objective, target: str, device: str | None) -> Space:
+        """What sequences come to behind XLA's own passes; HlofuseError for a time without a device."""
+        return Space(self.module, replay_config(target, device), objective)
 
 
 def expanded(modules: Source | Iterable[Source]) -> list[Source]:
-    """The modules with the names of a split in its place."""
-    given = [modules] if isinstance(modules, str | os.PathLike | Module) else modules
+    """The modules, with the names of a split ("train", "test", "all") in its place."""
     found: list[Source] = []
-    for source in given:
-        if source in SPLITS:
-            found += [m["name"] for m in manifest() if source in ("all", m["split"])]
-        else:
-            found.append(source)
+    for source in [modules] if isinstance(modules, str | os.PathLike | Module) else modules:
+        split = source in ("train", "test", "all")
+        found += [m["name"] for m in manifest() if source in ("all", m["split"])] if split else [source]
     return found
 
 
@@ -79,10 +79,10 @@ def manifest() -> list[dict[str, Any]]:
 @cache
 def _texts() -> dict[str, str]:
     with tarfile.open(_folder() / "modules.tar.xz") as tar:
-        return {m.name.removesuffix(".hlo"): tar.extractfile(m).read().decode() for m in tar}  # type: ignore[union-attr]
+        return {m.name[:-4]: file.read().decode() for m in tar if (file := tar.extractfile(m)) is not None}
 
 
 def _folder() -> Path:
-    """Inside the package, or in a checkout the folder that makes them."""
+    """Inside the package, or in a checkout where they are made."""
     packaged = Path(__file__).parent / "modules"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "benchmarks" / "pass_ordering"

@@ -1,29 +1,24 @@
 """Many episodes at once: in this process, in others, or as tasks of Ray; the same episodes either way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hlofuse.gym.env import HloPassEnv, State
+from hlofuse.gym.env import HloPassEnv
 
 Choose = Callable[[Any, np.ndarray, np.random.Generator], int]
 """An action for an observation and its mask."""
 
 
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """What came of it; `state` can be replayed on `module`."""
+class Episode(NamedTuple):
+    """What came of it; `HloPassEnv.replay(module, state)` has it again."""
 
     seed: int
     module: str
-    state: State
+    state: dict[str, Any]
     reward: float
     ops: int
     default: int
@@ -37,42 +32,38 @@ def at_random(observation: Any, mask: np.ndarray, random: np.random.Generator) -
 
 def roll_out(
     seeds: Sequence[int],
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any],
     choose: Choose = at_random,
     *,
     jobs: int = 1,
-    workers: Literal["processes", "ray"] = "processes",
+    with_ray: bool = False,
 ) -> list[Episode]:
     """An episode for each seed, in their order; `options` are those of `HloPassEnv`.
 
-    With several jobs each is a process here, or a task on the cluster that `ray.init` has joined.
+    Each job is a process here, or a task of Ray on the cluster that `ray.init` has joined.
     """
-    run = partial(_episodes, dict(options or {}), choose)
-    if jobs == 1 and workers != "ray":
-        return run(seeds)
     parts = [seeds[k::jobs] for k in range(jobs)]
-    if workers == "ray":
+    if with_ray:
         import ray
 
         task = ray.remote(_episodes)
-        done = ray.get([task.remote(dict(options or {}), choose, part) for part in parts])
+        done = ray.get([task.remote(options, choose, part) for part in parts])
+    elif jobs == 1:
+        done = [_episodes(options, choose, seeds)]
     else:
         with ProcessPoolExecutor(jobs) as pool:
-            done = list(pool.map(run, parts))
-    place = {seed: k for k, seed in enumerate(seeds)}
-    return sorted(chain(*done), key=lambda e: place[e.seed])
+            done = list(pool.map(partial(_episodes, options, choose), parts))
+    return [done[k % jobs][k // jobs] for k in range(len(seeds))]
 
 
-def _episodes(options: dict[str, Any], choose: Choose, seeds: Sequence[int]) -> list[Episode]:
-    env = HloPassEnv(**options)
-    return [_episode(env, choose, seed) for seed in seeds]
-
-
-def _episode(env: HloPassEnv, choose: Choose, seed: int) -> Episode:
-    observation, info = env.reset(seed=seed)
-    total, ended = 0.0, False
-    while not ended:
-        action = choose(observation, env.action_masks(), env.np_random)
-        observation, reward, stopped, truncated, info = env.step(action)
-        total, ended = total + reward, stopped or truncated
-    return Episode(seed, info["module"], env.state, total, info["ops"], info["default"], env.steps)
+def _episodes(options: Mapping[str, Any], choose: Choose, seeds: Sequence[int]) -> list[Episode]:
+    env, found = HloPassEnv(**options), []
+    for seed in seeds:
+        observation, info = env.reset(seed=seed)
+        total, ended = 0.0, False
+        while not ended:
+            action = choose(observation, env.action_masks(), env.np_random)
+            observation, reward, stopped, truncated, info = env.step(action)
+            total, ended = total + reward, stopped or truncated
+        found.append(Episode(seed, info["module"], env.state, total, info["ops"], info["default"], env.steps))
+    return found
