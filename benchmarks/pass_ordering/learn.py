@@ -1,10 +1,9 @@
 """A policy learned on the train split: learn.py counts|graph SEED SECONDS OUT.json [LISTS].
 
-MaskablePPO (sb3-contrib), on opcode counts with a perceptron or on the graph with message passing; where LISTS
-(from choose.py) are given it imitates the best of them on each module first. What comes out is the state in
-which the policy, always taking its likeliest action, ends on each module of the test split. Needs gymnasium,
-torch and sb3-contrib. States are shared between episodes, so an action runs once in each. Seconds are of the
-processor.
+MaskablePPO (sb3-contrib), on opcode counts with a perceptron or on the graph with message passing; with LISTS
+(from choose.py) it imitates the best of them on each module first. What comes out is the state in which the
+policy, always taking its likeliest action, ends on each module of the test split. Needs gymnasium, torch and
+sb3-contrib. States are shared between episodes, so an action runs once in each. Seconds are of the processor.
 """
 
 from __future__ import annotations
