@@ -63,7 +63,7 @@ def merge(group: Sequence[Usage]) -> tuple[Instruction, list[Instruction]]:
     shared = first.source
     if shared.shape.dimensions != shared_dims.sizes:
         shared = added(shared, "reshape", array(shared.shape.element_type, shared_dims.sizes), [shared])
-    free_last = first.other_dimensions.categories()[-1] != CONTRACTING
+    free_last = first.other_dimensions.categories()[-1:] != (CONTRACTING,)
     others, dims = [], []
     for usage in group:
         tracker, other_dims = _other_operand(usage, shared, shared_dims, free_last)

@@ -1,0 +1,88 @@
+"""Modules to order passes on: the shipped ones, by name or split, dumps, and modules of the caller."""
+
+import json
+import os
+import tarfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from hlofuse.inputs.companions import before_optimizations_of
+from hlofuse.inputs.many import load
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.graph import Module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.replay import replay_config
+from hlofuse.search.actions import default_order
+from hlofuse.search.space import Objective, Space, count_ops, module_hash
+from hlofuse.trace import Recorder
+
+Source = str | os.PathLike[str] | Module
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """A module before optimizations, to be read only."""
+
+    name: str
+    module: Module
+    hash: str
+
+    @cache  # noqa: B019
+    def default_ops(self, target: str, device: str | None) -> int:
+        """Instructions of all computations that XLA's order of the actions leaves."""
+        module = copy_module(self.module)
+        default_order(target, replay_config(target, device).device).run(module, Recorder())
+        return count_ops(module)
+
+    @cache  # noqa: B019
+    def space(self, objective: Objective, target: str, device: str | None) -> Space:
+        """What sequences come to behind XLA's own passes; HlofuseError for a time without a device."""
+        return Space(self.module, replay_config(target, device), objective)
+
+
+def expanded(modules: Source | Iterable[Source]) -> list[Source]:
+    """The modules, with the names of a split ("train", "test", "all") in its place."""
+    found: list[Source] = []
+    for source in [modules] if isinstance(modules, str | os.PathLike | Module) else modules:
+        split = source in ("train", "test", "all")
+        found += [m["name"] for m in manifest() if source in ("all", m["split"])] if split else [source]
+    return found
+
+
+@lru_cache(maxsize=256)
+def benchmark(source: Source) -> Benchmark:
+    """A module of the caller, the shipped one of this name, or a dump, before optimizations if it has that.
+
+    HlofuseError for what cannot be read.
+    """
+    if isinstance(source, Module):
+        return Benchmark(source.name, source, module_hash(source))
+    if source in _texts():
+        module = parse_module(_texts()[str(source)])
+    else:
+        module = load(source)
+        before = before_optimizations_of(module.filename)
+        module = module if before is None else load(before)
+    return Benchmark(str(source), module, module_hash(module))
+
+
+@cache
+def manifest() -> list[dict[str, Any]]:
+    """Name, family, split, instructions and hash of each shipped module."""
+    found: list[dict[str, Any]] = json.loads((_folder() / "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def _texts() -> dict[str, str]:
+    with tarfile.open(_folder() / "modules.tar.xz") as tar:
+        return {m.name[:-4]: file.read().decode() for m in tar if (file := tar.extractfile(m)) is not None}
+
+
+def _folder() -> Path:
+    """Inside the package, or in a checkout where they are made."""
+    packaged = Path(__file__).parent / "modules"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "benchmarks" / "pass_ordering"
