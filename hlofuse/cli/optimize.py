@@ -115,7 +115,7 @@ def command(
             )
             chosen = None
             if policy is not None:
-                from hlofuse.gym import load_policy
+                from hlofuse.gym.policy import load_policy
 
                 chosen = load_policy(policy)
             found = search(found_space, method, seconds, tries or math.inf, seed, chosen)
