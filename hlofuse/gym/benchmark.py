@@ -19,7 +19,7 @@ from hlofuse.search.actions import default_order
 from hlofuse.search.space import Objective, Space, count_ops, module_hash
 from hlofuse.trace import Recorder
 
-Source = str | os.PathLike[str] | Module
+Source = str | Path | Module
 
 
 @dataclass(frozen=True, eq=False)

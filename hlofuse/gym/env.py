@@ -60,7 +60,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         self.objective, self._default_of = objective, (baseline, device)
         self._passes = [ACTIONS[name] for name in actions]
         self.most_steps, self.render_mode, self._sizes = most_steps, render_mode, sizes
-        self.action_space = spaces.Discrete(len(self.names))
+        self.action_space = spaces.Discrete(len(self.names))  # type: ignore[assignment]
         self._shows_graph = observation == "graph"
         self.observation_space = graph_space(*sizes) if self._shows_graph else counts_space()
 
