@@ -47,7 +47,7 @@ class Costs(KernelTimes):
         repeat: Callable[[MomentObserver], None],
     ) -> None:
         # The pass's own model knows fusions that later passes have changed, so this is another one.
-        super().__init__(model.device, replay.config.release, replay, model)
+        super().__init__(model.device, replay.config.release, model)
         self.observer = observer
         self._repeat = repeat
         decisions = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]

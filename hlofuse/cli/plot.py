@@ -68,7 +68,7 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
     if kind == "roofline" and device is None:
         raise HlofuseError("the roofline is a GPU's: it asks for --device (hlofuse devices lists them)")
     replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])
-    times = KernelTimes(device, replay.config.release, replay) if device is not None else None
+    times = KernelTimes(device, replay.config.release) if device is not None else None
     alerts: tuple[str, ...] = (warning_line(loaded.changes),) if loaded.changes else ()
     if loaded.note:
         alerts += (BRIEF,)

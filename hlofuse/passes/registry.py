@@ -18,9 +18,6 @@ from hlofuse.rules.settings import AS_XLA, Settings
 _PASSES: dict[str, dict[str, str]] = {
     "": {
         "cse": "hlofuse.passes.cse:HloCSE",
-        "custom-kernel-fusion-rewriter": (
-            "hlofuse.passes.fusion.custom_kernel_fusion_rewriter:CustomKernelFusionRewriter"
-        ),
         "dce": "hlofuse.passes.dce:HloDCE",
         "hlo-module-dce": "hlofuse.passes.loop.module_dce:HloModuleDCE",
         "tuple-simplifier": "hlofuse.passes.dce:TupleSimplifier",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
-from hlofuse.plugins.entries import Candidate, CustomFusion, FusionRule, Package, make_package
-from hlofuse.plugins.rewrite import call_plugin, custom_kernel_name
+from hlofuse.plugins.entries import Candidate, FusionRule, Package, make_package
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
 
@@ -28,7 +27,7 @@ class ActiveRules:
     _applicable: tuple[FusionRule, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, *entries: FusionRule | CustomFusion, name: str = "entries") -> ActiveRules:
+    def of(cls, *entries: FusionRule, name: str = "entries") -> ActiveRules:
         """Entries that no installed package registers, as in a test or a notebook."""
         return cls((make_package(name, "", entries),))
 
@@ -42,22 +41,13 @@ class ActiveRules:
         """The packages in words."""
         return tuple(map(str, self.packages))
 
-    def fusions(self, target: str) -> Sequence[CustomFusion]:
-        """Custom fusions for a target, in the order they are registered."""
-        return [
-            e for p in self.packages for e in p.entries if isinstance(e, CustomFusion) and _for(e, target)
-        ]
-
     def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> ActiveRules:
         """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
         applicable = tuple(
             e
             for p in self.packages
             for e in p.entries
-            if isinstance(e, FusionRule)
-            and e.code not in disabled
-            and _for(e, target)
-            and (not e.passes or name in e.passes)
+            if e.code not in disabled and _for(e, target) and (not e.passes or name in e.passes)
         )
         return replace(self, pass_name=name, target=target, _applicable=applicable)
 
@@ -65,26 +55,20 @@ class ActiveRules:
         """What the first rule says that applies."""
         for entry in self._applicable:
             candidate = Candidate(producer, consumer, self.pass_name, self.target)
-            answer = call_plugin(entry.code, "the condition", entry.applies, candidate)
+            try:
+                answer = entry.applies(candidate)
+            except HlofuseError:
+                raise
+            except Exception as error:
+                failed = f"the condition of rule {entry.code}, which is not XLA's, failed"
+                raise HlofuseError(f"{failed}: {type(error).__name__}: {error}") from error
             if answer:
                 figures = dict(answer) if isinstance(answer, Mapping) else {}
                 return Verdict(self.rules[entry.code], figures)
         return None
 
-    def kernel_refusal(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """A custom kernel stays as it is."""
-        for instruction in (producer, consumer):
-            code = self._kernels().get(custom_kernel_name(instruction) or "")
-            if code is not None:
-                reason = f"{instruction.name} is a custom kernel and takes part in no other fusion"
-                return Verdict(replace(self.rules[code], allows=False), message=reason)
-        return None
 
-    def _kernels(self) -> dict[str, str]:
-        return {e.kernel: e.code for e in self.fusions(self.target)}
-
-
-def _for(entry: FusionRule | CustomFusion, target: str) -> bool:
+def _for(entry: FusionRule, target: str) -> bool:
     return not entry.targets or target in entry.targets
 
 
@@ -106,17 +90,11 @@ def load_rules(names: Iterable[str]) -> ActiveRules:
         wanted |= dict.fromkeys(installed_names() if name == "all" else [name])
     active = ActiveRules(tuple(load_package(name) for name in wanted))
     owner: dict[str, str] = {}
-    kernels: dict[str, str] = {}
     for package in active.packages:
         for code in package.rules:
             if code in owner:
                 raise HlofuseError(f"rules packages {owner[code]} and {package.name} both have a rule {code}")
             owner[code] = package.name
-    for target in ("cpu", "gpu", "gpu-legacy"):
-        for fusion in active.fusions(target):
-            other = kernels.setdefault(fusion.kernel, fusion.code)
-            if other != fusion.code:
-                raise HlofuseError(f"rules {other} and {fusion.code} both name their kernel {fusion.kernel}")
     return active
 
 

@@ -15,7 +15,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.replay.config import ReplayConfig, replay_config
 from hlofuse.replay.input import ReplayInput
-from hlofuse.replay.plugins import custom_kernels, with_plugins
+from hlofuse.replay.plugins import check_names
 from hlofuse.replay.result import Checkpoint, PassResult, Replay, ReplayObserver
 from hlofuse.rules.plan import PLANNED, PlanInForce
 from hlofuse.trace import Recorder
@@ -72,7 +72,9 @@ class _Run:
         self.config = config
         self.observers = observers
         self.checkpoint = checkpoint
-        self.passes = with_plugins(config.passes, config.target, config.settings)
+        self.passes = config.passes
+        if config.settings.plugins is not None:
+            check_names(config.settings.plugins)
         latest = checkpoint.latest() if checkpoint is not None else None
         if latest is not None:
             self.passes = self.passes[self.passes.index(latest.before_pass) :]
@@ -107,7 +109,6 @@ class _Run:
         result, recorder = self.result, Recorder()
         recorder.begin_pass(created.name)
         changed = created.run(result.after, recorder)
-        result.custom_kernels |= custom_kernels(created)
         done = PassResult(created.name, changed, recorder.events)
         for observer in self.observers:
             observer.after_pass(done, result.after)

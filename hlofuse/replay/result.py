@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.graph import Instruction, Module, OrderSource
+from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
 from hlofuse.pipelines.manager import FinalModule, finish
@@ -16,7 +16,6 @@ from hlofuse.trace import Event
 
 if TYPE_CHECKING:
     from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
-    from hlofuse.plugins.entries import CustomFusion, Kernel
     from hlofuse.replay.config import ReplayConfig
     from hlofuse.replay.input import ReplayInput
 
@@ -43,8 +42,6 @@ class Replay:
     passes: list[PassResult] = field(default_factory=list)
     plugin_rules: Mapping[str, Rule] = field(default_factory=dict)
     """Rules of plugins that took part, by code."""
-    custom_kernels: dict[str, tuple[CustomFusion, Kernel]] = field(default_factory=dict)
-    """Fusions that patterns of plugins made, by name."""
     recorded_order: RecordedOrder | None = None
     """XLA's fusion log after it was followed; None where there was none."""
     _final: FinalModule | None = None
@@ -82,13 +79,6 @@ class Replay:
             build = self.config.build
             self._final = finish(self.after, self.target, build.device, flags=build.flags)
         return self._final
-
-    def custom_kernel(self, instruction: Instruction) -> tuple[CustomFusion, Kernel] | None:
-        """The kernel of a fusion of `after` or of `final` that a plugin made; None for others."""
-        if instruction.fusion_kind != "kCustom" or not self.custom_kernels:
-            return None
-        names = self._final.names_at_fusion if self._final is not None else {}
-        return self.custom_kernels.get(names.get(instruction.name, instruction.name))
 
     @property
     def events(self) -> list[Event]:
@@ -135,7 +125,6 @@ def _copied(replay: Replay) -> Replay:
         replay,
         after=copy_module(replay.after),
         passes=list(replay.passes),
-        custom_kernels=dict(replay.custom_kernels),
         _final=None,
     )
 

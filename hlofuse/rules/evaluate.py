@@ -59,9 +59,7 @@ def pair_verdict(
         verdict = first_verdict(rules, candidate, replace(settings, lifted=True))
         if verdict is None or verdict.allows:
             verdict = own
-    if verdict is not None and not verdict.allows:
-        return verdict
-    return plugins.kernel_refusal(producer, consumer) or verdict
+    return verdict
 
 
 def pair_refusal(

@@ -84,7 +84,3 @@ class PluginRules(Protocol):
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The first answer to whether the two may be one kernel; None if none has one."""
         ...
-
-    def kernel_refusal(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """Why the two stay apart although every rule would let them: one is a kernel from outside."""
-        ...

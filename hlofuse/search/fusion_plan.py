@@ -290,7 +290,7 @@ class _Plans:
             config = replace(config, settings=settings, changes=changes, xla=config.xla or config)
         done = replay(self._start, config, cache=self._cache, checkpoint=self._checkpoint)
         model = model_of(self._device, config.release, self._cache)
-        account = KernelTimes(self._device, config.release, done, model).account(done.final.module)
+        account = KernelTimes(self._device, config.release, model).account(done.final.module)
         value = self._value(account)
         self.best = min(self.best, value)
         self.seen.add(plan)

@@ -112,8 +112,8 @@ def test_one_of_its_rules_can_be_switched_off(install, hlofuse: Run, samples: Pa
 BAD = {
     "import no_such_module_at_all": "acme (acme-rules 1.0) cannot be imported: ModuleNotFoundError: ",
     "x = 1": "cannot be imported: AttributeError",
-    "RULES = 3": "expected FusionRule and CustomFusion objects in a tuple, got int",
-    "RULES = ('x',)": "expected FusionRule and CustomFusion objects in a tuple, got str among them",
+    "RULES = 3": "expected FusionRule objects in a tuple, got int",
+    "RULES = ('x',)": "expected FusionRule objects in a tuple, got str among them",
     GOOD.replace("ACME001", "CPU007"): "'CPU007' is the code of a rule of XLA's: ",
     GOOD.replace("ACME001", "acme-1"): "'acme-1' is no code: expected two to eight capitals and three digits",
     GOOD + "RULES *= 2": "'ACME001' is there twice",
@@ -124,24 +124,6 @@ BAD = {
     GOOD.replace('pair.producer_root.opcode == "broadcast"', "pair.nothing"): (
         "the condition of rule ACME001, which is not XLA's, failed: AttributeError"
     ),
-}
-FUSION = """
-from hlofuse.plugins import CustomFusion, KernelCost
-
-RULES = CustomFusion(
-    code="ACME002", title="t", why="w", advice="a", kernel="{kernel}", patterns={patterns},
-    cost=lambda kernel, device: KernelCost(),
-)
-"""
-BAD |= {
-    FUSION.format(kernel="k", patterns='("x = parameter(0)\\ny = negat(x)",)'): (
-        "<pattern 1 of ACME002>:2:5: error: there is no operation negat; did you mean negate?\n"
-        "  y = negat(x)\n"
-        "      ^"
-    ),
-    FUSION.format(kernel="k", patterns="()"): "expected the patterns' texts in a tuple",
-    FUSION.format(kernel="k", patterns="'x'"): "expected the patterns' texts in a tuple",
-    FUSION.format(kernel="k k", patterns="('x',)"): "'k k' is no kernel's name",
 }
 
 

@@ -44,7 +44,7 @@ def kernel_selection(
 ) -> KernelSelection:
     """Who runs each kernel of a fused module. A GPU target wants the device, a CPU target none.
 
-    `replay` is what left the module so; it knows custom kernels. `what_if` are the changes it was made with,
+    `replay` is what left the module so; `what_if` are the changes it was made with,
     `names` both names of what it launches.
     """
     costs = KernelCosts()
@@ -52,14 +52,11 @@ def kernel_selection(
     if device is None:
         account = Account(module, backend=TARGETS[target].backend)
     else:
-        account = KernelTimes(device, release, replay).account(module)
+        account = KernelTimes(device, release).account(module)
     found = []
     for row in account.rows:
         kernel = row.instruction
-        if replay is not None and replay.custom_kernel(kernel) is not None:
-            choice = _custom(kernel, module, costs, replay)
-        else:
-            choice = choose(kernel, module, costs)
+        choice = choose(kernel, module, costs)
         found.append(replace(choice, us=row.us, is_floor=row.is_floor, runs=row.runs))
     if names is not None:
         both = [names.of(k.name) for k in found]
@@ -80,19 +77,6 @@ def kernel_selection(
         what_if,
         tuple(found),
     )
-
-
-def _custom(
-    kernel: Instruction,
-    module: Module,
-    costs: KernelCosts,
-    replay: Replay,
-) -> Choice:
-    found = replay.custom_kernel(kernel)
-    assert found is not None
-    fusion, _ = found
-    rule = replace(replay.plugin_rules[fusion.code], runs=f"custom kernel {fusion.kernel}")
-    return _choice(kernel, module, costs, Verdict(rule), ())
 
 
 def _on_cpu(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:

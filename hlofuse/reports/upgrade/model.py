@@ -118,5 +118,5 @@ def _inside(done: Replay) -> set[EdgeNames]:
 def _totals(done: Replay, release: Release) -> Totals:
     device, module = done.config.device, done.final.module
     if device is not None:
-        return KernelTimes(device, release, done).account(module, is_final=True).totals
+        return KernelTimes(device, release).account(module, is_final=True).totals
     return Account(module, backend=done.config.build.backend, is_final=True).totals
