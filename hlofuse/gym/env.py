@@ -31,7 +31,7 @@ NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}
 """The place of an opcode in the counts, and its number in the graph."""
 
 
-class HloPassEnv(gymnasium.Env[Any, int]):
+class HloPassEnv(gymnasium.Env[Any, Any]):
     """Actions are passes of `hlofuse.search.actions`, and "stop"; rewards are relative to a default order.
 
     With objective "ops" a step's reward is by how much the instructions of all computations decrease, as a

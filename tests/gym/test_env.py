@@ -35,7 +35,7 @@ ENTRY e {
   ROOT s = f32[4] add(a, b)
 }
 """
-TWO = {"modules": ["gru_infer", "mlp_train"], "most_steps": 8}
+TWO: dict[str, Any] = {"modules": ["gru_infer", "mlp_train"], "most_steps": 8}
 
 
 def module() -> Module:
@@ -111,13 +111,13 @@ def test_a_graph_has_every_edge_between_the_nodes_that_fit() -> None:
 def test_episodes_are_the_same_in_any_number_of_processes() -> None:
     alone = roll_out(range(3), TWO)
     assert roll_out(range(3), TWO, jobs=2) == alone
-    assert {e.module for e in alone} <= set(TWO["modules"])  # type: ignore[call-overload]
+    assert {e.module for e in alone} <= set(TWO["modules"])
     for e in alone:
         assert count_ops(HloPassEnv.replay(e.module, e.state)) == e.ops
 
 
 def test_environments_run_in_processes_of_their_own() -> None:
-    env = gymnasium.make_vec("hlofuse/PassOrdering-v0", num_envs=2, vectorization_mode="async", **TWO)
+    env: Any = gymnasium.make_vec("hlofuse/PassOrdering-v0", num_envs=2, vectorization_mode="async", **TWO)
     env.reset(seed=0)
     assert env.step([0, 1])[1].shape == (2,)
     assert [m.shape for m in env.call("action_masks")] == [(len(ACTIONS) + 1,)] * 2
