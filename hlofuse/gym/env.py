@@ -31,7 +31,7 @@ NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}
 """The place of an opcode in the counts, and its number in the graph."""
 
 
-class HloPassEnv(gymnasium.Env[Any, Any]):
+class HloPassEnv(gymnasium.Env[Any, int]):
     """Actions are passes of `hlofuse.search.actions`, and "stop"; rewards are relative to a default order.
 
     With objective "ops" a step's reward is by how much the instructions of all computations decrease, as a
@@ -57,7 +57,7 @@ class HloPassEnv(gymnasium.Env[Any, Any]):
         self.objective, self._default_of = objective, (baseline, device)
         self._passes = [ACTIONS[name] for name in actions]
         self.most_steps, self._sizes = most_steps, sizes
-        self.action_space = spaces.Discrete(len(self.names))
+        self.action_space = spaces.Discrete(len(self.names))  # type: ignore[assignment]
         self._shows_graph = observation == "graph"
         self.observation_space = graph_space(*sizes) if self._shows_graph else counts_space()
 
