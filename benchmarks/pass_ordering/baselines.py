@@ -29,9 +29,13 @@ from hlofuse.search.space import Space, SpentBudget, count_ops
 from hlofuse.search.strategies import METHODS, minimized
 
 HERE = Path(__file__).parent
-LARGEST, LOWERED = 3600, 1500
+LARGEST, LOWERED = 3600, 900
 """Instructions of a module that is searched, and of one that is lowered; fixed lists run on all."""
 SHARE, SEEDS = 1 / 1500, 5
+SHOWN = ("fixed", "coreset", "greedy", "ppo_counts_imitating")
+"""Methods with lowered figures, of their first seed."""
+UNSEEN = {"llama", "unet", "nerf", "graphs", "solver", "experts", "bayes"}
+"""As in programs.py, which needs jax."""
 _T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
 Moves = list[str]
 
@@ -92,9 +96,9 @@ def interval(values: list[float]) -> list[float]:
     return [round(mean(values), 2), round(half, 2)]
 
 
-def lowered(b: Benchmark, moves: Moves) -> dict[str, int | None]:
+def lowered(space: Space, moves: Moves) -> dict[str, int | None]:
     """What XLA:CPU's own passes make of it: operations at fusion's input, kernels, bytes."""
-    score = Space(b.module, replay_config("cpu"), "ops").score(tuple(moves), with_peak=False)
+    score = space.score(tuple(moves), with_peak=False)
     return {n: getattr(score, n, None) for n in ("lowered_ops", "kernels", "bytes")}
 
 
@@ -112,14 +116,14 @@ def results(path: str, files: list[str]) -> None:
             if b.name in run["modules"]:
                 entry["ops"].setdefault(run["method"], []).append(run["modules"][b.name]["ops"])
         tries = [(m["ops"], len(m["actions"]), m["actions"]) for r in runs if (m := r["modules"].get(b.name))]
-        ops, _, moves = min(tries)
-        entry["best"] = {"ops": ops, "moves": moves}
+        _, _, moves = min(tries)
+        entry["best"] = {"ops": left(b, moves), "moves": moves}
         modules[b.name] = entry
         if rows[b.name]["instructions"] <= LOWERED:
             sequences = {r["method"]: r["modules"][b.name]["actions"] for r in runs if r["seed"] == 0}
-            shown = ("fixed", "coreset", "greedy", "ppo_counts_imitating")
-            entry["lowered"] = {"xla_cpu": lowered(b, []), "best": lowered(b, moves)}
-            entry["lowered"] |= {m: lowered(b, sequences[m]) for m in shown if m in sequences}
+            shown = {"xla_cpu": [], "best": moves} | {m: sequences[m] for m in SHOWN if m in sequences}
+            space = Space(b.module, replay_config("cpu"), "ops")
+            entry["lowered"] = {method: lowered(space, s) for method, s in shown.items()}
         print(b.name, flush=True)
     sequences = [json.loads(line) for line in Path(path).read_text().splitlines()]
     summary = {"raw": summarized(modules), "lowered": summarized_lowered(modules)}
@@ -131,23 +135,19 @@ def results(path: str, files: list[str]) -> None:
 def summarized(modules: dict[str, Any]) -> dict[str, Any]:
     """Percent fewer than each default, by group: the mean of modules, then over seeds with its interval.
 
-    Modules that are too large to be searched are left out, but for the groups of fixed lists on all.
+    A method counts where it has a figure for every module of the group; only lists have run on all sizes.
     """
+    searched = [m for m in modules.values() if "greedy" in m["ops"]]
     groups = {
-        "gpt2": lambda n, m: m["family"] == "gpt2" and "greedy" in m["ops"],
-        "diverse": lambda n, m: m["family"] != "gpt2",
-        "unseen families": lambda n, m: m["family"] in UNSEEN,
-        "gpt2, all sizes": lambda n, m: m["family"] == "gpt2",
+        "gpt2": [m for m in searched if m["family"] == "gpt2"],
+        "gpt2, all sizes": [m for m in modules.values() if m["family"] == "gpt2"],
+        "diverse": [m for m in searched if m["family"] != "gpt2"],
+        "up to 1,500 instructions": [m for m in searched if any("best of" in x for x in m["ops"])],
+        "unseen families": [m for m in searched if m["family"] in UNSEEN],
     }
     found: dict[str, Any] = {}
     for default in ("xla_cpu", "xla_gpu"):
-        for group, belongs in groups.items():
-            # A method counts where it has a figure for every module of the group.
-            members = [m for n, m in modules.items() if belongs(n, m)]
-            if group == "diverse":
-                members = [m for m in members if "greedy" in m["ops"]]
-            if group == "unseen families":
-                members = [m for m in members if "greedy" in m["ops"]]
+        for group, members in groups.items():
             row = found.setdefault(f"vs {default}", {}).setdefault(f"{group} ({len(members)})", {})
             for method in sorted({x for m in members for x in m["ops"]}):
                 if all(method in m["ops"] for m in members):
@@ -157,9 +157,6 @@ def summarized(modules: dict[str, Any]) -> dict[str, Any]:
                     ]
                     row[method] = interval(shares)
     return found
-
-
-UNSEEN = {"llama", "unet", "nerf", "graphs", "solver", "experts", "bayes"}
 
 
 def summarized_lowered(modules: dict[str, Any]) -> dict[str, Any]:

@@ -26,14 +26,15 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from hlofuse.gym.benchmark import benchmark, manifest
-from hlofuse.gym.env import HloPassEnv
-from hlofuse.gym.observation import NUMBERS
+from hlofuse.gym.env import NUMBERS, HloPassEnv
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.search.actions import ACTIONS
 
 LARGEST, STEPS, SIZES = 750, 16, (1024, 3072)
 """Instructions of a module to learn on, actions in an episode, and nodes and edges of a graph there."""
+EPISODES, MEASURED = 8, 1500
+"""Episodes with chance on each module of the test split, and how large those are at most."""
 torch.set_num_threads(1)
 
 
@@ -80,6 +81,7 @@ class SharedEnv(HloPassEnv):
         number = int(self.np_random.integers(len(self.sources))) if self.chosen is None else self.chosen
         self.benchmark = benchmark(self.sources[number])
         name, self.steps = self.benchmark.name, 0
+        self.default = self.benchmark.default_ops("cpu", None)
         if name not in self._roots:
             self._roots[name] = self._state_of((), self.benchmark.module)
         self._at = self._roots[name]
@@ -91,8 +93,8 @@ class SharedEnv(HloPassEnv):
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         action, at = int(action), self._at
         self.steps += 1
-        stops = action == len(self._passes)
-        if not stops and not at.idle[action]:
+        ends = action == len(self._passes)
+        if not ends and not at.idle[action]:
             if action not in at.children:
                 module = copy_module(self._module_at(at))
                 if self._passes[action].run(module):
@@ -101,7 +103,7 @@ class SharedEnv(HloPassEnv):
                     at.idle[action] = True
             self._at = at.children.get(action, at)
         reward = (at.counts.total() - self._at.counts.total()) / self.default
-        return self._show(), reward, stops, not stops and self.steps >= self.most_steps, {}
+        return self._show(), reward, ends, not ends and self.steps >= self.most_steps, {}
 
     def _show(self) -> Any:
         self._counts, self.module = self._at.counts, _Sized(self._at.computations)
@@ -162,16 +164,23 @@ class Clock(BaseCallback):
 
 
 def followed(model: MaskablePPO, name: str, kind: str) -> dict[str, Any]:
-    """Where the policy ends on a module."""
-    env = HloPassEnv(name, observation=kind, most_steps=STEPS, sizes=(16384, 49152))
-    shown, info = env.reset()
-    ended = False
-    while not ended:
-        with torch.no_grad():
-            choice = model.policy.get_distribution(tensors_of(shown), env.action_masks()[None]).mode()
-        shown, _, stopped, truncated, info = env.step(int(choice))
-        ended = stopped or truncated
-    return {"ops": info["ops"], "default": info["default"], "actions": env.actions}
+    """Where the policy ends on a module, and the best state of that and of eight episodes with chance."""
+    env = SharedEnv(name, observation=kind, most_steps=STEPS, sizes=(16384, 49152))
+    found, runs = [], []
+    for tried in range(1 + EPISODES):
+        shown, _ = env.reset()
+        ended = False
+        while not ended:
+            with torch.no_grad():
+                choices = model.policy.get_distribution(tensors_of(shown), env.action_masks()[None])
+                choice = choices.mode() if tried == 0 else choices.sample()
+            shown, _, at_end, truncated, _ = env.step(int(choice))
+            ended = at_end or truncated
+            runs.append((env._at.counts.total(), env._at.moves))
+        found.append(runs[-1])
+    (ops, moves), (best, best_moves) = found[0], min(runs, key=lambda r: (r[0], len(r[1])))
+    figures = {"ops": ops, "default": env.default, "actions": moves}
+    return figures | {"best": {"ops": best, "actions": best_moves}}
 
 
 def tensors_of(shown: Any) -> Any:
@@ -205,18 +214,13 @@ def imitated(model: MaskablePPO, names: list[str], lists: list[list[str]], kind:
     else:
         shown = torch.as_tensor(np.stack(shown))
     masks, actions = np.stack([p[1] for p in pairs]), torch.as_tensor([p[2] for p in pairs])
-    for _ in range(40 if kind == "counts" else 12):
+    for _ in range(40):
         for part in torch.randperm(len(pairs)).split(64):
             batch = {k: v[part] for k, v in shown.items()} if kind == "graph" else shown[part]
             loss = -model.policy.get_distribution(batch, masks[part.numpy()]).log_prob(actions[part]).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-
-
-def score(model: MaskablePPO, names: list[str], kind: str) -> float:
-    found = [followed(model, name, kind) for name in names]
-    return float(np.mean([1 - m["ops"] / m["default"] for m in found]))
 
 
 def main(kind: str, seed: int, seconds: float, out: str, imitate: str = "") -> None:
@@ -230,37 +234,32 @@ def main(kind: str, seed: int, seconds: float, out: str, imitate: str = "") -> N
         env,
         seed=seed,
         gamma=1.0,
-        learning_rate=1e-3 if kind == "counts" else 7e-4,
+        learning_rate=1e-4 if lists and kind == "graph" else 1e-3,
         n_steps=128 if kind == "counts" else 64,
         batch_size=256 if kind == "counts" else 128,
         n_epochs=6 if kind == "counts" else 4,
-        ent_coef=0.005,
+        ent_coef=0.0 if lists and kind == "graph" else 0.005,
         policy_kwargs={"net_arch": [128, 128], **graph},
         device="cpu",
     )
     if lists:
         imitated(model, names, lists, kind)
-        print(f"{kind} {seed}: imitated {score(model, names[::3], kind):.2%} on train", flush=True)
     model.learn(10**9, callback=Clock(seconds - (time.process_time() - began)))
     steps = model.num_timesteps
     print(f"{kind} {seed}: {steps} steps, {time.process_time() - began:.0f} s", flush=True)
     modules = {
         m["name"]: followed(model, m["name"], kind)
         for m in manifest()
-        if m["split"] == "test" and m["instructions"] <= 3600
+        if m["split"] == "test" and m["instructions"] <= MEASURED
     }
-    share = np.mean([1 - m["ops"] / m["default"] for m in modules.values()])
-    print(f"{kind} {seed}: {share:.2%} fewer on test", flush=True)
-    with open(out, "w") as file:
-        json.dump(
-            {
-                "method": f"ppo_{kind}" + ("_imitating" if lists else ""),
-                "seed": seed,
-                "steps": steps,
-                "modules": modules,
-            },
-            file,
-        )
+    method = f"ppo_{kind}" + ("_imitating" if lists else "")
+    best = {name: m.pop("best") for name, m in modules.items()}
+    runs = []
+    for how, figures in ((method, modules), (f"{method}, best of {EPISODES}", best)):
+        share = np.mean([1 - figures[n]["ops"] / m["default"] for n, m in modules.items()])
+        print(f"{how} {seed}: {share:.2%} fewer on test", flush=True)
+        runs.append({"method": how, "seed": seed, "steps": steps, "modules": figures})
+    Path(out).write_text(json.dumps(runs))
 
 
 if __name__ == "__main__":

@@ -576,8 +576,8 @@ def cem_plan(params, start, key):
 def cartpole(state, force):
     x, v, a, w = state
     total = (force + 0.05 * w * w * jnp.sin(a)) / 1.1
-    turn = (9.8 * jnp.sin(a) - jnp.cos(a) * total) / (0.5 * (4 / 3 - 0.1 * jnp.cos(a) ** 2 / 1.1))
-    return x + 0.02 * v, v + 0.02 * (total - 0.05 * turn * jnp.cos(a) / 1.1), a + 0.02 * w, w + 0.02 * turn
+    bend = (9.8 * jnp.sin(a) - jnp.cos(a) * total) / (0.5 * (4 / 3 - 0.1 * jnp.cos(a) ** 2 / 1.1))
+    return x + 0.02 * v, v + 0.02 * (total - 0.05 * bend * jnp.cos(a) / 1.1), a + 0.02 * w, w + 0.02 * bend
 
 
 @program("rl", layers(4, 32, 1), S(4))
@@ -679,10 +679,10 @@ def shallow_water(h, u, v):
     return lax.scan(step, (h, u, v), None, length=10)[0]
 
 
-def option(spot, strike, rate, vol, t):
-    d1 = (jnp.log(spot / strike) + (rate + vol**2 / 2) * t) / (vol * jnp.sqrt(t))
+def option(start, strike, rate, vol, t):
+    d1 = (jnp.log(start / strike) + (rate + vol**2 / 2) * t) / (vol * jnp.sqrt(t))
     cdf = jax.scipy.stats.norm.cdf
-    return spot * cdf(d1) - strike * jnp.exp(-rate * t) * cdf(d1 - vol * jnp.sqrt(t))
+    return start * cdf(d1) - strike * jnp.exp(-rate * t) * cdf(d1 - vol * jnp.sqrt(t))
 
 
 @program("finance", *[S(64)] * 5)
@@ -691,13 +691,13 @@ def black_scholes_greeks(*args):
 
 
 @program("finance", S(), S(), KEY)
-def monte_carlo_option(spot, vol, key):
-    def price(spot, vol):
+def monte_carlo_option(start, vol, key):
+    def price(start, vol):
         noise = random.normal(key, (256, 16))
-        paths = spot * jnp.exp(jnp.cumsum(-(vol**2) / 32 + vol * noise / 4, -1))
+        paths = start * jnp.exp(jnp.cumsum(-(vol**2) / 32 + vol * noise / 4, -1))
         return nn.relu(paths.mean(-1) - 1.0).mean()
 
-    return jax.value_and_grad(price, argnums=(0, 1))(spot, vol)
+    return jax.value_and_grad(price, argnums=(0, 1))(start, vol)
 
 
 @program("signal", S(256), S(33))

@@ -1,7 +1,6 @@
 """Modules to order passes on: the shipped ones, by name or split, dumps, and modules of the caller."""
 
 import json
-import os
 import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,36 +43,31 @@ class Benchmark:
 
 
 def expanded(modules: Source | Iterable[Source]) -> list[Source]:
-    """The modules, with the names of a split ("train", "test", "all") in its place."""
-    found: list[Source] = []
-    for source in [modules] if isinstance(modules, str | os.PathLike | Module) else modules:
-        split = source in ("train", "test", "all")
-        found += [m["name"] for m in manifest() if source in ("all", m["split"])] if split else [source]
-    return found
+    """The modules, or those of a split ("train", "test", "all")."""
+    if modules in ("train", "test", "all"):
+        return [m["name"] for m in manifest() if modules in ("all", m["split"])]
+    return [modules] if isinstance(modules, str | Path | Module) else list(modules)
 
 
 @lru_cache(maxsize=256)
 def benchmark(source: Source) -> Benchmark:
-    """A module of the caller, the shipped one of this name, or a dump, before optimizations if it has that.
-
-    HlofuseError for what cannot be read.
-    """
+    """A module, the shipped one of a name, or a dump, before optimizations where it has that; HlofuseError
+    for what cannot be read."""
     if isinstance(source, Module):
         return Benchmark(source.name, source, module_hash(source))
     if source in _texts():
         module = parse_module(_texts()[str(source)])
     else:
         module = load(source)
-        before = before_optimizations_of(module.filename)
-        module = module if before is None else load(before)
+        if (before := before_optimizations_of(module.filename)) is not None:
+            module = load(before)
     return Benchmark(str(source), module, module_hash(module))
 
 
 @cache
 def manifest() -> list[dict[str, Any]]:
     """Name, family, split, instructions and hash of each shipped module."""
-    found: list[dict[str, Any]] = json.loads((_folder() / "manifest.json").read_text(encoding="utf-8"))
-    return found
+    return list(json.loads((_folder() / "manifest.json").read_text(encoding="utf-8")))
 
 
 @cache

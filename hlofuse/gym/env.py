@@ -1,4 +1,7 @@
-"""The environment: an episode runs passes on a module, and less of it is a reward."""
+"""The environment: an episode runs passes on a module, and less of it is a reward.
+
+What it shows are opcode counts, or the graph in arrays of a fixed size.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,10 @@ import numpy as np
 from gymnasium import spaces
 
 from hlofuse.gym.benchmark import Source, benchmark, expanded
-from hlofuse.gym.observation import counts_array, counts_space, graph_arrays, graph_space
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.opcodes import OPCODES
 from hlofuse.search.actions import ACTIONS
 from hlofuse.search.space import Objective
 from hlofuse.search.strategies import LONGEST
@@ -24,19 +26,18 @@ from hlofuse.search.strategies import LONGEST
 if TYPE_CHECKING:
     from hlofuse.judge.judge import Judgement
 
-STOP = "stop"
+END = "stop"
+NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}
+"""The place of an opcode in the counts, and its number in the graph."""
 
 
 class HloPassEnv(gymnasium.Env[Any, int]):
     """Actions are passes of `hlofuse.search.actions`, and "stop"; rewards are relative to a default order.
 
     With objective "ops" a step's reward is by how much the instructions of all computations decrease, as a
-    share of what XLA's order for `baseline` leaves. For other objectives it comes with the end: by how much
-    what XLA compiles behind the actions is less than what it compiles alone, as a share of that, and -1 for
-    what it could not compile.
+    share of what XLA's order for `baseline` leaves. Other objectives count at the end: what XLA compiles
+    behind the actions against what it compiles alone, and -1 for what it could not compile.
     """
-
-    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -49,17 +50,13 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         sizes: tuple[int, int] = (2048, 8192),
         actions: Sequence[str] = tuple(ACTIONS),
         most_steps: int = LONGEST,
-        render_mode: str | None = None,
     ) -> None:
-        """`modules`: "train", "test", "all", names of shipped modules, dumps or modules.
-
-        `baseline` and `device` are the target and device of the default, `sizes` the most nodes and edges of
-        a graph, `actions` those to choose from.
-        """
-        self.sources, self.names = expanded(modules), (*actions, STOP)
+        """`modules`: a split, names of shipped modules, dumps or modules. `baseline` and `device` are those
+        of the default; `sizes` are the most nodes and edges of a graph."""
+        self.sources, self.names = expanded(modules), (*actions, END)
         self.objective, self._default_of = objective, (baseline, device)
         self._passes = [ACTIONS[name] for name in actions]
-        self.most_steps, self.render_mode, self._sizes = most_steps, render_mode, sizes
+        self.most_steps, self._sizes = most_steps, sizes
         self.action_space = spaces.Discrete(len(self.names))  # type: ignore[assignment]
         self._shows_graph = observation == "graph"
         self.observation_space = graph_space(*sizes) if self._shows_graph else counts_space()
@@ -70,25 +67,27 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         number = (options or {}).get("module", self.np_random.integers(len(self.sources)))
         self.benchmark = benchmark(self.sources[number])
         self.module = copy_module(self.benchmark.module)
+        self.default = self.benchmark.default_ops(*self._default_of)
+        """Instructions that the default order leaves."""
         self.steps, self.actions = 0, list[str]()
         self._look()
         return self._observation(), self._info(False)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Run an action; one that is masked changes nothing."""
-        before, stops = self.ops, self.names[action] == STOP
-        changed = not stops and not self._idle[action] and self._passes[action].run(self.module)
+        before, ends = self.ops, self.names[action] == END
+        changed = not ends and not self._idle[action] and self._passes[action].run(self.module)
         self.steps += 1
         if changed:
             self.actions.append(self.names[action])
             self._look()
-        elif not stops:
+        elif not ends:
             self._idle[action] = True
-        truncated = not stops and self.steps >= self.most_steps
+        truncated = not ends and self.steps >= self.most_steps
         reward = (before - self.ops) / self.default
         if self.objective != "ops":
-            reward = self._gain() if stops or truncated else 0.0
-        return self._observation(), reward, stops, truncated, self._info(changed)
+            reward = self._gain() if ends or truncated else 0.0
+        return self._observation(), reward, ends, truncated, self._info(changed)
 
     def action_masks(self) -> np.ndarray:
         """False for what changes nothing in this state: its precondition says so, or it was tried."""
@@ -100,25 +99,18 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         return self._counts.total()
 
     @property
-    def default(self) -> int:
-        """What the default order leaves of them."""
-        return self.benchmark.default_ops(*self._default_of)
-
-    @property
     def state(self) -> dict[str, Any]:
         """As JSON: the module's hash, and the actions that have changed it since."""
         return {"module": self.benchmark.hash, "actions": [*self.actions]}
 
     @staticmethod
     def replay(module: Source, state: Mapping[str, Any]) -> Module:
-        """The module of a state; HlofuseError where that began with another, or has an unknown action."""
+        """The module of a state; HlofuseError where that began with another."""
         start = benchmark(module)
         if start.hash != state["module"]:
             raise HlofuseError(f"the state is of module {state['module']}, and {start.name} is {start.hash}")
         replayed = copy_module(start.module)
         for name in state["actions"]:
-            if name not in ACTIONS:
-                raise HlofuseError(f"there is no pass {name!r} to run: hlofuse passes lists them")
             ACTIONS[name].run(replayed)
         return replayed
 
@@ -139,10 +131,6 @@ class HloPassEnv(gymnasium.Env[Any, int]):
 
         return judge(self.benchmark.module, self.module, **how)
 
-    def render(self) -> str:
-        """The module as text."""
-        return print_module(self.module)
-
     def _look(self) -> None:
         self._counts = Counter([i.opcode for c in self.module.computations for i in c])
         self._idle = np.array([*(not action.applies(self._counts) for action in self._passes), False])
@@ -158,3 +146,38 @@ class HloPassEnv(gymnasium.Env[Any, int]):
 
     def _info(self, changed: bool) -> dict[str, Any]:
         return {"module": self.benchmark.name, "ops": self.ops, "default": self.default, "changed": changed}
+
+
+def counts_space() -> spaces.Box:
+    """log(1 + n) for the instructions of each opcode, then for the computations and the steps so far."""
+    return spaces.Box(0.0, 32.0, (len(NUMBERS) + 2,), np.float32)
+
+
+def counts_array(counts: Counter[str], computations: int, steps: int) -> np.ndarray:
+    return np.log1p(np.array([*map(counts.__getitem__, NUMBERS), computations, steps], np.float32))
+
+
+def graph_space(nodes: int, edges: int) -> spaces.Dict:
+    """`nodes` by opcode, `edges` as (from, to, 1 for a called computation's root), `sizes` of both, `counts`.
+    What does not fit is left out, from the end."""
+    return spaces.Dict(
+        counts=counts_space(),
+        nodes=spaces.Box(0, len(NUMBERS), (nodes,), np.int32),
+        edges=spaces.Box(0, max(nodes - 1, 1), (edges, 3), np.int32),
+        sizes=spaces.Box(0, max(nodes, edges), (2,), np.int32),
+    )
+
+
+def graph_arrays(module: Module, nodes: int, edges: int) -> dict[str, Any]:
+    """The arrays of `graph_space` but for the counts."""
+    number = {i: n for n, i in enumerate(i for c in module.computations for i in c) if n < nodes}
+    pairs = [
+        (number[source], n, int(source.computation is not i.computation))
+        for i, n in number.items()
+        for source in (*i.operands, *(c.root for c in i.called_computations))
+        if source in number
+    ][:edges]
+    shown, linked = np.zeros(nodes, np.int32), np.zeros((edges, 3), np.int32)
+    shown[: len(number)] = [NUMBERS.get(i.opcode, len(NUMBERS)) for i in number]
+    linked[: len(pairs)] = np.array(pairs, np.int32).reshape(-1, 3)
+    return {"nodes": shown, "edges": linked, "sizes": np.array([len(number), len(pairs)], np.int32)}

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from hlofuse.gym.observation import counts_array, counts_space
+from hlofuse.gym.env import counts_array, counts_space
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.search.actions import ACTIONS
 from hlofuse.search.space import Moves, Space

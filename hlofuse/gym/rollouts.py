@@ -9,13 +9,10 @@ import numpy as np
 
 from hlofuse.gym.env import HloPassEnv
 
-Choose = Callable[[Any, np.ndarray, np.random.Generator], int]
-"""An action for an observation and its mask."""
+Choose = Callable[[Any, np.ndarray, np.random.Generator], int]  # of an observation and its mask
 
 
 class Episode(NamedTuple):
-    """What came of it; `HloPassEnv.replay(module, state)` has it again."""
-
     seed: int
     module: str
     state: dict[str, Any]
@@ -36,16 +33,12 @@ def roll_out(
     choose: Choose = at_random,
     *,
     jobs: int = 1,
-    with_ray: bool = False,
+    ray: Any = None,
 ) -> list[Episode]:
-    """An episode for each seed, in their order; `options` are those of `HloPassEnv`.
-
-    Each job is a process here, or a task of Ray on the cluster that `ray.init` has joined.
-    """
+    """An episode for each seed; `options` are those of `HloPassEnv`. Each job is a process here, or with the
+    package `ray` a task on the cluster that `ray.init` has joined."""
     parts = [seeds[k::jobs] for k in range(jobs)]
-    if with_ray:
-        import ray
-
+    if ray is not None:
         task = ray.remote(_episodes)
         done = ray.get([task.remote(options, choose, part) for part in parts])
     elif jobs == 1:
