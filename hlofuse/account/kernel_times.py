@@ -14,12 +14,7 @@ from hlofuse.rules.gpu_fusible import may_be_fused
 class KernelTimes:
     """Estimates of kernels on one device."""
 
-    def __init__(
-        self,
-        device: DeviceDescription,
-        release: Release,
-        model: KernelModel | None = None,
-    ) -> None:
+    def __init__(self, device: DeviceDescription, release: Release, model: KernelModel | None = None) -> None:
         """By the model of a release, unless `model` is at hand."""
         self.device = device
         self.model = model or model_of(device, release)

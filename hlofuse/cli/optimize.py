@@ -100,19 +100,21 @@ def command(
     assert loaded.config is not None
     if objective is None:
         objective = "time" if loaded.config.device is not None else "kernels"
-    kinds: tuple[Kind, ...] = ("passes", "flags") if space == "all" else (_kind(space),)
+    kinds: dict[str, tuple[Kind, ...]] = {
+        "passes": ("passes",),
+        "flags": ("flags",),
+        "all": ("passes", "flags"),
+    }
     began = time.monotonic()
     with progress_bar("searching") as progress:
-        found_space = Space(loaded.module, loaded.config, objective, kinds)
+        found_space = Space(loaded.module, loaded.config, objective, kinds[space])
         if passes is not None:
             moves = tuple(p.strip() for p in passes.split(","))
             found_space.check(moves)
             found = result_of(found_space, moves, began)
-            how = f"as asked, measured in {time.monotonic() - began:.0f} s"
+            how = f"as given, measured in {time.monotonic() - began:.0f} s"
         else:
-            found_space.progress = lambda tries, best: progress(
-                int(10 * (time.monotonic() - began)), int(10 * seconds)
-            )
+            found_space.progress = lambda tries, best: progress(_tenths(began), int(10 * seconds))
             chosen = None
             if policy is not None:
                 from hlofuse.gym.policy import load_policy
@@ -152,7 +154,7 @@ def _plan(
             objective=objective,
             seconds=seconds,
             seed=seed,
-            progress=lambda plans, best: progress(int(10 * (time.monotonic() - began)), int(10 * seconds)),
+            progress=lambda plans, best: progress(_tenths(began), int(10 * seconds)),
         )
     how = f"{found.plans:,} plans tried in {time.monotonic() - began:.0f} s, seed {seed}"
     if write is not None:
@@ -166,8 +168,9 @@ def _plan(
     return 0
 
 
-def _kind(space: str) -> Kind:
-    return "flags" if space == "flags" else "passes"
+def _tenths(began: float) -> int:
+    """Of a second, since then."""
+    return int(10 * (time.monotonic() - began))
 
 
 def _before_optimizations(options: ReplayOptions) -> Loaded:

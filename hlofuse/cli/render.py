@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,11 +12,10 @@ from hlofuse.cli.common import completion
 from hlofuse.cli.common.naming import drawn_name, renamed_kernels
 from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import write_file
-from hlofuse.cli.common.progress import progress_bar, spinner
+from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 from hlofuse.cli.common.reporting import announce
 from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
-from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from hlofuse.replay import Replay
 
     _Drawn: TypeAlias = tuple[str | None, Module | Replay | ModulePair, list[str]]
-    from collections.abc import Sequence
-
-    from hlofuse.render import Options
 
 
 @click.command("render")
@@ -39,9 +34,8 @@ if TYPE_CHECKING:
     "--output",
     required=True,
     type=click.Path(),
-    metavar="FILE|DIR/",
-    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output; DIR/ for an"
-    " overview, index.svg, and a picture of every part that it leads to.",
+    metavar="FILE",
+    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output.",
 )
 @click.option(
     "--format",
@@ -111,14 +105,10 @@ def command(
 
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
-    from hlofuse.render import ModulePair, Options, format_of, render
+    from hlofuse.render import ModulePair, format_of, render
     from hlofuse.render.engine import require_engine
     from hlofuse.replay import Replay
 
-    directory = output.endswith(("/", os.sep)) or os.path.isdir(output)
-    if directory and (form not in (None, "svg") or after is not None):
-        raise HlofuseError("a directory holds SVG pictures of one module")
-    form = "svg" if directory else form
     to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output))
     require_engine(form)
@@ -132,11 +122,6 @@ def command(
         opened = tuple(drawn_name(shown, shown_view, name) for name in opened)
         collapsed = tuple(drawn_name(shown, shown_view, name) for name in collapsed)
     names = renamed_kernels(drawn) if isinstance(drawn, Replay) and view != "before" else {}
-    if directory:
-        assert not isinstance(drawn, ModulePair)
-        options = Options(max_nodes, focus, radius, opened, collapsed, not no_legend, names)
-        write_atlas(Path(output), drawn, view, options, caption)
-        return
     with spinner("drawing"):
         drawing = render(
             drawn,
@@ -198,30 +183,3 @@ def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
     modules = read_both(options.input, after, options.module)
     with spinner("comparing"):
         return view or "both", pair_of_diff(diff(*modules)), []
-
-
-# A directory of pictures, written when all of them are drawn.
-
-
-def write_atlas(
-    folder: Path, shown: Module | Replay, view: str | None, options: Options, caption: Sequence[str]
-) -> None:
-    """Draw everything, then write it: the overview last, so that what it leads to is there."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from hlofuse.render import Drawing
-    from hlofuse.render.atlas import INDEX, atlas
-
-    pages = atlas(shown, view, options, caption)
-    drawn: dict[str, str] = {}
-    # The layouts are programs of their own, which threads can wait for.
-    with progress_bar("drawing") as progress, ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, svg in zip(pages, pool.map(Drawing.to_svg, pages.values()), strict=True):
-            drawn[name] = svg
-            progress(len(drawn), len(pages))
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as e:
-        raise HlofuseError(f"cannot make {printable(str(folder))}: {e.strerror or e}") from None
-    for name in sorted(drawn, key=lambda name: name == INDEX):
-        write_file(folder / name, drawn[name])

@@ -21,7 +21,9 @@ def load_policy(file: str) -> Policy:
     try:
         from sb3_contrib import MaskablePPO
     except ImportError as error:
-        raise HlofuseError(f"--policy asks for sb3-contrib: pip install sb3-contrib ({error})") from None
+        raise HlofuseError(
+            f'--policy asks for sb3-contrib: pip install "hlofuse[gym-policy]" ({error})'
+        ) from None
     try:
         model = MaskablePPO.load(file, device="cpu")
     except (OSError, ValueError, KeyError) as error:

@@ -5,7 +5,6 @@ build.py, arrows.py   boxes, frames and arrows of one computation (`scene.py`)
 compose.py    one module, or two side by side
 arranging/   what is made of a scene so that it can be read
 dot.py, engine.py, svg.py   DOT, Graphviz, and its SVG made fit to keep
-atlas.py     a directory of pictures
 """
 
 from collections.abc import Mapping, Sequence

@@ -33,7 +33,6 @@ class Arrows:
     def __init__(self, drawn: Drawn) -> None:
         self._drawn = drawn
         self._arrows: dict[tuple[str, str, bool], Arrow] = {}
-        self._parts_next_to: dict[tuple[str, bool], Box] = {}
 
     @property
     def found(self) -> list[Arrow]:
@@ -101,31 +100,11 @@ class Arrows:
                 self._stub(users, last, "user", up=False)
 
     def _stub(self, what: list[Instruction], anchor: Box, noun: str, up: bool) -> None:
-        if self._drawn.plan.elsewhere:
-            self._stubs_of_parts(what, anchor, up)
-            return
         stub = Box(self._drawn.key(), "stub", f"+ {plural(len(what), noun)}")
         stub.tooltip = [name_of(i, 60) for i in what[:12]]
         self._drawn.panel.boxes.append(stub)
         source_box, head = (stub, anchor) if up else (anchor, stub)
         self._arrows[source_box.key, head.key, False] = Arrow(source_box.key, head.key, values=0)
-
-    def _stubs_of_parts(self, what: list[Instruction], anchor: Box, up: bool) -> None:
-        """One for each part of the module that something comes from or goes to."""
-        by_part: dict[str, list[Instruction]] = {}
-        for i in what:
-            by_part.setdefault(self._drawn.plan.elsewhere.get(i, ""), []).append(i)
-        for part, members in by_part.items():
-            stub = self._parts_next_to.get((part, up))
-            if stub is None:
-                title = f"{'from' if up else 'to'} {part or 'elsewhere'}"
-                stub = Box(self._drawn.key(), "stub", title, opens=part.replace(" ", ""))
-                self._parts_next_to[part, up] = stub
-                self._drawn.panel.boxes.append(stub)
-            names = [name_of(i, 60) for i in members]
-            stub.tooltip = list(dict.fromkeys([*stub.tooltip, *names]))[:12]
-            source_box, head = (stub, anchor) if up else (anchor, stub)
-            self._arrows[source_box.key, head.key, False] = Arrow(source_box.key, head.key, values=0)
 
 
 def _users_past_elements(unit: Instruction) -> list[Instruction]:

@@ -159,14 +159,11 @@ class _PanelBuilder:
             ops = list(i.fused_computation)
             box.lines.append(f"{plural(op_count(ops), 'op')}: {summary(ops)}")
             box.lines.append(traffic(self.context.costs.instruction(i)))
-            box.opens = i.fused_computation.name
         else:
             box.aside = " ".join(filter(None, (detail(i), self._arguments(i))))
             box.lines = [*self.context.names(i), shape_of(i)]
             if style == "control" and i.called:
-                names = [f"{role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
-                box.lines += names
-                box.opens = max((c for _, c in i.called), key=len).name
+                box.lines += [f"{role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
         box.note = self.context.notes.get(i, "")
         box.name = i.name
         return box
@@ -230,7 +227,7 @@ class _PanelBuilder:
     def _part(self, part: Part) -> Box:
         ops = [o for i in part.instructions for o in (i.fused_computation if i.opcode == "fusion" else (i,))]
         launched = [i for i in part.instructions if is_kernel(i)]
-        box = Box(self.context.key(), "part", f"part {part.label}", opens=f"part{part.label}")
+        box = Box(self.context.key(), "part", f"part {part.number}")
         if part.scope:
             box.aside = _scope_end(part.scope)
         box.lines = [f"{plural(op_count(ops), 'op')} in {plural(len(launched), 'kernel')}"]
@@ -242,9 +239,7 @@ class _PanelBuilder:
             box.kernels = shorten("K" + ranges(sorted(map(int, numbers))), 20)
         moved = sum(self.context.costs.instruction(i).bytes_accessed for i in launched)
         box.lines.append(f"{bytes_text(moved)} moved")
-        box.tooltip = [f"part {part.label}: {cut(part.scope, 300)}"]
-        if not part.within:
-            box.tooltip.append(f"open it with --open part{part.number}")
+        box.tooltip = [f"{box.title}: {cut(part.scope, 300)}", f"open it with --open part{part.number}"]
         box.tooltip += [name_of(i, 60) for i in part.instructions[:12]]
         if len(part.instructions) > 12:
             box.tooltip.append(f"… {len(part.instructions) - 12:,} more")

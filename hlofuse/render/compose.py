@@ -1,6 +1,6 @@
 """Which panels a picture has: the module as it is, after a replay, or both side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from hlofuse.account import Account
@@ -14,7 +14,7 @@ from hlofuse.render.build import Builder, kernel_numbers
 from hlofuse.render.labels import fusion_around, lookup, part_number, role
 from hlofuse.render.options import VIEWS, ModulePair, Options, pair_of
 from hlofuse.render.planning.boxed import has_box
-from hlofuse.render.planning.plan import PanelPlan, plan
+from hlofuse.render.planning.plan import plan
 from hlofuse.render.scene import Panel, Scene
 from hlofuse.replay import Replay
 
@@ -60,22 +60,6 @@ def _one(
     panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
     scene.panels = [p for island in split(panels[:1]) for p in island] + panels[1:]
     scene.notices = decided.notices
-    _arrange(scene, step=1)
-    return scene
-
-
-def finished(
-    module: Module,
-    builder: Builder,
-    plans: Sequence[PanelPlan],
-    notices: Sequence[str],
-    options: Options,
-    heading: str = "",
-) -> Scene:
-    """The scene of panels that are decided already."""
-    scene = _scene(module, options, _totals(module))
-    scene.panels = [builder.panel(p, heading + _panel_title(p.computation)) for p in plans]
-    scene.notices = list(notices)
     _arrange(scene, step=1)
     return scene
 

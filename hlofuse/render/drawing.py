@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,10 +29,6 @@ class Drawing:
     scene: Scene
     notices: list[str] = field(default_factory=list)
     """What is not shown in full, and how to see it; also written in the picture."""
-    links: Mapping[str, str] = field(default_factory=dict)
-    """Files beside the SVG that boxes lead to, by the boxes' keys."""
-    back: str = ""
-    """The file it is a part of."""
     _raw_svg: bytes | None = field(default=None, repr=False)
 
     def to_svg(self) -> str:
@@ -41,7 +36,7 @@ class Drawing:
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.outlines}
         description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
-        return finish_svg(self.raw_svg(), self.scene.title, description, tooltips, self.links, self.back)
+        return finish_svg(self.raw_svg(), self.scene.title, description, tooltips)
 
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""

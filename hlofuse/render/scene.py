@@ -32,8 +32,6 @@ class Box:
     """A word that singles it out: `removed`."""
     name: str = ""
     """Of the instruction it is, whole; empty for what is none."""
-    opens: str = ""
-    """The part or computation it stands for, which may have a picture of its own."""
 
 
 @dataclass(slots=True)

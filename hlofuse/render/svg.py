@@ -27,7 +27,6 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _CSS = (
     ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
     ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
-    ".link .node,.link text{cursor:pointer}.link:focus-visible{outline:3px solid #0969da}"
     ".heading{pointer-events:none}"
 )
 
@@ -37,16 +36,11 @@ def finish(
     title: str,
     description: str,
     tooltips: Mapping[str, list[str]],
-    links: Mapping[str, str] | None = None,
-    back: str = "",
 ) -> str:
-    """The SVG to hand out; `tooltips` by the ids of boxes, frames and panels.
-
-    `links` are files beside this one, by ids too, of our own naming; `back` is where this one came from.
-    """
+    """The SVG to hand out; `tooltips` by the ids of boxes, frames and panels."""
     root = ET.fromstring(svg)
     width, height = _size(root)
-    writer = _Writer(tooltips, links or {})
+    writer = _Writer(tooltips)
     for child in root:
         writer.write(child, depth=0)
     # Arrows run across the headings of the frames they enter: these come last, on plates that hide them.
@@ -64,7 +58,6 @@ def finish(
             *writer.plates(),
             *writer.headings,
             "</g>\n",
-            _back_link(back, width),
             "</svg>\n",
         ]
     )
@@ -83,9 +76,8 @@ def _size(root: ET.Element) -> tuple[float, float]:
 class _Writer:
     """Copies what is on the lists; `headings` are the texts of frames, kept for the end."""
 
-    def __init__(self, tooltips: Mapping[str, list[str]], links: Mapping[str, str]) -> None:
+    def __init__(self, tooltips: Mapping[str, list[str]]) -> None:
         self.tooltips = tooltips
-        self.links = links
         self.out: list[str] = []
         self.headings: list[str] = []
         self._lines: dict[tuple[ET.Element, str], tuple[float, float, float]] = {}
@@ -127,16 +119,13 @@ class _Writer:
         self._lines[line] = min(position[0], left), max(position[1], right), max(position[2], size)
 
     def _group(self, element: ET.Element, depth: int, outline: ET.Element | None) -> None:
-        link = self.links.get(element.get("id", ""))
-        if link is not None:
-            self.out.append(f'<a href={quoteattr(link)} class="link">\n')
         self.out.append(f"<g{_attributes(element)}>\n")
         text = self._tooltip(element)
         if text:
             self.out.append(f"<title>{escape(text)}</title>\n")
         for child in element:
             self.write(child, depth + 1, outline)
-        self.out.append("</g>\n</a>\n" if link is not None else "</g>\n")
+        self.out.append("</g>\n")
 
     def _tooltip(self, element: ET.Element) -> str:
         own = self.tooltips.get(element.get("id", ""))
@@ -155,14 +144,6 @@ def _ground(outline: ET.Element) -> str:
     """What a frame is filled with."""
     fills = (shape.get("fill", "none") for name in ("path", "polygon") for shape in outline.iter(_SVG + name))
     return next((f for f in fills if f not in ("none", "transparent")), "#ffffff")
-
-
-def _back_link(link: str, width: float) -> str:
-    if not link:
-        return ""
-    look = 'font-family="Helvetica,Arial,sans-serif" font-size="12" text-anchor="end" fill="#0969da"'
-    text = f'<text x="{width - 16:g}" y="26" {look}>back to the overview</text>'
-    return f'<a href={quoteattr(link)} class="link">{text}</a>\n'
 
 
 def _is_background(element: ET.Element) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
-from hlofuse.passes.registry import single_passes, split_passes
+from hlofuse.passes.registry import pass_names, single_passes, split_passes
 from hlofuse.pipelines.device import XlaBuild, device_of
 from hlofuse.pipelines.flags import disabled_passes, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
@@ -144,6 +144,14 @@ def _packages(rules: Iterable[str]) -> ActiveRules | None:
     from hlofuse.plugins.active import load_rules
 
     plugins = load_rules(rules)
+    for package, entry in ((p, e) for p in plugins.packages for e in p.entries):
+        # A rule about a target or pass that does not exist would keep silent for ever.
+        where = f"rules package {package.name}: {entry.code}"
+        if wrong := next((t for t in entry.targets if t not in TARGETS), None):
+            raise HlofuseError(f"{where} is about target {wrong!r}; there are: {', '.join(TARGETS)}")
+        names = set[str]().union(*(pass_names(t) for t in entry.targets or TARGETS))
+        if wrong := next((n for n in entry.passes if n not in names), None):
+            raise HlofuseError(f"{where} is about pass {wrong!r}; there are: {', '.join(sorted(names))}")
     return plugins if plugins.packages else None
 
 

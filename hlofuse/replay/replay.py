@@ -15,7 +15,6 @@ from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.replay.config import ReplayConfig, replay_config
 from hlofuse.replay.input import ReplayInput
-from hlofuse.replay.plugins import check_names
 from hlofuse.replay.result import Checkpoint, PassResult, Replay, ReplayObserver
 from hlofuse.rules.plan import PLANNED, PlanInForce
 from hlofuse.trace import Recorder
@@ -73,8 +72,6 @@ class _Run:
         self.observers = observers
         self.checkpoint = checkpoint
         self.passes = config.passes
-        if config.settings.plugins is not None:
-            check_names(config.settings.plugins)
         latest = checkpoint.latest() if checkpoint is not None else None
         if latest is not None:
             self.passes = self.passes[self.passes.index(latest.before_pass) :]

@@ -90,11 +90,8 @@ def print_found(
 
 def _kernels(found: Found) -> str:
     saved = found.score.kernels - found.default.kernels
-    return "the same number of kernels" if not saved else f"{plural(abs(saved), 'kernel')} {_more(saved)}"
-
-
-def _more(number: int) -> str:
-    return "more" if number > 0 else "fewer"
+    more = "more" if saved > 0 else "fewer"
+    return "the same number of kernels" if not saved else f"{plural(abs(saved), 'kernel')} {more}"
 
 
 def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.kernels import launched_computations
@@ -14,7 +14,7 @@ from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.render.arranging.acyclic import levels
 from hlofuse.render.labels import lookup, part_number
 from hlofuse.render.options import HARD_LIMIT, Options
-from hlofuse.render.planning.boxed import drawn, has_box, inner_boxes, units
+from hlofuse.render.planning.boxed import drawn, inner_boxes, units
 
 
 def plan(module: Module, options: Options) -> Plan:
@@ -117,7 +117,8 @@ def _collapse(
 ) -> None:
     # Parameters would swamp the overview; what is read is said in the tooltips.
     work = [u for u in everything if u.opcode not in ("parameter", "constant")]
-    parts = in_parts(work, room)
+    # Boxes of parts are large and their arrows many: a quarter of the room makes them readable.
+    parts = divide(work, max(1, min(room, max(12, room // 4))), _waits_for)
     if parts_wanted:
         missing = parts_wanted - {p.number for p in parts}
         if missing:
@@ -149,32 +150,6 @@ def _collapse(
     )
 
 
-def in_parts(work: Sequence[Instruction], room: int) -> list[Part]:
-    """`work` as an overview of at most `room` boxes has it."""
-    # Boxes of parts are large and their arrows many: a quarter of the room makes them readable.
-    return divide(work, max(1, min(room, max(12, room // 4))), _waits_for)
-
-
-def part_panel(whole: PanelPlan, part: Part, options: Options) -> PanelPlan:
-    """One part of an overview, with what it is tied to named by the parts that holds it."""
-    where = {i: f"part {p.label}" for p in whole.parts for i in p.instructions}
-    for value in whole.computation:
-        if value not in where and has_box(value):
-            where[value] = "parameters" if value.opcode == "parameter" else "constants"
-    panel = PanelPlan(whole.computation, shown=set(part.instructions), elsewhere=where)
-    if len(part.instructions) > options.max_nodes:
-        panel.parts = in_parts(part.instructions, options.max_nodes)
-        for inner in panel.parts:
-            inner.within = part.label
-        return panel
-    room = options.max_nodes - len(part.instructions)
-    for i in part.instructions:
-        if i.opcode == "fusion" and (inside := inner_boxes(i)) <= room:
-            room -= inside
-            panel.open.add(i)
-    return panel
-
-
 def _waits_for(i: Instruction) -> list[Instruction]:
     return drawn((*i.operands, *i.control_predecessors), up=True)
 
@@ -198,13 +173,6 @@ class Part:
     scope: str
     """Where in the user's program they came from; empty where the dump does not say."""
     instructions: list[Instruction]
-    within: str = ""
-    """The number of the part it is a part of."""
-
-    @property
-    def label(self) -> str:
-        """`3`; `3.2` within part 3."""
-        return f"{self.within}.{self.number}" if self.within else str(self.number)
 
 
 def divide(
@@ -376,8 +344,6 @@ class PanelPlan:
     shown: set[Instruction] | None = None
     """Only these; None for all."""
     marked: frozenset[Instruction] = frozenset()
-    elsewhere: Mapping[Instruction, str] = field(default_factory=dict)
-    """Of what is not shown: the part it is in."""
 
 
 @dataclass(slots=True)
