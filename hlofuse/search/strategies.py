@@ -18,8 +18,15 @@ LONGEST = 40
 """Moves in a sequence at most."""
 Policy = Callable[[Space, Moves], str | None]
 """The move to append; None to stop."""
-PORTFOLIO: tuple[Moves, ...] = ()
-"""Best on modules of other programs, tried ahead of everything else (docs/pass-ordering.md)."""
+_A, _ONCE = "algsimp(dot_strength_reduction=false)", "call-inliner(single_call_site=true)"
+_D, _R, _F = "computation-deduplicator", "reshape-mover", "constant_folding"
+PORTFOLIO: tuple[Moves, ...] = (
+    (_A, _D, _R, _R, _A, "call-inliner", _F, _A, "cse", "transpose-folding"),
+    (_A, _ONCE, _D, _F, "cse", _A, _F, _ONCE, "cse"),
+    (_D, _R, _A, "call-inliner", "tuple-simplifier", _F, "cse"),
+    (_A, _F, _R, "call-inliner", _A, _R, "convert-mover", _F, _A, _D, "cse"),
+)
+"""The best together on the train split of `benchmarks/pass_ordering`; tried ahead of everything else."""
 
 
 @dataclass(frozen=True, slots=True)
