@@ -26,7 +26,7 @@ TIMEOUT = 300.0
 
 
 class Refused(HlofuseError):
-    """XLA does not compile or run a module, or not in time; the message says what it message."""
+    """XLA does not compile or run a module, or not in time; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -59,7 +60,12 @@ class Worker:
         found = self.device.client.compile_and_load(program, devices, options)
         self.programs[key] = found, inputs
         given = convert.mlir_module_to_xla_computation(program, False, False).get_hlo_module()
-        return {"given": given.to_string(), "text": found.hlo_modules()[0].to_string()}
+        head, arrow, rest = given.to_string().partition("->")
+        first, line, rest = rest.partition("\n")  # its layouts are not those of the options
+        leaves = iter(_leaves(result))
+        first = re.sub(r"\w+\[[^]]*\](\{[^}]*\})?", lambda m: str(next(leaves, m[0])), first)
+        given = head + arrow + first + line + rest
+        return {"given": given, "text": found.hlo_modules()[0].to_string()}
 
     def run(self, key: str, scales: list[float], seed: int) -> dict[str, Any]:
         """Run a program on random inputs; `a` with moved ones as well, another to be compared with it."""
