@@ -1,17 +1,285 @@
 """`diff`: two modules in, a ModuleDiff out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
-from hlofuse.diff.changes import Changes, matches
 from hlofuse.diff.fusions import FusionChanges
-from hlofuse.diff.graph import Graph
-from hlofuse.diff.model import Changed, Detail, Edit, Kind, ModuleDiff, ModuleSide
+from hlofuse.diff.graph import Graph, Value
+from hlofuse.diff.matching import Matching
+from hlofuse.diff.model import (
+    Added,
+    Changed,
+    Detail,
+    Edit,
+    Kind,
+    Matched,
+    ModuleDiff,
+    ModuleSide,
+    Moved,
+    Occurrence,
+    Removed,
+)
 from hlofuse.diff.pairing import match_graphs
-from hlofuse.diff.vocabulary import Vocabulary, canonical_attribute
-from hlofuse.ir import Module
+from hlofuse.diff.vocabulary import ANNOTATIONS, Vocabulary, canonical_attribute
+from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.collector import no_collection
+
+_SHAPE_KINDS = frozenset({Kind.TYPE, Kind.SHAPE, Kind.LAYOUT})
+
+
+def matches(m: Matching) -> Iterator[Matched]:
+    """All pairs; a value of one side that several of the other are copies of comes once."""
+    copies: dict[int, list[Occurrence]] = {}
+    for a, b in enumerate(m.backward):
+        if b >= 0 and m.forward[b] != a:
+            copies.setdefault(b, []).extend(m.after.values[a].instances)
+    for b, a in enumerate(m.forward):
+        if a >= 0:
+            old = tuple(m.before.values[b].instances)
+            yield Matched(old, (*m.after.values[a].instances, *copies.get(b, ())))
+
+
+class Changes:
+    """Finds the edits of a matching."""
+
+    def __init__(self, matching: Matching, *, metadata: bool = False) -> None:
+        self.m = matching
+        self.metadata = metadata
+        self.details: dict[int, tuple[Detail, ...]] = {}
+        """Of each changed value of BEFORE."""
+        self.indices: dict[Graph, dict[Instruction, int]] = {}
+
+    def edits(self) -> Iterator[Edit]:
+        """Every edit, in BEFORE's order, then what was added."""
+        m = self.m
+        for b, a in enumerate(m.forward):
+            # A copy's values are compared where their original's are.
+            if a >= 0 and m.backward[a] == b:
+                details = tuple(self._compare(m.before.values[b], m.after.values[a]))
+                if details:
+                    self.details[b] = details
+        for b, a in enumerate(m.forward):
+            v = m.before.values[b]
+            if a < 0:
+                yield Removed(tuple(v.instances), self._because_unused(m.before, m.forward, v))
+                continue
+            other = m.after.values[a]
+            old, new = tuple(v.instances), tuple(other.instances)
+            if b in m.moved:
+                yield Moved(old, new)
+            if b in self.details:
+                yield Changed(old, new, self.details[b], self._because(v, other))
+            if m.backward[a] == b:
+                yield from _copies(v, other)
+        for a, b in enumerate(m.backward):
+            if b < 0:
+                v = m.after.values[a]
+                yield Added(tuple(v.instances), self._because_unused(m.after, m.backward, v))
+        yield from self._roots()
+
+    def _compare(self, b: Value, a: Value) -> Iterator[Detail]:
+        one, other = b.instruction, a.instruction
+        if b.exact != a.exact:
+            if one.opcode != other.opcode:
+                yield Detail(Kind.OPCODE, "", one.opcode, other.opcode)
+            for kind in sorted(_shape_kinds(one.shape, other.shape)):
+                yield Detail(kind, "", *_shape_texts(kind, one.shape, other.shape))
+            if one.payload != other.payload and one.opcode == other.opcode:
+                if one.opcode == "parameter":
+                    yield Detail(Kind.ATTRIBUTE, "number", one.payload, other.payload)
+                elif one.literal.canonical_text != other.literal.canonical_text:
+                    yield Detail(Kind.LITERAL, "", one.payload, other.payload)
+            yield from self._attributes(one, other)
+            yield from self._callees(one, other)
+        yield from self._operands(b, a)
+        yield from self._control(b, a)
+        if self.metadata:
+            yield from self._metadata(one, other)
+
+    def _attributes(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
+        if one.attributes is other.attributes:
+            return
+        old: dict[str, str] = {}
+        new: dict[str, str] = {}
+        for side, attributes in ((old, one.attributes), (new, other.attributes)):
+            for pairs in self.m.before.vocabulary.attributes(attributes):
+                side.update(pairs)
+        for name in [*old, *(n for n in new if n not in old)]:
+            if old.get(name) != new.get(name):
+                kind = Kind.ANNOTATION if name in ANNOTATIONS else Kind.ATTRIBUTE
+                yield Detail(kind, name, one.attributes.raw(name), other.attributes.raw(name))
+
+    def _callees(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
+        m = self.m
+        old, new = _by_attribute(one.called), _by_attribute(other.called)
+        for name in [*old, *(n for n in new if n not in old)]:
+            own = [m.before.regions[c] for c in old.get(name, ())]
+            others = [m.after.regions[c] for c in new.get(name, ())]
+            agree = len(own) == len(others) and all(
+                b.number == a.number or m.partner.get(b) is a or m.partner.get(a) is b
+                for b, a in zip(own, others, strict=True)
+            )
+            if not agree:
+                yield Detail(
+                    Kind.CALLEE,
+                    name,
+                    ", ".join(b.computation.name for b in own) or None,
+                    ", ".join(a.computation.name for a in others) or None,
+                )
+
+    def _operands(self, b: Value, a: Value) -> Iterator[Detail]:
+        m = self.m
+        if len(b.operands) == len(a.operands):
+            wrong = [(x, y) for x, y in zip(b.operands, a.operands, strict=True) if not self._same(x, y)]
+            now = [m.backward[y] for _, y in wrong]
+            if wrong and sorted(now) == sorted(x for x, _ in wrong):
+                orders = [[x for x, _ in wrong], now]
+                texts = [", ".join(m.before.values[x].instruction.name for x in order) for order in orders]
+                yield Detail(Kind.ORDER, "operands", texts[0], texts[1])
+                return
+        for position in range(max(len(b.operands), len(a.operands))):
+            x = b.operands[position] if position < len(b.operands) else -1
+            y = a.operands[position] if position < len(a.operands) else -1
+            if not self._same(x, y):
+                old = m.before.values[x].instruction.name if x >= 0 else None
+                new = m.after.values[y].instruction.name if y >= 0 else None
+                yield Detail(Kind.OPERAND, str(position), old, new)
+
+    def _same(self, b: int, a: int) -> bool:
+        if b < 0 or a < 0:
+            return False
+        return self.m.forward[b] == a or self.m.backward[a] == b
+
+    def _control(self, b: Value, a: Value) -> Iterator[Detail]:
+        one, other = b.instruction, a.instruction
+        if not one.control_predecessors and not other.control_predecessors:
+            return
+        m = self.m
+        here, there = self._index(m.before), self._index(m.after)
+        old = {m.forward[here[p]] if p in here else -1 for p in one.control_predecessors}
+        new = {there.get(p, -1) for p in other.control_predecessors}
+        if old != new:
+            names = [", ".join(p.name for p in i.control_predecessors) or None for i in (one, other)]
+            yield Detail(Kind.CONTROL, "control-predecessors", names[0], names[1])
+
+    def _index(self, graph: Graph) -> dict[Instruction, int]:
+        """Instruction to value, for those outside fusions."""
+        found = self.indices.get(graph)
+        if found is None:
+            found = self.indices[graph] = {
+                p.instruction: v.index for v in graph.values for p in v.instances if p.fusion is None
+            }
+        return found
+
+    def _metadata(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
+        own, after_side = one.attributes.get("metadata"), other.attributes.get("metadata")
+        for name in ("op_type", "op_name"):
+            old = getattr(own, name, None)
+            new = getattr(after_side, name, None)
+            if old != new:
+                yield Detail(Kind.METADATA, name, old, new)
+        places = self.m.before.module.source_of(one), self.m.after.module.source_of(other)
+        if places[0] != places[1]:
+            yield Detail(Kind.METADATA, "source", *(str(p) if p else None for p in places))
+
+    def _roots(self) -> Iterator[Edit]:
+        """A computation that returns something else, where that is said by no other edit."""
+        m = self.m
+        for b, a in m.regions:
+            if m.forward[b.root] >= 0 and m.backward[a.root] >= 0 and not self._same(b.root, a.root):
+                one, other = m.before.values[b.root], m.after.values[a.root]
+                detail = Detail(Kind.ROOT, b.computation.name, one.instruction.name, other.instruction.name)
+                yield Changed(tuple(one.instances), tuple(other.instances), (detail,))
+
+    def _because(self, b: Value, a: Value) -> tuple[Instruction, ...]:
+        """The reasons of a change if every one of its details has one elsewhere."""
+        reasons: dict[Instruction, None] = {}
+        for detail in self.details[b.index]:
+            found = list(self._reasons(detail, b, a))
+            if not found:
+                return ()
+            reasons.update(dict.fromkeys(found))
+        return tuple(reasons)
+
+    def _reasons(self, detail: Detail, b: Value, a: Value) -> Iterator[Instruction]:
+        m = self.m
+        if detail.kind is Kind.OPERAND:
+            position = int(detail.name)
+            if position < len(a.operands) and m.backward[a.operands[position]] < 0:
+                yield m.after.values[a.operands[position]].instruction
+            if position < len(b.operands) and m.forward[b.operands[position]] < 0:
+                yield m.before.values[b.operands[position]].instruction
+        elif detail.kind in _SHAPE_KINDS:
+            for x in b.operands:
+                if any(d.kind is detail.kind for d in self.details.get(x, ())):
+                    yield m.after.values[m.forward[x]].instruction
+            if any(d.kind is Kind.OPERAND for d in self.details[b.index]):
+                yield from (m.after.values[y].instruction for y in a.operands if m.backward[y] < 0)
+            caller = m.callers.get(b.region)
+            if b.opcode == "parameter" and caller and caller[0] in self.details:
+                yield m.after.values[caller[1]].instruction
+            for callee in b.instruction.called_computations:
+                root = m.before.regions[callee].root
+                if any(d.kind is detail.kind for d in self.details.get(root, ())):
+                    yield m.before.values[root].instruction
+
+    def _because_unused(self, graph: Graph, partner: list[int], v: Value) -> tuple[Instruction, ...]:
+        """The reasons for an instruction that has no partner: all it serves has none either."""
+        removed = v.region not in self.m.partner
+        if removed and v.opcode == "parameter":
+            return tuple(v.region.computation.callers)[:1]
+        if v.users and v.index != v.region.root:
+            users = dict.fromkeys(u for u, _ in v.users)
+            if all(partner[u] < 0 for u in users):
+                return tuple(graph.values[u].instruction for u in users)
+            return ()
+        if removed:
+            return tuple(v.region.computation.callers)[:1]
+        return ()
+
+
+def _by_attribute(called: Sequence[tuple[str, Computation]]) -> dict[str, list[Computation]]:
+    out: dict[str, list[Computation]] = {}
+    for name, computation in called:
+        out.setdefault(name, []).append(computation)
+    return out
+
+
+def _copies(b: Value, a: Value) -> Iterator[Edit]:
+    """Instructions outside fusions that compute once more, or once less, what stays."""
+    if any(p.fusion for p in b.instances) or any(p.fusion for p in a.instances):
+        return  # copies come and go with fusions; that is told there
+    for place in b.instances[len(a.instances) :]:
+        yield Removed((place,), (), b.instances[0].instruction)
+    for place in a.instances[len(b.instances) :]:
+        yield Added((place,), (), a.instances[0].instruction)
+
+
+def _shape_kinds(one: Shape, other: Shape) -> set[Kind]:
+    if one is other:
+        return set()
+    if one.is_tuple and other.is_tuple and len(one.tuple_shapes) == len(other.tuple_shapes):
+        pairs = zip(one.tuple_shapes, other.tuple_shapes, strict=True)
+        return {kind for x, y in pairs for kind in _shape_kinds(x, y)}
+    if one.is_tuple or other.is_tuple:
+        return {Kind.SHAPE}
+    found = set()
+    if one.element_type != other.element_type:
+        found.add(Kind.TYPE)
+    if (one.dimensions, one.dynamic_dimensions) != (other.dimensions, other.dynamic_dimensions):
+        found.add(Kind.SHAPE)
+    elif one.key[1:] != other.key[1:]:
+        found.add(Kind.LAYOUT)
+    return found
+
+
+def _shape_texts(kind: Kind, one: Shape, other: Shape) -> tuple[str, str]:
+    if kind is Kind.TYPE and not one.is_tuple:
+        return one.element_type, other.element_type
+    if kind is Kind.SHAPE:
+        return one.text_without_layout, other.text_without_layout
+    return str(one), str(other)
 
 
 @no_collection()

@@ -6,7 +6,7 @@ for the whole subgraph below it, that is one pass from the leaves up (`up`), and
 tallest along with the rest. A second pass from the root down (`down`) finds what is used in the
 same way although something below it changed. Both are repeated with what is matched as fixed
 points, and with less strictness, and each takes only pairs that are the only ones possible.
-What is still open is left to similarity (`similarity.py`).
+What is still open is left to similarity (`pairing.py`).
 """
 
 from __future__ import annotations

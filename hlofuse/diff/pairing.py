@@ -1,11 +1,242 @@
 """The call graph: which computation is compared with which, starting at the entries."""
 
+import heapq
+import re
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from hlofuse.diff.graph import Graph, Region
+from hlofuse.diff.graph import Graph, Region, Value
+from hlofuse.diff.lines import LineShifts, line_text
 from hlofuse.diff.matching import TRIVIAL, Matching
-from hlofuse.diff.similarity import Similarity, match_changed_opcodes
+from hlofuse.ir import Instruction
+
+# More proposals from one pair than this say that its neighbours cannot be told apart that way.
+_MOST_PROPOSALS = 64
+_ENOUGH = 4.0
+_ENOUGH_FOR_TRIVIAL = 5.0
+# Where it is run: the function that was compiled (older releases of JAX say jit(main) as well), a loop.
+_PLACES = re.compile(r"^jit\([^()]*\)/(jit\(main\)/)?|while/body/(closed_call/|eval_jaxpr/)?")
+_NUMBERS = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
+
+
+class Similarity:
+    """Matches what is left of a pair of regions."""
+
+    def __init__(self, matching: Matching, b: Region, a: Region) -> None:
+        self.m = matching
+        self.b = b
+        self.a = a
+        self.queue: list[tuple[float, int, int]] = []
+        self.deferred: list[tuple[float, int, int]] = []
+        """Pairs that have rivals."""
+        self.scores: dict[int, dict[int, float]] = {}
+        """Proposals of each value of BEFORE, and under ~index of each of AFTER."""
+        self.lines: LineShifts
+        """Set when there is something to match."""
+        self.hints: dict[Instruction, tuple[str, str, str]] = {}
+
+    def run(self) -> int:
+        """Match by likeness; the number of pairs found."""
+        m = self.m
+        if not self.m.free_before(self.b) or not self.m.free_after(self.a):
+            return 0
+        self.lines = LineShifts(m, self.b)
+        for b in self.b.indices:
+            if m.forward[b] >= 0:
+                self._propose_around(b, m.forward[b])
+        self._propose_by_hints()
+        found = 0
+        while self.queue or self.deferred:
+            if self.queue:
+                score, b, a = heapq.heappop(self.queue)
+                if not self._free(b, a):
+                    continue
+                if self._has_rival(b, a, -score):
+                    heapq.heappush(self.deferred, (score, b, a))
+                    continue
+            else:
+                # Nothing tells them apart: in the order of the text.
+                score, b, a = heapq.heappop(self.deferred)
+                if not self._free(b, a):
+                    continue
+            m.match(b, a)
+            found += 1
+            self._propose_around(b, a)
+            self._reconsider(b, a)
+        return found
+
+    def _free(self, b: int, a: int) -> bool:
+        return self.m.forward[b] < 0 and self.m.backward[a] < 0
+
+    def _has_rival(self, b: int, a: int, score: float) -> bool:
+        """True if another pair with one of the two is as likely."""
+        m = self.m
+        return any(s >= score and x != a and m.backward[x] < 0 for x, s in self.scores[b].items()) or any(
+            s >= score and x != b and m.forward[x] < 0 for x, s in self.scores[~a].items()
+        )
+
+    def _reconsider(self, b: int, a: int) -> None:
+        """Pairs that may have lost their last rival."""
+        for x in self.scores.pop(b, ()):
+            if self.m.backward[x] < 0:
+                for y, score in self.scores[~x].items():
+                    heapq.heappush(self.queue, (-score, y, x))
+        for y in self.scores.pop(~a, ()):
+            if self.m.forward[y] < 0:
+                for x, score in self.scores[y].items():
+                    heapq.heappush(self.queue, (-score, y, x))
+
+    def _propose_around(self, b: int, a: int) -> None:
+        one, other = self.m.before.values[b], self.m.after.values[a]
+        if len(one.operands) == len(other.operands):
+            pairs = list(zip(one.operands, other.operands, strict=True))
+        elif len(one.operands) * len(other.operands) <= _MOST_PROPOSALS:
+            pairs = [(x, y) for x in one.operands for y in other.operands]
+        else:
+            pairs = []
+        for x, y in pairs:
+            self._propose(x, y)
+        if not one.users or not other.users:
+            return
+        uses: dict[tuple[str, int], list[int]] = {}
+        for user, position in one.users:
+            if self.m.forward[user] < 0:
+                v = self.m.before.values[user]
+                uses.setdefault((v.opcode, -1 if v.opcode == "tuple" else position), []).append(user)
+        if not uses:
+            return
+        new: dict[tuple[str, int], list[int]] = {}
+        for user, position in other.users:
+            if self.m.backward[user] < 0:
+                v = self.m.after.values[user]
+                new.setdefault((v.opcode, -1 if v.opcode == "tuple" else position), []).append(user)
+        for key, old in uses.items():
+            for x, y in self._narrow(old, new.get(key, ())):
+                self._propose(x, y)
+
+    def _narrow(self, old: list[int], new: Iterable[int]) -> Iterable[tuple[int, int]]:
+        """All pairs, or where they are many, those that also agree in kind, shape and origin."""
+        others = list(new)
+        if len(old) * len(others) <= _MOST_PROPOSALS:
+            return [(x, y) for x in old for y in others]
+        buckets: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
+        for side, graph, indices in ((0, self.m.before, old), (1, self.m.after, others)):
+            for i in indices:
+                v = graph.values[i]
+                _, op, line = self._hints(graph, v)
+                key = (v.kind, v.instruction.shape.key_ignoring_layout, op, line)
+                buckets.setdefault(key, ([], []))[side].append(i)
+        return [
+            (x, y)
+            for own, other in buckets.values()
+            if len(own) * len(other) <= _MOST_PROPOSALS
+            for x in own
+            for y in other
+        ]
+
+    def _propose_by_hints(self) -> None:
+        """Far from anything matched, the same kind of operation from the same line is a proposal."""
+        buckets: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
+        sides = ((0, self.m.before, self.m.free_before(self.b)), (1, self.m.after, self.m.free_after(self.a)))
+        for side, graph, indices in sides:
+            for i in indices:
+                v = graph.values[i]
+                stem, op, line = self._hints(graph, v)
+                if v.opcode not in TRIVIAL:
+                    key = (v.opcode, op.rpartition("/")[2], line or stem)
+                    buckets.setdefault(key, ([], []))[side].append(i)
+        for old, new in buckets.values():
+            if len(old) * len(new) <= _MOST_PROPOSALS:
+                for x in old:
+                    for y in new:
+                        self._propose(x, y)
+
+    def _propose(self, b: int, a: int) -> None:
+        m = self.m
+        if m.forward[b] >= 0 or m.backward[a] >= 0:
+            return
+        one, other = m.before.values[b], m.after.values[a]
+        if one.opcode != other.opcode:
+            return
+        score = self.score(one, other)
+        enough = _ENOUGH_FOR_TRIVIAL if one.opcode in TRIVIAL else _ENOUGH
+        if score >= enough and self.scores.get(b, {}).get(a) != score:
+            self.scores.setdefault(b, {})[a] = score
+            self.scores.setdefault(~a, {})[b] = score
+            heapq.heappush(self.queue, (-score, b, a))
+
+    def score(self, b: Value, a: Value) -> float:
+        """How alike two values of one opcode are; 10 and more is beyond doubt."""
+        total = 2.0
+        if b.kind == a.kind:
+            total += 1.0
+        if b.exact == a.exact:
+            total += 1.0
+        shape, other = b.instruction.shape, a.instruction.shape
+        if shape.key_ignoring_layout == other.key_ignoring_layout:
+            total += 1.0
+        elif shape.dimensions == other.dimensions:
+            total += 0.5
+        total += 2.0 * self._shared_operands(b, a) + 2.0 * self._shared_users(b, a)
+        return total + self._likeness_of_hints(b, a)
+
+    def _shared_operands(self, b: Value, a: Value) -> float:
+        if not b.operands or not a.operands:
+            return 0.0
+        forward = self.m.forward
+        same = sum(forward[x] == y for x, y in zip(b.operands, a.operands, strict=False))
+        partners = {forward[x] for x in b.operands if forward[x] >= 0}
+        moved = len(partners.intersection(a.operands))
+        return max(same, 0.8 * moved) / max(len(b.operands), len(a.operands))
+
+    def _shared_users(self, b: Value, a: Value) -> float:
+        if not b.users or not a.users:
+            return 0.0
+        forward = self.m.forward
+        new = set(a.users)
+        same = sum((forward[u], position) in new for u, position in b.users)
+        return same / max(len(b.users), len(a.users))
+
+    def _likeness_of_hints(self, b: Value, a: Value) -> float:
+        old = self._hints(self.m.before, b)
+        new = self._hints(self.m.after, a)
+        total = 0.0
+        for own, other, weight in zip(old, new, (0.25, 0.5, 0.5), strict=True):
+            if own and own == other:
+                total += weight
+        return total + (0.25 if b.instruction.name == a.instruction.name else 0.0)
+
+    def _hints(self, graph: Graph, v: Value) -> tuple[str, str, str]:
+        """Name without its numbers, the framework's name, the source line as it is numbered in AFTER."""
+        i = v.instruction
+        found = self.hints.get(i)
+        if found is None:
+            source, line = graph.module.source_of(i), ""
+            if source is not None:
+                line = self.lines.line_after(source) if graph is self.m.before else line_text(source)
+            op = _PLACES.sub("", i.op_name or "")
+            found = self.hints[i] = (_NUMBERS.sub("", i.name), op, line)
+        return found
+
+
+def match_changed_opcodes(m: Matching, b: Region, a: Region) -> int:
+    """A value that took the place of another: same operands, same users, another operation."""
+    places: dict[tuple[object, ...], list[int]] = {}
+    for i in m.free_before(b):
+        v = m.before.values[i]
+        uses = [(m.forward[u], p) for u, p in v.users]
+        operands = [m.forward[o] for o in v.operands]
+        if (uses or i == b.root) and all(u >= 0 for u, _ in uses) and all(o >= 0 for o in operands):
+            places.setdefault((i == b.root, *sorted(operands), "used by", *sorted(uses)), []).append(i)
+    found = 0
+    for j in m.free_after(a):
+        v = m.after.values[j]
+        key = (j == a.root, *sorted(v.operands), "used by", *sorted(v.users))
+        here = places.get(key)
+        if here and len(here) == 1:
+            m.match(here.pop(), j)
+            found += 1
+    return found
 
 
 def match_graphs(before: Graph, after: Graph) -> Matching:

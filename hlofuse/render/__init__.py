@@ -1,7 +1,7 @@
 """Pictures of modules: which operations became which kernel.
 
 planning/    what is drawn open, closed or not at all
-build.py, arrows.py   boxes, frames and arrows of one computation (`scene.py`)
+build.py   boxes, frames and arrows of one computation (`scene.py`)
 compose.py    one module, or two side by side
 arranging/   what is made of a scene so that it can be read
 dot.py, engine.py, svg.py   DOT, Graphviz, and its SVG made fit to keep

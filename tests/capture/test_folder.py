@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hlofuse.capture.compiling import flags_for
+from hlofuse.capture.capturing import flags_for
 from hlofuse.inputs.companions import device_in_dump
 from hlofuse.releases import NAMES as NAMED
 

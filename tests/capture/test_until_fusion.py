@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hlofuse.capture.compiling import only_fusion
+from hlofuse.capture.capturing import only_fusion
 from hlofuse.capture.model import CaptureError
 
 from ..running import Run

@@ -6,8 +6,7 @@ import pytest
 
 from hlofuse.account import observed_replay
 from hlofuse.analysis.kernels import is_kernel, kernels, launched_computations
-from hlofuse.explorer.boxes import MOST, Boxes
-from hlofuse.explorer.collect import page_of
+from hlofuse.explorer.collect import MOST, Boxes, page_of
 from hlofuse.ir import parse_module
 from hlofuse.replay import Replay, replay, replay_config
 
