@@ -26,7 +26,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.escape import table
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.inputs import load
-from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.replay import Replay, ReplayInput, replay

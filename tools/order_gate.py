@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 
 from hlofuse.inputs import load
-from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.order import estimate, phases

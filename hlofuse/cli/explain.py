@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.account import Observed
-    from hlofuse.cli.common.replaying import ReplayOptions
 
 
 @click.command("explain")
@@ -69,9 +68,6 @@ def command(
     Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
     """
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.cli.common.reporting import head_of
-    from hlofuse.ir.errors import HlofuseError
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.xla_result import compare_with_result
     from hlofuse.reports.difference.model import difference_of
@@ -181,7 +177,6 @@ def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
     from hlofuse.format.escape import command_line
     from hlofuse.format.units import plural
     from hlofuse.inputs.dump_directory import DumpDirectory
-    from hlofuse.ir.errors import HlofuseError
 
     if not os.path.isdir(options.input):
         return None
@@ -203,7 +198,6 @@ def _compare(
     limit: int,
     out: Output,
 ) -> None:
-    from hlofuse.cli.common.reporting import head_of
     from hlofuse.reports.compare_builds.json import comparison_json
     from hlofuse.reports.compare_builds.model import compare_builds
     from hlofuse.reports.compare_builds.text import print_comparison
@@ -225,7 +219,6 @@ def _compare(
 def _check_names(replay: Any, only_pass: str | None, computation: str | None) -> None:
     from hlofuse.format.escape import printable
     from hlofuse.inputs.suggest import did_you_mean
-    from hlofuse.ir.errors import HlofuseError
 
     if only_pass is not None:
         passes = [p.name for p in replay.passes]

@@ -75,7 +75,7 @@ def _finish(options: ReplayOptions, output: Path, trace: Path | None) -> None:
     """Write what becomes of a module that is fused."""
     from hlofuse.inputs.ordered import in_creation_order
     from hlofuse.inputs.stage import stage_of
-    from hlofuse.inputs.unique_ids import unique_ids_for
+    from hlofuse.inputs.wire_format import unique_ids_for
     from hlofuse.ir.errors import HlofuseError
     from hlofuse.ir.text.printer import print_module
     from hlofuse.pipelines import NEEDS_DEVICE, TARGETS

@@ -130,8 +130,7 @@ def command(
 
 def _target_by_flags(target: str, cases: list[Case], flags: tuple[str, ...], xla: str | None) -> str:
     """The target whose passes the flags of the call and of a capture choose, in the release that it says."""
-    from hlofuse.inputs.companions import flags_of
-    from hlofuse.inputs.stamp import stamp_of
+    from hlofuse.inputs.companions import flags_of, stamp_of
 
     before = str(cases[0].before)
     stamp = stamp_of(before)

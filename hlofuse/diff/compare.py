@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.diff.fusions import FusionChanges
-from hlofuse.diff.graph import Graph, Value
+from hlofuse.diff.graph import ANNOTATIONS, Graph, Value, Vocabulary, canonical_attribute
 from hlofuse.diff.matching import Matching
 from hlofuse.diff.model import (
     Added,
@@ -21,7 +21,6 @@ from hlofuse.diff.model import (
     Removed,
 )
 from hlofuse.diff.pairing import match_graphs
-from hlofuse.diff.vocabulary import ANNOTATIONS, Vocabulary, canonical_attribute
 from hlofuse.ir import Computation, Instruction, Module, Shape
 from hlofuse.ir.collector import no_collection
 

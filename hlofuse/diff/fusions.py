@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.analysis.cost import Cost
-from hlofuse.diff.graph import Graph, Group
+from hlofuse.diff.graph import Graph, Group, canonical_attribute
 from hlofuse.diff.matching import TRIVIAL, Matching
 from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind
-from hlofuse.diff.vocabulary import canonical_attribute
 from hlofuse.ir import Instruction
 
 MOST_TOGETHER = 12

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
+from hlofuse.inputs.companions import stamp_of
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.dump_names import read_name
-from hlofuse.inputs.stamp import stamp_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.flags import parse_flags

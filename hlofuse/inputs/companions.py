@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
+from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.dump_names import read_name
-from hlofuse.inputs.stamp import stamp_of
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags
@@ -18,6 +20,66 @@ from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.ir.graph import Module
+
+
+STAMP = "hlofuse.json"
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What compiled a module."""
+
+    jaxlib: str
+    """Its version; this and the rest is empty where the file does not say."""
+    backend: str
+    device: str
+    flags: str
+    """The value of XLA_FLAGS."""
+    file: str
+    """The name of the file that says so."""
+
+
+def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
+    """The stamp in a folder or beside a module, else that of the corpus that the folder is part of."""
+    if not filename or str(filename).startswith(("<", "-")):
+        return None
+    path = Path(filename)
+    folder = path if path.is_dir() else path.parent
+    files = [folder / STAMP, folder / MANIFEST]
+    if corpus_file(folder, "before") is not None or corpus_file(folder, "before_optimizations") is not None:
+        above = folder.resolve().parent
+        files += [above / STAMP, above / MANIFEST]
+    return next((stamp for file in files if (stamp := _read(file)) is not None), None)
+
+
+def _read(file: Path) -> Stamp | None:
+    """None for a file that is not there, or that something else wrote."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or not _is_own(data):
+        return None
+    versions = data.get("versions")
+    found = {**data, **versions} if isinstance(versions, dict) else data
+    return Stamp(
+        _text(found, "jaxlib", "jax"),
+        _text(found, "backend", "target"),
+        _text(found, "device", "spec"),
+        _text(data, "flags"),
+        file.name,
+    )
+
+
+def _is_own(data: dict[str, Any]) -> bool:
+    is_named = _text(data, "schema").startswith(("hlofuse.stamp/", "hlofuse.capture/"))
+    return is_named or {"jax", "target", "modules"} <= set(data)
+
+
+def _text(data: dict[str, Any], *keys: str) -> str:
+    """The first of these that is text."""
+    return next((v for k in keys if isinstance(v := data.get(k), str)), "")
 
 
 def target_config_of(filename: str | None) -> Path | None:

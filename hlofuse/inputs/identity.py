@@ -12,10 +12,9 @@ from hlofuse.inputs.choose_target import (
     choose_target,
     sibling_names,
 )
-from hlofuse.inputs.companions import compiled_with
+from hlofuse.inputs.companions import compiled_with, stamp_of
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import BEFORE, stage_of
-from hlofuse.inputs.stamp import stamp_of
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import merged, not_honoured
 from hlofuse.pipelines.identity import Fact, Identity

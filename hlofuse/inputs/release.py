@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.stamp import Stamp
+from hlofuse.inputs.companions import Stamp
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.identity import Fact, Source

@@ -5,8 +5,7 @@ A package names a tuple of `FusionRule` objects in the entry point group
 is XLA's.
 """
 
-from hlofuse.plugins.active import ActiveRules, installed_names, load_rules
-from hlofuse.plugins.entries import Candidate, FusionRule
+from hlofuse.plugins.active import ActiveRules, Candidate, FusionRule, installed_names, load_rules
 
 __all__ = [
     "ActiveRules",

@@ -1,7 +1,6 @@
 """From a plan to boxes, frames and arrows: one panel for one computation."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.kernels import is_kernel, launched_computations
@@ -25,119 +24,8 @@ from hlofuse.render.labels import (
     value_title,
 )
 from hlofuse.render.palette import category
-from hlofuse.render.planning.boxed import units
-from hlofuse.render.planning.plan import PanelPlan, Part
+from hlofuse.render.planning.plan import PanelPlan, Part, units
 from hlofuse.render.scene import Arrow, Box, Outline, Panel
-
-
-@dataclass(slots=True)
-class Drawn:
-    """One computation as far as it is drawn."""
-
-    plan: PanelPlan
-    panel: Panel
-    key: Callable[[], str]
-    """Another key for a box or a frame."""
-    box: dict[Instruction, Box] = field(default_factory=dict)
-    outline: dict[Instruction, Outline] = field(default_factory=dict)
-    written: dict[Instruction, str] = field(default_factory=dict)
-    """Values without a box: what stands for them in the boxes that use them."""
-    computation_of: dict[str, str] = field(default_factory=dict)
-    """The frame of each framed box."""
-
-
-class Arrows:
-    """Draws them once all boxes are there."""
-
-    def __init__(self, drawn: Drawn) -> None:
-        self._drawn = drawn
-        self._arrows: dict[tuple[str, str, bool], Arrow] = {}
-
-    @property
-    def found(self) -> list[Arrow]:
-        """In the order in which they were drawn."""
-        return list(self._arrows.values())
-
-    def between_boxes(self) -> None:
-        """All of them, also who runs before whom."""
-        for i, box in list(self._drawn.box.items()):
-            if i.opcode == "get-tuple-element":
-                continue
-            for operand in i.operands:
-                self.into(box, operand, self._drawn.computation_of.get(box.key))
-            for before in i.control_predecessors:
-                source_box = self._drawn.box.get(before)
-                if source_box is not None and source_box is not box:
-                    key = (source_box.key, box.key, True)
-                    self._arrows[key] = Arrow(source_box.key, box.key, control=True, tooltip=["runs before"])
-
-    def into(self, head: Box, value: Instruction, outline: str | None = None) -> None:
-        """From all that `value` comes out of; `outline` is the one that `head` is in."""
-        for leaf in sources(value, self._drawn.outline, self._drawn.box):
-            origin = leaf[0]
-            source_box = self._drawn.box.get(origin)
-            if source_box is None or source_box is head or origin in self._drawn.written:
-                continue
-            inside = outline is not None and self._drawn.computation_of.get(source_box.key) == outline
-            size = leaf_bytes(leaf)
-            text = f"{shorten(origin.name, 60)}{''.join(f'#{n}' for n in leaf[1])}: {bytes_text(size)}"
-            arrow = self._arrows.get((source_box.key, head.key, False))
-            if arrow is None:
-                self._arrows[source_box.key, head.key, False] = Arrow(
-                    source_box.key, head.key, size, inside=inside, tooltip=[text]
-                )
-            elif text not in arrow.tooltip:
-                arrow.values += 1
-                arrow.bytes += size
-                arrow.tooltip.append(text)
-
-    def stubs(self, units: Sequence[Instruction]) -> None:
-        """Say of what lies at the edge of the neighbourhood that it goes on."""
-        shown = set(units)
-        for unit in units:
-            anchor = self._drawn.box.get(unit)
-            outline = self._drawn.outline.get(unit)
-            if anchor is None and outline is None:
-                continue
-            first = anchor or (outline.boxes[0] if outline else None)
-            last = anchor or (outline.boxes[-1] if outline else None)
-            assert first is not None
-            assert last is not None
-            more = [
-                leaf[0]
-                for o in unit.operands
-                for leaf in sources(o, self._drawn.outline, shown)
-                if leaf[0] not in shown
-                and leaf[0] not in self._drawn.written
-                and leaf[0] not in self._drawn.box
-            ]
-            if more:
-                self._stub(list(dict.fromkeys(more)), first, "operand", up=True)
-            users = [u for u in _users_past_elements(unit) if u not in shown]
-            users = [u for u in users if u.opcode != "tuple" or not u.is_root]
-            if users and unit.opcode not in ("parameter", "constant"):
-                self._stub(users, last, "user", up=False)
-
-    def _stub(self, what: list[Instruction], anchor: Box, noun: str, up: bool) -> None:
-        stub = Box(self._drawn.key(), "stub", f"+ {plural(len(what), noun)}")
-        stub.tooltip = [name_of(i, 60) for i in what[:12]]
-        self._drawn.panel.boxes.append(stub)
-        source_box, head = (stub, anchor) if up else (anchor, stub)
-        self._arrows[source_box.key, head.key, False] = Arrow(source_box.key, head.key, values=0)
-
-
-def _users_past_elements(unit: Instruction) -> list[Instruction]:
-    """The users of a value, past the get-tuple-elements."""
-    found: dict[Instruction, None] = {}
-    stack = list(unit.users)[::-1]
-    while stack:
-        i = stack.pop()
-        if i.opcode == "get-tuple-element":
-            stack.extend(reversed(i.users))
-        else:
-            found[i] = None
-    return list(found)
-
 
 MANY_RESULTS = 24
 
@@ -196,7 +84,13 @@ class _PanelBuilder:
         self.context = context
         self.plan = plan
         self.panel = Panel(context.key(), title)
-        self.drawn = Drawn(plan, self.panel, context.key)
+        self.box: dict[Instruction, Box] = {}
+        self.outline: dict[Instruction, Outline] = {}
+        self.written: dict[Instruction, str] = {}
+        """Values without a box: what stands for them in the boxes that use them."""
+        self.computation_of: dict[str, str] = {}
+        """The frame of each framed box."""
+        self.arrows: dict[tuple[str, str, bool], Arrow] = {}
 
     def build(self) -> Panel:
         plan, computation = self.plan, self.plan.computation
@@ -205,44 +99,43 @@ class _PanelBuilder:
         self._write_values(bool(plan.parts))
         part_boxes: dict[int, Box] = {}
         for unit in shown:
-            if unit in self.drawn.written:
+            if unit in self.written:
                 continue
             part = collapsed.get(unit)
             if part is not None:
                 if part.number not in part_boxes:
                     part_boxes[part.number] = self._part(part)
                     self.panel.boxes.append(part_boxes[part.number])
-                self.drawn.box[unit] = part_boxes[part.number]
+                self.box[unit] = part_boxes[part.number]
             elif unit in plan.open:
                 self._open(unit)
             else:
                 self._place(unit, self._box(unit))
         if plan.shown is None:
             self._elements_of_parameters()
-        arrows = Arrows(self.drawn)
-        arrows.between_boxes()
+        self.between_boxes()
         if plan.shown is not None:
-            arrows.stubs(shown)
-        self._results(computation.root, arrows)
-        self.panel.arrows = arrows.found
+            self.stubs(shown)
+        self._results(computation.root)
+        self.panel.arrows = list(self.arrows.values())
         return self.panel
 
     def _write_values(self, overview: bool) -> None:
         """Scalars, and parameters that everybody reads, are written where they are used."""
         for i in self.plan.computation:
             if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
-                self.drawn.written[i] = constant_text(i)
+                self.written[i] = constant_text(i)
             elif (overview or len(i.users) > CROWD) and self._may_be_written(i):
-                self.drawn.written[i] = shorten(value_title(i), 16)
+                self.written[i] = shorten(value_title(i), 16)
         for i in self.plan.computation:
             if len(i.users) > 2 and self._spreads_constant(i):
-                self.drawn.written[i] = self.drawn.written[i.operands[0]]
+                self.written[i] = self.written[i.operands[0]]
 
     def _may_be_written(self, i: Instruction) -> bool:
         return i.opcode == "parameter" and not (i.is_root or i.shape.is_tuple or i in self.plan.marked)
 
     def _place(self, unit: Instruction, box: Box) -> None:
-        self.drawn.box[unit] = box
+        self.box[unit] = box
         kernel = self.context.future.get(unit)
         # Frames are convex among instructions; among collapsed parts they need not be.
         if kernel is None or self.plan.parts:
@@ -287,12 +180,12 @@ class _PanelBuilder:
         return "(" + ", ".join(t or "·" for t in texts) + ")"
 
     def _stand_in(self, operand: Instruction) -> str:
-        if operand in self.drawn.written:
-            return self.drawn.written[operand]
+        if operand in self.written:
+            return self.written[operand]
         if operand.opcode == "parameter":
-            origin = [leaf for leaf, _ in sources(operand, self.plan.open, self.drawn.box)]
+            origin = [leaf for leaf, _ in sources(operand, self.plan.open, self.box)]
             if len(origin) == 1 and origin[0] is not operand:
-                return self.drawn.written.get(origin[0], "")
+                return self.written.get(origin[0], "")
         return ""
 
     def _open(self, fusion: Instruction) -> None:
@@ -313,27 +206,27 @@ class _PanelBuilder:
         # A constant spread out inside a kernel costs nothing: it reads as the number it is.
         for i in body.post_order():
             if i.opcode == "constant" and i.shape.is_effective_scalar and not i.is_root:
-                self.drawn.written[i] = constant_text(i)
+                self.written[i] = constant_text(i)
             elif self._spreads_constant(i):
-                self.drawn.written[i] = self.drawn.written[i.operands[0]]
+                self.written[i] = self.written[i.operands[0]]
         for i in body.post_order():
-            if i.opcode in ("parameter", "get-tuple-element") or i in self.drawn.written:
+            if i.opcode in ("parameter", "get-tuple-element") or i in self.written:
                 continue
             if i.opcode == "tuple" and (i.is_root or i.users):
                 continue
-            self.drawn.box[i] = self._box(i, inner=True)
-            outline.boxes.append(self.drawn.box[i])
-            self.drawn.computation_of[self.drawn.box[i].key] = outline.key
+            self.box[i] = self._box(i, inner=True)
+            outline.boxes.append(self.box[i])
+            self.computation_of[self.box[i].key] = outline.key
         if outline.boxes:
             self.panel.outlines.append(outline)
-            self.drawn.outline[fusion] = outline
+            self.outline[fusion] = outline
         else:  # it hands its operands on: a frame around nothing would not be drawn
             self._place(fusion, self._box(fusion))
 
     def _spreads_constant(self, i: Instruction) -> bool:
         if i.opcode != "broadcast" or i.is_root or not i.users or i in self.plan.marked:
             return False
-        return i.operands[0] in self.drawn.written
+        return i.operands[0] in self.written
 
     def _part(self, part: Part) -> Box:
         ops = [o for i in part.instructions for o in (i.fused_computation if i.opcode == "fusion" else (i,))]
@@ -366,31 +259,105 @@ class _PanelBuilder:
                 box = Box(self.context.key(), "value", f"{value_title(parameter)}[{i.tuple_index}]")
                 box.lines = [shape_of(i)]
                 box.tooltip = tooltip(self.context.module, i)
-                self.drawn.box[i] = box
+                self.box[i] = box
                 self.panel.boxes.append(box)
-                whole = self.drawn.box.get(parameter)
+                whole = self.box.get(parameter)
                 if whole is not None and all(u.opcode == "get-tuple-element" for u in parameter.users):
-                    self.drawn.box.pop(parameter)
+                    self.box.pop(parameter)
                     self.panel.boxes.remove(whole)
 
-    def _results(self, root: Instruction, arrows: Arrows) -> None:
+    def _results(self, root: Instruction) -> None:
         """A box for each value returned, near what computes it; a single one where they are many."""
         if root.opcode != "tuple" or not 0 < len(root.operands) <= MANY_RESULTS or self.plan.parts:
             returned = [("result" if root.opcode != "tuple" else "results", root)]
         else:
             returned = [(f"result[{n}]", o) for n, o in enumerate(root.operands)]
         for title, value in returned:
-            scopes = [
-                leaf
-                for leaf in sources(value, self.drawn.outline, self.drawn.box)
-                if leaf[0] in self.drawn.box
-            ]
+            scopes = [leaf for leaf in sources(value, self.outline, self.box) if leaf[0] in self.box]
             if not scopes:
                 continue
             box = Box(self.context.key(), "value", title, lines=[shape_of(value)])
             box.tooltip = [f"{title} of {printable(self.plan.computation.name)}"]
             self.panel.boxes.append(box)
-            arrows.into(box, value)
+            self.into(box, value)
+
+    def between_boxes(self) -> None:
+        """All of them, also who runs before whom."""
+        for i, box in list(self.box.items()):
+            if i.opcode == "get-tuple-element":
+                continue
+            for operand in i.operands:
+                self.into(box, operand, self.computation_of.get(box.key))
+            for before in i.control_predecessors:
+                source_box = self.box.get(before)
+                if source_box is not None and source_box is not box:
+                    key = (source_box.key, box.key, True)
+                    self.arrows[key] = Arrow(source_box.key, box.key, control=True, tooltip=["runs before"])
+
+    def into(self, head: Box, value: Instruction, outline: str | None = None) -> None:
+        """From all that `value` comes out of; `outline` is the one that `head` is in."""
+        for leaf in sources(value, self.outline, self.box):
+            origin = leaf[0]
+            source_box = self.box.get(origin)
+            if source_box is None or source_box is head or origin in self.written:
+                continue
+            inside = outline is not None and self.computation_of.get(source_box.key) == outline
+            size = leaf_bytes(leaf)
+            text = f"{shorten(origin.name, 60)}{''.join(f'#{n}' for n in leaf[1])}: {bytes_text(size)}"
+            arrow = self.arrows.get((source_box.key, head.key, False))
+            if arrow is None:
+                self.arrows[source_box.key, head.key, False] = Arrow(
+                    source_box.key, head.key, size, inside=inside, tooltip=[text]
+                )
+            elif text not in arrow.tooltip:
+                arrow.values += 1
+                arrow.bytes += size
+                arrow.tooltip.append(text)
+
+    def stubs(self, units: Sequence[Instruction]) -> None:
+        """Say of what lies at the edge of the neighbourhood that it goes on."""
+        shown = set(units)
+        for unit in units:
+            anchor = self.box.get(unit)
+            outline = self.outline.get(unit)
+            if anchor is None and outline is None:
+                continue
+            first = anchor or (outline.boxes[0] if outline else None)
+            last = anchor or (outline.boxes[-1] if outline else None)
+            assert first is not None
+            assert last is not None
+            more = [
+                leaf[0]
+                for o in unit.operands
+                for leaf in sources(o, self.outline, shown)
+                if leaf[0] not in shown and leaf[0] not in self.written and leaf[0] not in self.box
+            ]
+            if more:
+                self._stub(list(dict.fromkeys(more)), first, "operand", up=True)
+            users = [u for u in _users_past_elements(unit) if u not in shown]
+            users = [u for u in users if u.opcode != "tuple" or not u.is_root]
+            if users and unit.opcode not in ("parameter", "constant"):
+                self._stub(users, last, "user", up=False)
+
+    def _stub(self, what: list[Instruction], anchor: Box, noun: str, up: bool) -> None:
+        stub = Box(self.context.key(), "stub", f"+ {plural(len(what), noun)}")
+        stub.tooltip = [name_of(i, 60) for i in what[:12]]
+        self.panel.boxes.append(stub)
+        source_box, head = (stub, anchor) if up else (anchor, stub)
+        self.arrows[source_box.key, head.key, False] = Arrow(source_box.key, head.key, values=0)
+
+
+def _users_past_elements(unit: Instruction) -> list[Instruction]:
+    """The users of a value, past the get-tuple-elements."""
+    found: dict[Instruction, None] = {}
+    stack = list(unit.users)[::-1]
+    while stack:
+        i = stack.pop()
+        if i.opcode == "get-tuple-element":
+            stack.extend(reversed(i.users))
+        else:
+            found[i] = None
+    return list(found)
 
 
 def _scope_end(scope: str) -> str:

@@ -15,8 +15,7 @@ from hlofuse.render.arranging.islands import BEST, columns, estimate, is_tall, s
 from hlofuse.render.build import Builder, kernel_numbers
 from hlofuse.render.labels import fusion_around, lookup, part_number, role
 from hlofuse.render.options import VIEWS, ModulePair, Options, pair_of
-from hlofuse.render.planning.boxed import has_box
-from hlofuse.render.planning.plan import plan
+from hlofuse.render.planning.plan import has_box, plan
 from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene
 from hlofuse.replay import Replay
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from hlofuse.account import PairDetail, observed_replay
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
-from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import parse_module
 from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts

@@ -10,7 +10,7 @@ import pytest
 
 from hlofuse.account import observed_replay
 from hlofuse.inputs import load
-from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import parse_module
 from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.explain.explain import explain

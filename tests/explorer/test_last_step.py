@@ -13,7 +13,7 @@ from hlofuse.analysis.kernels import kernels, launched_computations
 from hlofuse.explorer import page_html, page_of
 from hlofuse.explorer.page import page_json
 from hlofuse.inputs import load
-from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.unique_ids import UniqueIds

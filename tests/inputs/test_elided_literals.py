@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse import load
-from hlofuse.inputs.unread_elements import restore_literals
+from hlofuse.inputs.ordered import restore_literals
 from hlofuse.passes.common.literals import values_of
 
 from ..tools.wire import message, varint

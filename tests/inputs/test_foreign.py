@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import load
-from hlofuse.inputs.unique_ids import unique_ids_for
-from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
+from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 
 from ..running import Run

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import load
-from hlofuse.inputs.unique_ids import ids_file_of, read_unique_ids, unique_ids_for
+from hlofuse.inputs.wire_format import ids_file_of, read_unique_ids, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 
 from ..tools.wire import message, varint

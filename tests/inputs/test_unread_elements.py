@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.inputs.ordered import in_creation_order
-from hlofuse.inputs.unread_elements import restore_unread_elements
+from hlofuse.inputs.ordered import in_creation_order, restore_unread_elements
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds

@@ -16,7 +16,7 @@ import pytest
 
 from hlofuse.analysis.launches import launch_of, launches
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.inputs.unique_ids import ids_of_proto
+from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from hlofuse.inputs.unique_ids import ids_of_proto
+from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.replay import Replay, ReplayInput, replay

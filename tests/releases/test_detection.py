@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.inputs.companions import stamp_of
 from hlofuse.inputs.release import releases_in, span_text, written_by
-from hlofuse.inputs.stamp import stamp_of
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import NAMES, Span
 

@@ -10,7 +10,7 @@ import pytest
 
 from hlofuse import load
 from hlofuse.account import observed_replay
-from hlofuse.inputs.unique_ids import unique_ids_for
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module

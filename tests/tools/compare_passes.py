@@ -20,8 +20,8 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.inputs.dump_names import DumpFile
-from hlofuse.inputs.unique_ids import unique_ids_for
-from hlofuse.inputs.unread_elements import restore_literals
+from hlofuse.inputs.ordered import restore_literals
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module

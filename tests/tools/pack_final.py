@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
-from hlofuse.inputs.unique_ids import read_unique_ids
+from hlofuse.inputs.wire_format import read_unique_ids
 
 from .pack_gpu import lean, lean_proto
 from .packing import write_archive

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hlofuse.inputs.unique_ids import read_unique_ids
+from hlofuse.inputs.wire_format import read_unique_ids
 from hlofuse.ir.unique_ids import UniqueIds
 
 from .packing import pack

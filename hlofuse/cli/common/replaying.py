@@ -251,7 +251,7 @@ class ReplayOptions:
         """
         from hlofuse.inputs.ordered import in_creation_order
         from hlofuse.inputs.stage import stage_of
-        from hlofuse.inputs.unique_ids import unique_ids_for
+        from hlofuse.inputs.wire_format import unique_ids_for
         from hlofuse.replay import ReplayInput
         from hlofuse.reports.common.unoptimized import beginning_of_fusion
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hlofuse.diff.graph import must_run_once
 from hlofuse.diff.model import Added, Changed, ModuleDiff, Occurrence, Removed
-from hlofuse.diff.vocabulary import must_run_once
 from hlofuse.ir import Instruction, Module
 
 

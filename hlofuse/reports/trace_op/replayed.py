@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import before_optimizations_of
-from hlofuse.inputs.ordered import in_creation_order
-from hlofuse.inputs.unique_ids import unique_ids_for
-from hlofuse.inputs.unread_elements import restore_literals
+from hlofuse.inputs.ordered import in_creation_order, restore_literals
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
