@@ -1,6 +1,78 @@
 """From a program to what XLA's fusion passes were given and made, with no accelerator."""
 
-from hlofuse.capture.from_python import capture
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hlofuse.capture.ahead_of_time.compiling import partitions_of
+from hlofuse.capture.capturing import capture_modules
+from hlofuse.capture.folder import folder_name
 from hlofuse.capture.model import Capture, CapturedModule, CaptureError, Destination
 
 __all__ = ["Capture", "CaptureError", "CapturedModule", "Destination", "capture"]
+
+_PLATFORM = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+
+
+def capture(
+    function: Any,
+    *arguments: Any,
+    target: str | None = None,
+    device: str | None = None,
+    topology: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    flags: str = "",
+    until_fusion: bool = False,
+) -> Capture:
+    """Compile a JAX function ahead of time and keep what XLA's fusion passes were given and made.
+
+    function: jitted or not. arguments: arrays or jax.ShapeDtypeStruct, of which only shape and type count, in
+    any pytree; also a sharding over an AbstractMesh, which divides the program over that many devices.
+    target: cpu (default), gpu with `device` (a name of `hlofuse devices` or a file) or tpu with `topology`
+    (default v5e:2x2). out: the folder to write; a new temporary one, which stays, unless said. flags: more
+    XLA_FLAGS. until_fusion: end XLA behind its fusion passes, without the code and the module after
+    optimizations that take most of its time.
+
+    The result's `module().before` is a path for hlofuse.load. CaptureError says what is missing, or why XLA
+    refused.
+    """
+    try:
+        import jax
+    except ImportError as error:
+        raise CaptureError(f'hlofuse.capture needs jax: pip install "hlofuse[capture]" ({error})') from None
+    target = target or ("gpu" if device is not None else "tpu" if topology is not None else "cpu")
+    if target == "tpu" and topology is None:
+        topology = "v5e:2x2"
+
+    def shape_only(leaf: Any) -> Any:
+        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+            weak_type = getattr(leaf, "weak_type", False)
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak_type, sharding=_abstract(leaf))
+        return leaf
+
+    jitted = function if hasattr(function, "trace") else jax.jit(function)
+    lowered = jitted.trace(*jax.tree.map(shape_only, arguments)).lower(
+        lowering_platforms=(_PLATFORM[target],)
+    )
+    module = lowered.compiler_ir("stablehlo").operation
+    partitions = partitions_of(module)
+    destination = Destination(target, device, topology, ((None, partitions),) if partitions > 1 else ())
+    text = module.get_asm(enable_debug_info=True, large_elements_limit=None)
+    name = folder_name(getattr(function, "__name__", "function"))
+    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="hlofuse-capture-")) / name
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch, f"{name}.mlir")
+        file.write_text(text, encoding="utf-8")
+        return capture_modules([(name, file)], destination, folder, flags=flags, until_fusion=until_fusion)
+
+
+def _abstract(leaf: Any) -> Any:
+    """A sharding that says nothing of devices."""
+    import jax
+
+    sharding = getattr(leaf, "sharding", None)
+    abstract_mesh = getattr(jax.sharding, "AbstractMesh", ())  # since JAX 0.4.36
+    return sharding if isinstance(getattr(sharding, "mesh", None), abstract_mesh) else None

@@ -19,14 +19,37 @@ MOST_TOGETHER = 12
 """Fusions in one change; of more, what happened to each says more than that they were regrouped."""
 
 
+@dataclass(slots=True, eq=False)
+class MatchedFusion:
+    """A fusion's members in terms common to both sides: BEFORE's index, or ~index for AFTER's own."""
+
+    group: Group
+    members: frozenset[int]
+    core: frozenset[int]
+    """Those that say where it came from; only what both sides have."""
+    own: frozenset[int]
+    """Members of the core's sort that the other side has nowhere."""
+    outputs: tuple[int, ...]
+    """Results, in any order: that of a multi-output fusion's results is nobody's concern."""
+    sources: list[MatchedFusion] = field(default_factory=list)
+    """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
+    same_as: MatchedFusion | None = None
+    loose: frozenset[int] = frozenset()
+    """Of its core, what is in no fusion on the other side."""
+
+
 class FusionChanges:
     """Compares the fusions of two matched modules."""
 
     def __init__(self, matching: Matching, costs: KernelCosts) -> None:
         self.m = matching
         self.costs = costs
-        found = FusionOrigins(matching)
-        self.before, self.after = found.before, found.after
+        b, a = matching.before, matching.after
+        self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
+        self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
+        self._pair_same()
+        self._explain(self.before, self.after)
+        self._explain(self.after, self.before)
         self.unchanged = 0
         self.reported: set[MatchedFusion] = set()
         """Of either side: in a change of several on both sides."""
@@ -151,7 +174,7 @@ class FusionChanges:
         if texts[0] != texts[1] and (texts[0] or "{}") != (texts[1] or "{}"):
             yield Detail(Kind.ANNOTATION, "backend_config", texts[0], texts[1])
         old = self._copies(b.group)
-        new = {self._name_before(i): n for i, n in self._copies(a.group).items()}
+        new = {self.m.backward[i]: n for i, n in self._copies(a.group).items()}
         for i in dict.fromkeys([*old, *new]):
             if old.get(i, 1) != new.get(i, 1):
                 name = self.m.before.values[i].instruction.name if i >= 0 else "?"
@@ -159,9 +182,6 @@ class FusionChanges:
 
     def _copies(self, group: Group) -> dict[int, int]:
         return {i: len(found) for i, found in group.members.items() if len(found) > 1}
-
-    def _name_before(self, a: int) -> int:
-        return self.m.backward[a]
 
     def _results(self, graph: Graph, f: MatchedFusion) -> str:
         return ", ".join(graph.values[i].instruction.name for i in f.group.outputs)
@@ -214,53 +234,14 @@ class FusionChanges:
             total += self.costs.instruction(i)
         return total
 
-
-def _ordered(indices: Iterable[int]) -> list[int]:
-    return sorted(set(indices))
-
-
-# Where the fusions of one module are in another.
-
-
-@dataclass(slots=True, eq=False)
-class MatchedFusion:
-    """A fusion's members in terms common to both sides: BEFORE's index, or ~index for AFTER's own."""
-
-    group: Group
-    members: frozenset[int]
-    core: frozenset[int]
-    """Those that say where it came from; only what both sides have."""
-    own: frozenset[int]
-    """Members of the core's sort that the other side has nowhere."""
-    outputs: tuple[int, ...]
-    """Results, in any order: that of a multi-output fusion's results is nobody's concern."""
-    sources: list[MatchedFusion] = field(default_factory=list)
-    """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
-    same_as: MatchedFusion | None = None
-    loose: frozenset[int] = frozenset()
-    """Of its core, what is in no fusion on the other side."""
-
-
-class FusionOrigins:
-    """The fusions of two matched modules, each with those of the other side that it is or comes from."""
-
-    def __init__(self, matching: Matching) -> None:
-        self._matching = matching
-        b, a = matching.before, matching.after
-        self.before = [self._fusion(b, g, after=False) for g in b.groups.values()]
-        self.after = [self._fusion(a, g, after=True) for g in a.groups.values()]
-        self._pair_same()
-        self._explain(self.before, self.after)
-        self._explain(self.after, self.before)
-
     def _fusion(self, graph: Graph, group: Group, *, after: bool) -> MatchedFusion:
-        partner = self._matching.backward if after else self._matching.forward
+        partner = self.m.backward if after else self.m.forward
 
         def name(i: int) -> int:
             if after:
                 return partner[i] if partner[i] >= 0 else ~i
             # A copy in BEFORE goes by the name its original has.
-            return self._matching.backward[partner[i]] if partner[i] >= 0 else i
+            return self.m.backward[partner[i]] if partner[i] >= 0 else i
 
         members = list(group.members)
         telling = [i for i in members if graph.values[i].opcode not in TRIVIAL] or members
@@ -314,3 +295,7 @@ class FusionOrigins:
                 else:
                     rest -= others[best].core
                     f.sources.append(others[best])
+
+
+def _ordered(indices: Iterable[int]) -> list[int]:
+    return sorted(set(indices))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from hlofuse.account import KernelTime, Observed
+from hlofuse.account import Observed
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.explorer.model import (
@@ -61,11 +61,8 @@ class Boxes:
 
     def follow(self, event: Event) -> tuple[Op, ...]:
         """The changes an event makes."""
-        if event.event == "fuse":
-            return tuple(self._fuse(event))
-        if event.event == "rewrite":
-            return tuple(self._rewrite(event))
-        return ()
+        changes = {"fuse": self._fuse, "rewrite": self._rewrite}.get(event.event)
+        return tuple(changes(event)) if changes is not None else ()
 
     def members(self, box: int) -> tuple[int, ...]:
         """The operations a box holds, or held when it went."""
@@ -101,13 +98,12 @@ class Boxes:
         family = family_of(event.rule or "")
         removed = [self._alive[n] for n in event.removed if n in self._alive]
         if family in _REMOVED or not event.added:
-            return [self._remove(b) for b in removed if self._name_of[b] not in event.added]
+            return [self._end(b, Change.REMOVE) for b in removed if self._name_of[b] not in event.added]
         target = event.added[-1]
         target_box = self._alive.get(target)
         if family in _STANDS_FOR:
-            return [
-                self._replace(b, target_box) for b in removed if target_box is not None and b != target_box
-            ]
+            ends = [] if target_box is None else [(b, target_box) for b in removed if b != target_box]
+            return [self._end(b, Change.REPLACE, by) for b, by in ends]
         if not removed:
             return []
         ops: list[Op] = []
@@ -131,14 +127,9 @@ class Boxes:
         self._into[box] = into
         return Change.MOVE, box, into
 
-    def _remove(self, box: int) -> Op:
+    def _end(self, box: int, change: Change, by: int = 0) -> Op:
         self._drop_box(box)
-        return Change.REMOVE, box, 0
-
-    def _replace(self, box: int, by: int | None) -> Op:
-        assert by is not None
-        self._drop_box(box)
-        return Change.REPLACE, box, by
+        return change, box, by
 
     def _rename(self, box: int, name: str) -> Op:
         if self._alive.get(self._name_of[box]) == box:
@@ -404,7 +395,6 @@ class _Collector:
         for row in self.facts.account_after.rows:
             i = row.instruction
             time = self.costs.kernel(i) if self.costs is not None else None
-            _, memory, compute, emitter = self._times(time)
             yield Kernel(
                 printable(self.names.of(i.name)[1]),
                 box_of.get(names.get(i.name, i.name), -1),
@@ -412,21 +402,14 @@ class _Collector:
                 row.cost.bytes_accessed,
                 row.cost.flops,
                 row.us,
-                memory,
-                compute,
-                emitter,
+                time.us_memory if time is not None else None,
+                time.us_compute if time is not None else None,
+                time.emitter if time is not None else "",
                 _source(self.replay.final.module, i),
                 printable(layer_of(i.op_name)),
                 row.is_floor,
                 row.runs,
             )
-
-    def _times(self, time: KernelTime | None) -> tuple[float | None, float | None, float | None, str]:
-        """All of it with its launch, as in the totals; memory; compute; who runs it."""
-        if time is None or self.costs is None:
-            return None, None, None, ""
-        launched = time.us + self.costs.device.launch_overhead_us
-        return launched, time.us_memory, time.us_compute, time.emitter
 
 
 def _why(step: FusedStep) -> str:
