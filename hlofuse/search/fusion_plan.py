@@ -288,7 +288,13 @@ class _Plans:
             changes = (*config.changes, *map(str, plan))
             settings = replace(config.settings, plan=plan)
             config = replace(config, settings=settings, changes=changes, xla=config.xla or config)
-        done = replay(self._start, config, cache=self._cache, checkpoint=self._checkpoint)
+        try:
+            done = replay(self._start, config, cache=self._cache, checkpoint=self._checkpoint)
+        except OverflowError:  # so much is computed again and again that XLA's count of it is infinite
+            if not plan:
+                raise
+            self.seen.add(plan)
+            return replace(self.default, plan=plan, value=float("inf"))
         model = model_of(self._device, config.release, self._cache)
         account = KernelTimes(self._device, config.release, model).account(done.final.module)
         value = self._value(account)
