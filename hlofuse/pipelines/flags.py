@@ -14,7 +14,7 @@ TRITON_MULTI_OUTPUT = "xla_gpu_unsupported_enable_triton_multi_output_fusion"
 
 _HONOURED = (DISABLED, YNN_KINDS, TRITON_MULTI_OUTPUT)
 _DEFAULTS = ("--xla_gpu_enable_priority_fusion=true",)
-_DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
+DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
 _CHANGES_FUSION = (
     *_HONOURED,
     "xla_enable_hlo_passes_only",
@@ -85,10 +85,10 @@ def ynn_kinds(flags: Iterable[str]) -> frozenset[str]:
     """
     value = value_of(flags, YNN_KINDS)
     if value is None:
-        return _DEFAULT_KINDS
+        return DEFAULT_KINDS
     parts = [w.strip().lower().removeprefix("library_fusion_type_") for w in value.split(",") if w.strip()]
     if any(w[:1] in "+-" for w in parts):
-        kinds = set(_DEFAULT_KINDS)
+        kinds = set(DEFAULT_KINDS)
         for word in parts:
             (kinds.discard if word.startswith("-") else kinds.add)(word.lstrip("+-"))
         return frozenset(kinds)

@@ -19,8 +19,9 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
-from hlofuse.pipelines.flags import DISABLED, merged, parse_flags
+from hlofuse.pipelines.flags import DEFAULT_KINDS, DISABLED, YNN_KINDS, merged, parse_flags
 from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS
 from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.search.actions import ACTIONS, default_order
@@ -123,7 +124,7 @@ class Space:
         self.default_value = self.value(())
 
     def _flags(self) -> list[str]:
-        """A flag for each pass that changes this module and without which XLA compiles it, too."""
+        """Passes that change this module and that XLA can do without, left out; and flags about fusion."""
         optional = {a.step.name for a in ACTIONS.values() if a.kind != "expand"}
         optional |= {r.pass_name for r in catalogue().values() if r.flag}
         changed: dict[str, None] = {}
@@ -134,7 +135,10 @@ class Space:
             flags=self.config.build.flags,
             after_pass=lambda name, module: changed.setdefault(name),
         )
-        return [f"--{DISABLED}={name}" for name in changed if name in optional]
+        passes = [f"--{DISABLED}={name}" for name in changed if name in optional]
+        options = [OPTION_FLAGS[o] for o in TARGETS[self.config.target].options if o in OPTION_FLAGS]
+        kinds = sorted(DEFAULT_KINDS) if self.config.build.backend == "cpu" else ()
+        return [*passes, *options, *(f"--{YNN_KINDS}=-{kind}" for kind in kinds)]
 
     def check(self, moves: Moves) -> None:
         """HlofuseError for a move that is neither an action nor a flag."""

@@ -72,6 +72,7 @@ def test_prefixes_of_a_sequence_are_not_run_again() -> None:
 def test_flags_leave_out_only_what_xla_can_do_without() -> None:
     flags = space("kernels", "black_scholes", "flags").moves
     assert "--xla_disable_hlo_passes=cse" in flags
+    assert "--xla_cpu_experimental_ynn_fusion_type=-reduce" in flags
     needed = {a.step.name for a in ACTIONS.values() if a.kind == "expand"}
     assert needed.isdisjoint(f.partition("=")[2] for f in flags)
     assert joined_flags(("--xla_a=1", "--xla_b=2", "--xla_a=3")) == ("--xla_a=1,3", "--xla_b=2")
