@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hlofuse.account.account import Account
 from hlofuse.account.figures import (
     PairDetail,
     ReadTerm,
@@ -25,7 +26,16 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.terms import OperandRead
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, ReplayObserver, replay
+from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.replay import (
+    Checkpoint,
+    Replay,
+    ReplayConfig,
+    ReplayInput,
+    ReplayObserver,
+    replay,
+    replay_config,
+)
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
 
@@ -268,3 +278,27 @@ def _inside(instruction: Instruction) -> Iterator[Instruction]:
         yield from instruction.fused_computation.instructions
     else:
         yield instruction
+
+
+def compiled(
+    module: Module, config: ReplayConfig, flags: tuple[str, ...], cache: SharedTables | None = None
+) -> Observed:
+    """A module before optimizations, lowered and replayed with these XLA flags in place of the config's own.
+
+    HlofuseError where it cannot be lowered.
+    """
+    lowered = lower_to_fusion_input(module, config.target, config.device, flags=flags).module
+    changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
+    return observed_replay(ReplayInput(lowered), changed, cache=cache, totals_only=True)
+
+
+def account_of(replay: Replay, costs: Costs | None, module: Module, *, is_final: bool = False) -> Account:
+    """What a module of a replay launches, with times where there are costs."""
+    if costs is not None:
+        return costs.account(module, is_final=is_final)
+    return Account(module, backend=replay.config.build.backend, is_final=is_final)
+
+
+def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
+    """What a replay launches, with peak memory only if asked for."""
+    return account_of(observed.replay, observed.costs, observed.replay.final.module, is_final=with_peak)

@@ -10,13 +10,10 @@ from typing import Any
 
 from hlofuse.inputs.companions import before_optimizations_of
 from hlofuse.inputs.many import load
-from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.replay import replay_config
-from hlofuse.search.actions import default_order
-from hlofuse.search.space import Objective, Space, count_ops, module_hash
-from hlofuse.trace import Recorder
+from hlofuse.search.space import Objective, Space, default_ops, module_hash
 
 Source = str | Path | Module
 
@@ -32,9 +29,7 @@ class Benchmark:
     @cache  # noqa: B019
     def default_ops(self, target: str, device: str | None) -> int:
         """Instructions of all computations that XLA's order of the actions leaves."""
-        module = copy_module(self.module)
-        default_order(target, replay_config(target, device).device).run(module, Recorder())
-        return count_ops(module)
+        return default_ops(self.module, target, replay_config(target, device).device)
 
     @cache  # noqa: B019
     def space(self, objective: Objective, target: str, device: str | None) -> Space:

@@ -34,7 +34,7 @@ def load_policy(file: str) -> Policy:
 
     def policy(space: Space, moves: Moves) -> str | None:
         module = space.module(moves)
-        counts = Counter(i.opcode for c in module.computations for i in c)
+        counts = Counter(i.opcode for i in module.instructions())
         seen = counts_array(counts, len(module.computations), len(moves))
         mask = np.array([*(n in space.moves and space.changes(moves, n) for n in names), True])
         action, _ = model.predict(seen, deterministic=True, action_masks=mask)

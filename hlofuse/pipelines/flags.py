@@ -63,6 +63,15 @@ def merged(flags: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
     return (*(f for f in flags if _name(f) not in names), *more)
 
 
+def joined(flags: Iterable[str]) -> tuple[str, ...]:
+    """Each flag once, as XLA takes it, with all its values: the passes to leave out in one list."""
+    values: dict[str, dict[str, None]] = {}
+    for flag in flags:
+        name, _, value = flag.partition("=")
+        values.setdefault(name, {}).update(dict.fromkeys(value.split(",")))
+    return tuple(f"{name}={','.join(given)}" for name, given in values.items())
+
+
 def not_honoured(flags: Iterable[str]) -> tuple[str, ...]:
     """Flags that change what fuses, and that no replay follows."""
     return tuple(f for f in flags if _name(f) not in _HONOURED and f not in _DEFAULTS)

@@ -121,6 +121,19 @@ def finish(
     return FinalModule(out, names, tuple(recorder.events), tuple(recorder.left_alone), recorder.not_repeated)
 
 
+def passes_that_change(
+    module: Module,
+    target: str,
+    device: DeviceDescription | None,
+    flags: tuple[str, ...],
+    run: Callable[..., object] = lower_to_fusion_input,
+) -> list[str]:
+    """The passes of `run` (it may be `finish`) that change a module, in the order in which they first do."""
+    names: dict[str, None] = {}
+    run(module, target, device, flags=flags, after_pass=lambda name, _: names.setdefault(name))
+    return list(names)
+
+
 def _run_all(
     pipelines: Iterable[Pipeline],
     module: Module,

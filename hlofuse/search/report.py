@@ -1,40 +1,43 @@
 """What a search found, in text and as JSON: the figures raw and lowered, and what each move gains."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import indented, print_command, print_rows
+from hlofuse.format.fields import fields
+from hlofuse.format.terminal import indented, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.pipelines.flags import joined
 from hlofuse.search.actions import ACTIONS
 from hlofuse.search.fusion_plan import Outcome, PlanResult
-from hlofuse.search.space import Objective, Score, joined_flags
+from hlofuse.search.space import Objective, Score
 from hlofuse.search.strategies import Found
 
-_FIGURES: tuple[tuple[str, str, Callable[[Score], float | None], Callable[[float], str]], ...] = (
-    ("operations, raw", "ops", lambda s: s.ops, lambda v: f"{v:,.0f}"),
-    ("operations, lowered", "lowered", lambda s: s.lowered_ops, lambda v: f"{v:,.0f}"),
-    ("kernels", "kernels", lambda s: s.kernels, lambda v: f"{v:,.0f}"),
-    ("launches", "launches", lambda s: s.launches, lambda v: f"{v:,.0f}"),
+_Written = Callable[[float], str]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+_FIGURES: tuple[tuple[str, str, Callable[[Score], float | None], _Written], ...] = (
+    ("operations, raw", "ops", lambda s: s.ops, _number),
+    ("operations, lowered", "lowered", lambda s: s.lowered_ops, _number),
+    ("kernels", "kernels", lambda s: s.kernels, _number),
+    ("launches", "launches", lambda s: s.launches, _number),
     ("bytes moved", "moved", lambda s: s.bytes, bytes_text),
     ("est. time", "est. time", lambda s: s.us, us_text),
     ("peak memory", "peak", lambda s: s.peak_temporary_bytes, bytes_text),
 )
-_TITLES = {
-    "time": "Estimated time",
-    "kernels": "Kernels",
-    "bytes": "Bytes moved",
-    "ops": "Operations before XLA's own passes",
-    "peak-memory": "Peak of temporary memory",
-}
-_OF_OBJECTIVE = {"time": 5, "kernels": 2, "bytes": 4, "ops": 0, "peak-memory": 6}
-_WRITTEN: dict[str, Callable[[float], str]] = {
-    "time": us_text,
-    "bytes": bytes_text,
-    "kernels": lambda v: f"{v:,.0f}",
+_OBJECTIVES: dict[str, tuple[str, _Written]] = {
+    "time": ("Estimated time", us_text),
+    "kernels": ("Kernels", _number),
+    "bytes": ("Bytes moved", bytes_text),
+    "ops": ("Operations before XLA's own passes", _number),
+    "peak-memory": ("Peak of temporary memory", bytes_text),
 }
 
 
@@ -46,17 +49,17 @@ def change(before: float, after: float) -> str:
     return f"{'−' if after < before else '+'}{percent}"
 
 
-def print_found(
-    found: Found, objective: Objective, how: str, console: Console, again: Sequence[str] = ()
-) -> None:
+def _headline(objective: str, before: float, after: float, nothing: str) -> Text:
+    """The objective before and after; `nothing` stands for the second where the search found nothing."""
+    title, written = _OBJECTIVES[objective]
+    found = nothing or f" → {written(after)} ({change(before, after)})"
+    return Text(f"{title}: {written(before)}{found}", style="bold")
+
+
+def print_found(found: Found, objective: Objective, how: str, console: Console) -> None:
     """The headline, all figures side by side, the moves in order, and the flags to set."""
-    _, _, figure, text = _FIGURES[_OF_OBJECTIVE[objective]]
-    before, after = figure(found.default) or 0, figure(found.score) or 0
-    gain = change(before, after)
-    headline = f"{_TITLES[objective]}: {text(before)} → {text(after)} ({gain})"
-    if not found.moves:
-        headline = f"{_TITLES[objective]}: {text(before)}, and nothing better was found"
-    console.print(Text(headline, style="bold"))
+    nothing = "" if found.moves else ", and nothing better was found"
+    console.print(_headline(objective, found.default.by(objective), found.score.by(objective), nothing))
     if objective == "ops":
         lowered = change(found.default.lowered_ops, found.score.lowered_ops)
         console.print(Text(f"Once XLA's own passes have run behind: {lowered}, {_kernels(found)}"))
@@ -78,14 +81,11 @@ def print_found(
             for n, s in enumerate(found.steps, 1)
         ]
         print_rows(console, heads, steps)
-    flags = joined_flags(m for m in found.moves if m not in ACTIONS)
+    flags = joined(m for m in found.moves if m not in ACTIONS)
     if flags:
         console.print()
         console.print(Text("Set these flags to have it:"))
         indented(console, f"XLA_FLAGS={printable(' '.join(flags))}", 2, "green")
-    if again and found.moves:
-        console.print()
-        print_command(console, 0, *again, "--passes", ",".join(found.moves))
 
 
 def _kernels(found: Found) -> str:
@@ -103,7 +103,7 @@ def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, 
         "default": found.default.to_json(),
         "found": found.score.to_json(),
         "moves": [{"move": s.move, **s.score.to_json()} for s in found.steps],
-        "flags": list(joined_flags(m for m in found.moves if m not in ACTIONS)),
+        "flags": list(joined(m for m in found.moves if m not in ACTIONS)),
         "evaluations": found.evaluations,
         "seconds": round(found.seconds, 1),
     }
@@ -111,11 +111,8 @@ def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, 
 
 def print_plan(found: PlanResult, objective: str, how: str, console: Console) -> None:
     """How far XLA's queue is from the best plan found, and the decisions that differ, with XLA's rule."""
-    written, before, after = _WRITTEN[objective], found.default.value, found.best.value
-    headline = f"{_TITLES[objective]}: {written(before)} → {written(after)} ({change(before, after)})"
-    if not found.changes:
-        headline = f"{_TITLES[objective]}: {written(before)}, and no better fusion plan was found"
-    console.print(Text(headline, style="bold"))
+    nothing = "" if found.changes else ", and no better fusion plan was found"
+    console.print(_headline(objective, found.default.value, found.best.value, nothing))
     console.print(Text(how, style="dim"))
     totals = [(o.account.totals, name) for o, name in ((found.default, "XLA's queue"), (found.best, "found"))]
     rows = [
@@ -129,7 +126,7 @@ def print_plan(found: PlanResult, objective: str, how: str, console: Console) ->
         console.print()
     for number, c in enumerate(found.changes, 1):
         rule = f"; XLA decided by {c.xla.rule}" if c.xla is not None and c.xla.rule else ""
-        gain = f"without it {written(c.gain)} more" + rule
+        gain = f"without it {_OBJECTIVES[objective][1](c.gain)} more" + rule
         console.print(Text(f"{number:>2} {printable(str(c.intervention))}", style="bold"))
         indented(console, gain, 3, "dim")
 
@@ -138,9 +135,9 @@ def plan_json(found: PlanResult, objective: str, **request: Any) -> dict[str, An
     """`default` and `found` with their totals, and `changes`: the interventions and what each gains."""
 
     def totals(outcome: Outcome) -> dict[str, Any]:
-        t = outcome.account.totals
-        sizes = {"kernels": t.kernels, "launches": t.launches, "bytes": t.cost.bytes_accessed}
-        return {**sizes, "time_us": t.us, "floor_us": t.floor_us}
+        return fields(
+            outcome.account.totals, "kernels launches bytes=cost.bytes_accessed time_us=us floor_us"
+        )
 
     return {
         "schema": "hlofuse.optimize/1",

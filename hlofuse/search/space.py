@@ -11,24 +11,27 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from hlofuse.account import Account, observed_replay
+from hlofuse.account.replaying import compiled, final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.format.fields import fields
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
-from hlofuse.pipelines.flags import DEFAULT_KINDS, DISABLED, YNN_KINDS, merged, parse_flags
-from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.flags import DEFAULT_KINDS, DISABLED, YNN_KINDS, joined, parse_flags
+from hlofuse.pipelines.manager import passes_that_change
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS
-from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
+from hlofuse.replay import ReplayConfig
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.search.actions import ACTIONS, default_order
 from hlofuse.trace import Recorder
 
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+
 Objective = Literal["time", "kernels", "bytes", "ops", "peak-memory"]
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 Kind = Literal["passes", "flags"]
 Moves = tuple[str, ...]
 _REMEMBERED = 256
@@ -73,18 +76,19 @@ class Score:
 
     def to_json(self) -> dict[str, Any]:
         """Every field under its own name, `time_us` for the time."""
-        names = ("ops", "lowered_ops", "kernels", "launches", "bytes")
-        return {
-            **{n: getattr(self, n) for n in names},
-            "time_us": self.us,
-            "floor_us": self.floor_us,
-            "peak_temporary_bytes": self.peak_temporary_bytes,
-        }
+        return fields(self, "ops lowered_ops kernels launches bytes time_us=us floor_us peak_temporary_bytes")
 
 
 def count_ops(module: Module) -> int:
     """Instructions of all computations."""
     return sum(map(len, module.computations))
+
+
+def default_ops(module: Module, target: str, device: DeviceDescription | None) -> int:
+    """Instructions of all computations that XLA's order of the actions leaves."""
+    module = copy_module(module)
+    default_order(target, device).run(module, Recorder())
+    return count_ops(module)
 
 
 def module_hash(module: Module) -> str:
@@ -117,6 +121,7 @@ class Space:
         self._values: dict[Moves, float] = {}
         self._scores: dict[tuple[str, Moves], Score | None] = {}
         self._tables = SharedTables()
+        self._default_work: Mapping[tuple[str, ...], int] = {}
         kinds = set(kinds)
         flags = self._flags() if "flags" in kinds else ()
         self.moves: Moves = (*(ACTIONS if "passes" in kinds else ()), *flags)
@@ -127,17 +132,11 @@ class Space:
         """Passes that change this module and that XLA can do without, left out; and flags about fusion."""
         optional = {a.step.name for a in ACTIONS.values() if a.kind != "expand"}
         optional |= {r.pass_name for r in catalogue().values() if r.flag}
-        changed: dict[str, None] = {}
-        lower_to_fusion_input(
-            self.start,
-            self.config.target,
-            self.config.device,
-            flags=self.config.build.flags,
-            after_pass=lambda name, module: changed.setdefault(name),
-        )
+        config = self.config
+        changed = passes_that_change(self.start, config.target, config.device, config.build.flags)
         passes = [f"--{DISABLED}={name}" for name in changed if name in optional]
-        options = [OPTION_FLAGS[o] for o in TARGETS[self.config.target].options if o in OPTION_FLAGS]
-        kinds = sorted(DEFAULT_KINDS) if self.config.build.backend == "cpu" else ()
+        options = [OPTION_FLAGS[o] for o in TARGETS[config.target].options if o in OPTION_FLAGS]
+        kinds = sorted(DEFAULT_KINDS) if config.build.backend == "cpu" else ()
         return [*passes, *options, *(f"--{YNN_KINDS}=-{kind}" for kind in kinds)]
 
     def check(self, moves: Moves) -> None:
@@ -169,7 +168,7 @@ class Space:
         if move not in ACTIONS:
             return move not in moves
         before = self.module(moves)
-        applies = ACTIONS[move].applies({i.opcode for c in before.computations for i in c})
+        applies = ACTIONS[move].applies({i.opcode for i in before.instructions()})
         return applies and self.module((*moves, move)) is not before
 
     def value(self, moves: Moves) -> float:
@@ -188,10 +187,10 @@ class Space:
         else:
             score = self.score(moves, with_peak=self.objective == "peak-memory")
             value = _NEVER if score is None else score.by(self.objective)
-            # By another library, or in other shapes: nobody knows its time.
-            if self.objective == "time" and moves and score is not None:
-                base = self.score((), with_peak=False)
-                value = value if base is not None and score.bounded_work == base.bounded_work else _NEVER
+            if self.objective == "time" and score is not None:
+                self._default_work = score.bounded_work if not moves else self._default_work
+                # By another library, or in other shapes: nobody knows its time.
+                value = value if score.bounded_work == self._default_work else _NEVER
         self._values[moves] = value
         self.evaluations += 1
         best = self._values.get(self.best, _NEVER)
@@ -215,14 +214,16 @@ class Space:
         return self._scores[key]
 
     def _score_of(self, module: Module, flags: Moves, with_peak: bool) -> Score | None:
+        own = joined((*self.config.build.flags, *flags))
         try:
-            lowered, account = self.compiled(module, flags, with_peak)
+            observed = compiled(module, self.config, own, self._tables)
         except HlofuseError:
             return None
+        account = final_account(observed, with_peak=with_peak)
         totals = account.totals
         return Score(
             count_ops(module),
-            count_ops(lowered),
+            count_ops(observed.replay.before),
             totals.kernels,
             totals.launches,
             totals.cost.bytes_accessed,
@@ -231,18 +232,6 @@ class Space:
             totals.peak_temporary_bytes or 0,
             account.bounded_work,
         )
-
-    def compiled(self, module: Module, flags: Moves = (), with_peak: bool = True) -> tuple[Module, Account]:
-        """A module at the input of fusion, and what runs of it; HlofuseError where it cannot be lowered."""
-        config = self.config
-        own = merged(config.build.flags, joined_flags(flags))
-        lowered = lower_to_fusion_input(module, config.target, config.device, flags=own).module
-        changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=own)
-        observed = observed_replay(ReplayInput(lowered), changed, cache=self._tables, totals_only=True)
-        final = observed.replay.final.module
-        if observed.costs is not None:
-            return lowered, observed.costs.account(final, is_final=with_peak)
-        return lowered, Account(final, backend=config.build.backend, is_final=with_peak)
 
     def default(self) -> Score:
         """XLA's own compilation to compare with; for the objective `ops` with what its order leaves.
@@ -254,15 +243,4 @@ class Space:
             raise HlofuseError(f"{self.start.name} cannot be lowered for {self.config.target}")
         if self.objective != "ops":
             return score
-        module = copy_module(self.start)
-        default_order(self.config.target, self.config.device).run(module, Recorder())
-        return replace(score, ops=count_ops(module))
-
-
-def joined_flags(flags: Iterable[str]) -> tuple[str, ...]:
-    """XLA takes a flag once: the passes to leave out in one list."""
-    values: dict[str, list[str]] = {}
-    for flag in flags:
-        name, _, value = flag.partition("=")
-        values.setdefault(name, []).append(value)
-    return tuple(f"{name}={','.join(given)}" for name, given in values.items())
+        return replace(score, ops=default_ops(self.start, self.config.target, self.config.device))

@@ -139,12 +139,11 @@ def at_random(space: Space, random: Random) -> None:
     while True:
         moves: Moves = ()
         for _ in range(random.randint(1, LONGEST)):
-            following = [m for m in random.sample(space.moves, len(space.moves)) if space.changes(moves, m)][
-                :1
-            ]
-            if not following:
+            shuffled = random.sample(space.moves, len(space.moves))
+            move = next((m for m in shuffled if space.changes(moves, m)), None)
+            if move is None:
                 break
-            moves = (*moves, following[0])
+            moves = (*moves, move)
             space.value(moves)
 
 

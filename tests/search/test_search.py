@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from hlofuse.cli import optimize
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines.flags import joined
 from hlofuse.replay import replay_config
 from hlofuse.search.actions import ACTIONS
-from hlofuse.search.space import Objective, Space, joined_flags, module_hash
+from hlofuse.search.space import Objective, Space, module_hash
 from hlofuse.search.strategies import METHODS, minimized, search
 
 from ..passes.packed import archive
@@ -75,7 +78,20 @@ def test_flags_leave_out_only_what_xla_can_do_without() -> None:
     assert "--xla_cpu_experimental_ynn_fusion_type=-reduce" in flags
     needed = {a.step.name for a in ACTIONS.values() if a.kind == "expand"}
     assert needed.isdisjoint(f.partition("=")[2] for f in flags)
-    assert joined_flags(("--xla_a=1", "--xla_b=2", "--xla_a=3")) == ("--xla_a=1,3", "--xla_b=2")
+    assert joined(("--xla_a=1", "--xla_b=2", "--xla_a=3")) == ("--xla_a=1,3", "--xla_b=2")
+
+
+def test_passes_that_the_dump_left_out_stay_out() -> None:
+    off = [f"--xla_disable_hlo_passes={name}" for name in ("cse", "algsimp")]
+    module = parse_module(archive("cpu")["programs/softmax"]["before"])
+    without_cse = Space(module, replay_config("cpu", xla_flags=(off[0],)), "kernels", ("flags",))
+    both = Space(module, replay_config("cpu"), "kernels", ("flags",))
+    assert without_cse.score((off[1],)) == both.score(tuple(off))
+
+
+def test_the_command_offers_what_there_is() -> None:
+    assert get_args(Objective) == optimize._OBJECTIVES
+    assert set(optimize._METHODS) == {*METHODS, "policy"}
 
 
 def test_time_asks_for_a_device() -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from hlofuse.account import Account, Costs, Launched, Totals
+from hlofuse.account.replaying import account_of
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations
 from hlofuse.format.paths import source_in_function
@@ -260,13 +261,6 @@ class Facts:
         """XLA's final name of an instruction of the module after fusion; None for others, or if unknown."""
         has_name = self.names is not None and name in self.after and self.names.knows(name)
         return self.names.of(name) if has_name and self.names is not None else None
-
-
-def account_of(replay: Replay, costs: Costs | None, module: Module, *, is_final: bool = False) -> Account:
-    """What a module of a replay launches, with times where there are costs."""
-    if costs is not None:
-        return costs.account(module, is_final=is_final)
-    return Account(module, backend=replay.config.build.backend, is_final=is_final)
 
 
 def place_of(x: Instruction, module: Module, name: str, final: str) -> Place:

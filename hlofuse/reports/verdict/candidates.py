@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
+from hlofuse.account.replaying import compiled as compiled_with
+from hlofuse.account.replaying import final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
@@ -11,16 +13,15 @@ from hlofuse.ir.graph import Module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
-from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, merged, value_of
+from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
 from hlofuse.pipelines.gpu.after_layouts import has_triton
 from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE
-from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
-from hlofuse.reports.common.facts import Facts, account_of
+from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
 from hlofuse.reports.whatif.model import Ranking, RelaxedRule
 from hlofuse.trace import Recorder
@@ -39,11 +40,6 @@ def trial_of(before: Totals, after: Totals, how: str) -> Trial:
         before.launches - after.launches,
         before.cost.bytes_accessed - after.cost.bytes_accessed,
     )
-
-
-def final_account(observed: Observed) -> Account:
-    """What a replay launches in the end."""
-    return account_of(observed.replay, observed.costs, observed.replay.final.module, is_final=True)
 
 
 def of_recipes(
@@ -170,8 +166,9 @@ def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, s
 
 def _with_own(flag: str, own: tuple[str, ...]) -> str:
     """A flag that switches passes off, with those that are off already: XLA takes it once."""
-    off = value_of(own, DISABLED) if flag.startswith(f"--{DISABLED}=") else None
-    return flag.replace("=", f"={off},", 1) if off else flag
+    if not flag.startswith(f"--{DISABLED}="):
+        return flag
+    return joined((*(f for f in own if f.startswith(f"--{DISABLED}=")), flag))[0]
 
 
 def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
@@ -179,15 +176,14 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
 
     None where it cannot be compiled.
     """
-    config, input = observed.replay.config, observed.replay.input
+    config = observed.replay.config
     try:
         if module is not None:
-            lowered = lower_to_fusion_input(module, config.target, config.device, flags=flags)
-            input = ReplayInput(lowered.module)
+            return final_account(compiled_with(module, config, flags))
         changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
     except HlofuseError:
         return None
-    return final_account(observed_replay(input, changed, totals_only=True))
+    return final_account(observed_replay(observed.replay.input, changed, totals_only=True))
 
 
 # Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that.

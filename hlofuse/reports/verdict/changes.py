@@ -8,18 +8,19 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.account import Observed, Totals
+from hlofuse.account.replaying import final_account
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import indented, plain_table, print_command, print_more
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.judge.judge import Judge, Refused
-from hlofuse.pipelines.flags import DISABLED, merged, not_honoured, parse_flags, value_of
-from hlofuse.pipelines.manager import finish, lower_to_fusion_input
+from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
+from hlofuse.pipelines.manager import finish, passes_that_change
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.verdict import phrases
-from hlofuse.reports.verdict.candidates import compiled, final_account, trial_of, trial_without
+from hlofuse.reports.verdict.candidates import compiled, trial_of, trial_without
 from hlofuse.reports.verdict.model import Trial, Verdict
 from hlofuse.reports.whatif.model import FixedRule, Ranking
 from hlofuse.reports.whatif.phrases import CHANGED_DECISIONS, edges_text
@@ -90,14 +91,13 @@ def without_passes(
         raise HlofuseError("--without-pass needs the module before optimizations: give that, or a whole dump")
     if "all" in names:
         names = [n for n in names if n != "all"] + [p.name for p in observed.replay.passes if p.changed]
-        target = config.target, config.device, (), own
-        lower_to_fusion_input(module, *target, after_pass=lambda name, _: names.append(name))
-        finish(observed.replay.after, *target, after_pass=lambda name, _: names.append(name))
+        build = config.target, config.device, own
+        names += passes_that_change(module, *build)
+        names += passes_that_change(observed.replay.after, *build, finish)
     with_all = judge.compiled(module, own).kernels if judge is not None else 0
     rows = []
     for name in dict.fromkeys(n.partition("(")[0] for n in names):
-        off = filter(None, [value_of(own, DISABLED), name])
-        flags, seen = merged(own, (f"--{DISABLED}={','.join(off)}",)), "refused" if judge else ""
+        flags, seen = joined((*own, f"--{DISABLED}={name}")), "refused" if judge else ""
         with suppress(Refused):
             seen = phrases.signed(judge.compiled(module, flags).kernels - with_all) if judge else ""
         if (after := compiled(module, observed, flags)) is not None:
