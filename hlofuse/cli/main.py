@@ -9,42 +9,42 @@ import click
 
 # Under each heading: a name and its line in `--help`: help must not import what it lists.
 _SECTIONS: dict[str, dict[str, str]] = {
-    "From a program to a dump": {
-        "capture": "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
+    "Get a dump": {
+        "capture": "Compile a JAX program or StableHLO for a CPU, GPU or TPU and dump XLA's fusion passes.",
     },
-    "Why it was fused so": {
-        "explain": "Which operations XLA fuses, in which order, and what stopped the rest.",
-        "why": "Why two operations were fused, or were not.",
-        "what-if": "Which rule costs most; what if a knob had other values, a rule did not exist.",
-        "rule": "The rule catalogue: what a rule asks, why, and what to do about it.",
+    "Explain fusion": {
+        "explain": "Kernels, their time, what fusion could still save, and every decision.",
+        "why": "Why two operations were fused or not.",
+        "what-if": "Rank changes by what they save: recipes, flags, rules, knobs.",
+        "rule": "The rule catalogue: condition, reason, advice.",
     },
-    "What would run better": {
-        "optimize": "Search for an order of passes, XLA flags or fusion decisions better than XLA's.",
+    "Search for something faster": {
+        "optimize": "Search passes, XLA flags or fusion decisions that beat XLA's defaults.",
         "passes": "The passes that optimize may run, and how each was checked.",
     },
     "What runs": {
-        "stats": "Instructions, kernels, flops and bytes of modules.",
-        "kernels": "Who runs each kernel that fusion leaves: library, Triton or emitter.",
+        "stats": "Instructions, kernels, FLOP and bytes of modules.",
+        "kernels": "Kernels after fusion and who generates each: library, Triton or emitter.",
     },
-    "To look at": {
-        "explore": "A page to step through every decision, in one HTML file.",
+    "See it": {
+        "explore": "One HTML page that steps through every decision.",
         "render": "Draw a module and its fusions as SVG, PNG, PDF or DOT.",
-        "plot": "Plot passes, the time of kernels, the roofline.",
+        "plot": "Plot passes, kernel times or the roofline.",
     },
     "What changed": {
         "diff": "What changed between two modules, fusion by fusion.",
-        "upgrade": "What another release of XLA makes of the same program, and which of its changes matter.",
-        "check": "Hold fusion against a budget or a stored baseline, for CI.",
+        "upgrade": "What another XLA release changes in the same program, and why.",
+        "check": "Check kernels, bytes and time against a budget or baseline, for CI.",
         "timeline": "What each pass of a compilation did, from a dump directory.",
-        "trace-op": "One operation's way through every pass to the kernel it ends in.",
+        "trace-op": "Follow one operation through every pass to its final kernel.",
     },
-    "The replay itself": {
-        "replay": "Write the module as XLA's fusion passes would leave it.",
-        "verify": "Compare our replay with XLA's own result.",
-        "judge": "Do two modules compute the same? XLA compiles and runs both.",
-        "run-as": "Run a program with modules of hlofuse in place of XLA's.",
-        "targets": "What can be replayed, and how faithfully.",
-        "devices": "The GPUs whose numbers come with hlofuse.",
+    "Replay and verify": {
+        "replay": "Write the module after XLA's fusion passes.",
+        "verify": "Compare a replay with XLA's own result.",
+        "judge": "Compile and run two modules with XLA and compare their results.",
+        "run-as": "Run a program with replayed modules in place of XLA's.",
+        "targets": "Backends and releases that can be replayed, and their fidelity.",
+        "devices": "GPUs with built-in device data.",
     },
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
@@ -108,10 +108,10 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
 def group() -> None:
-    """Replay XLA's operator-fusion decisions from an HLO text dump, and explain each one.
+    """Explain XLA's fusion from an HLO dump: every kernel, every decision, what would be faster.
 
-    INPUT is everywhere a text dump (.hlo, .txt, also .gz), - for standard input, or a directory
-    written by XLA_FLAGS=--xla_dump_to=DIR.
+    INPUT is an HLO dump (.hlo, .txt, .hlo.pb, also .gz), - for standard input, or a directory
+    written by XLA_FLAGS=--xla_dump_to=DIR. Without a command, hlofuse INPUT lists what it can tell about it.
     """
 
 
@@ -166,14 +166,14 @@ def _explained(error: Exception) -> str:
     if os.environ.get(TRACEBACK_VARIABLE):
         raise error
     if isinstance(error, RecursionError):
-        return "the input is nested too deeply"
+        return "the input is nested too deeply for the parser"
     if isinstance(error, MemoryError):
         return "the input is too large for this machine's memory"
     if isinstance(error, OSError):
         return f"{error.filename or 'writing the output'}: {error.strerror or error}"
     return (
-        f"internal error: {type(error).__name__}: {str(error)[:200]}\n"
-        f"This is a bug in hlofuse: please report it, with the output under {TRACEBACK_VARIABLE}=1."
+        f"internal error: {type(error).__name__}: {str(error)[:200]}\nThis is a bug in hlofuse: report it"
+        f" with the output under {TRACEBACK_VARIABLE}=1."
     )
 
 

@@ -31,7 +31,7 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
     from hlofuse.inputs import load
 
     if before == after == "-":
-        raise HlofuseError("standard input can be only one of BEFORE and AFTER")
+        raise HlofuseError("only one of BEFORE and AFTER can be standard input")
     two_files = not any(map(os.path.isdir, (before, after)))
     if stage is not None:
         before, after = (_of_stage(path, module, stage) for path in (before, after))
@@ -69,14 +69,14 @@ def picture_if_possible(diff: ModuleDiff) -> str | None:
     try:
         return picture_of(diff)
     except HlofuseError as e:
-        click.echo(f"note: the page has no picture: {e}", err=True)
+        click.echo(f"note: page written without a picture: {e}", err=True)
         return None
 
 
 def check_devices(before: str | None, after: str | None) -> None:
     """HlofuseError for devices that are not known, before anything is read."""
     if before is None and after is not None:
-        raise HlofuseError("--device-after goes with --device, the GPU of BEFORE")
+        raise HlofuseError("--device-after needs --device, the GPU of BEFORE")
     for name in (before, after):
         if name is not None:
             device_of("gpu", name)
