@@ -93,7 +93,7 @@ def command(
     """Compile PROGRAM ahead of time and dump the modules before and after XLA's fusion passes.
 
     PROGRAM is script.py:function, module:function, a mapping of programs (script.py:PROGRAMS), a .mlir file,
-    StableHLO bytecode, HLO text or an HLO proto. After --, PROGRAM is a command to run: every function that it
+    StableHLO bytecode, HLO text or an HLO proto. After --, PROGRAM is a command to run: every function it
     jits is captured. The JAX of your environment compiles. No GPU or TPU is needed.
     """
     from hlofuse.capture.arguments import parse_mesh
