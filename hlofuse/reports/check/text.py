@@ -51,7 +51,7 @@ def _hanging(console: Console, lead: str, text: str, style: str | None = None) -
 
 
 def _release(name: str) -> str:
-    return f"XLA in {printable(name)}" if name else "a module that XLA has fused"
+    return f"XLA in {printable(name)}" if name else "a fused module"
 
 
 def _finding(f: Finding, console: Console, seen: set[str]) -> None:

@@ -26,8 +26,8 @@ _STAGES = {
 _ORDERS = {
     "xla": "XLA's ids",
     "replayed": "replayed",
-    "estimated": "estimated, ties open",
-    "text": "of the text, ties open",
+    "estimated": "estimated (ties uncertain)",
+    "text": "text order (ties uncertain)",
 }
 
 
@@ -41,7 +41,7 @@ def identity_line(
     if order is not None:
         shown = _ORDERS[order]
         parts.append(
-            f"order {shown.partition(',')[0]}, ties as in XLA's log" if follows_log else f"order {shown}"
+            f"order {shown.partition(',')[0]}, ties from XLA's log" if follows_log else f"order {shown}"
         )
     if identity.front_end:
         parts.append(f"from {identity.front_end}")
@@ -54,7 +54,7 @@ def identity_line(
     if identity.excerpt:
         line += f" ({identity.excerpt})"
     what, weakest = identity.weakest
-    return f"{line}. Least certain: {what}, {weakest.evidence}"
+    return f"{line}. Least certain: {what} ({weakest.evidence})"
 
 
 @dataclass(frozen=True, slots=True)
