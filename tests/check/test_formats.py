@@ -73,7 +73,7 @@ def broken(word: str = "") -> Check:
             now.kernels,
             (refused_edge(word),),
         ),
-        Finding(Code.CHANGED, Level.WARNING, name, "1 kernel with other operations inside"),
+        Finding(Code.CHANGED, Level.WARNING, name, "1 kernel with changed contents"),
         Finding(Code.NEW, Level.NOTE, name, "1 kernel more", now=(kernel(f"n.py | copy{word}"),)),
     )
     missing = Finding(Code.MODULE_MISSING, Level.NOTE, f"jit_g{word}", "in the baseline, not in the input")

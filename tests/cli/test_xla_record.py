@@ -23,7 +23,7 @@ def test_it_is_followed_where_it_is_about_this_device(hlofuse: Run, samples: Pat
     assert hlofuse("explain", folder, "--device", "h100_sxm").err == ""
     assert "is of another device, and not followed" in hlofuse("explain", folder, "--device", "v100").err
     reported = hlofuse("verify", folder, "--device", "v100", "--target", "gpu")
-    assert "XLA's own record beside it is of another device." in reported.out
+    assert "XLA's fusion log next to it is for another device." in reported.out
     reported = hlofuse("verify", folder, "--device", "h100_sxm", "--target", "gpu")
     assert (reported.status, "another device" in reported.out) == (0, False)
     # What may be asked of many modules keeps quiet.
@@ -50,7 +50,7 @@ def test_one_of_another_module_is_doubted(hlofuse: Run, samples: Path) -> None:
     gpu, h100 = samples / "gpu", ("--device", "h100_sxm")
     (record,) = (gpu / "gpt2_block").glob("priority_fusion.txtpb*")
     requested = hlofuse("explain", gpu / "softmax", *h100, "--xla-trace", record, columns=160)
-    assert "entries agree: it may be of another module or device" in requested.out
+    assert "entries agree; it may be for another module or device" in requested.out
     assert "another module" not in hlofuse("explain", gpu / "softmax", *h100).out
 
 

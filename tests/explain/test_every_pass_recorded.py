@@ -67,7 +67,7 @@ def test_a_sum_over_more_than_32_elements_names_the_pass_and_its_flag() -> None:
     story = why(result, "r")
     assert isinstance(story, Story)
     first, second = created_by_lines(story.created_by)
-    assert "were made by tree_reduction_rewriter: a reduction over 33 elements" in first
+    assert "were created by tree_reduction_rewriter: a reduction over 33 elements" in first
     assert second == (
         'XLA_FLAGS="--xla_disable_hlo_passes=tree_reduction_rewriter" switches tree_reduction_rewriter off'
     )

@@ -27,7 +27,7 @@ _ORDERS = {
     "xla": "XLA's ids",
     "replayed": "replayed",
     "estimated": "estimated (ties uncertain)",
-    "text": "text order (ties uncertain)",
+    "text": "text (ties uncertain)",
 }
 
 
@@ -41,7 +41,7 @@ def identity_line(
     if order is not None:
         shown = _ORDERS[order]
         parts.append(
-            f"order {shown.partition(',')[0]}, ties from XLA's log" if follows_log else f"order {shown}"
+            f"order {shown.partition(' (')[0]}, ties from XLA's log" if follows_log else f"order {shown}"
         )
     if identity.front_end:
         parts.append(f"from {identity.front_end}")
