@@ -108,7 +108,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         """The module of a state; HlofuseError where that began with another."""
         start = benchmark(module)
         if start.hash != state["module"]:
-            raise HlofuseError(f"the state is of module {state['module']}, and {start.name} is {start.hash}")
+            raise HlofuseError(f"the state is for module {state['module']}, but {start.name} is {start.hash}")
         replayed = copy_module(start.module)
         for name in state["actions"]:
             ACTIONS[name].run(replayed)
