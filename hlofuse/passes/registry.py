@@ -113,7 +113,8 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
         key, _, value = part.partition("=")
         if key.strip() not in options_of_kind:
             raise HlofuseError(
-                f"pass {m[1]} has no option {key.strip()!r}; expected one of {', '.join(options_of_kind) or 'none'}"
+                f"pass {m[1]} has no option {key.strip()!r}; expected one of"
+                f" {', '.join(options_of_kind) or 'none'}"
             )
         default, value = options_of_kind[key.strip()], value.strip()
         convert: Any = type(default)
