@@ -13,7 +13,7 @@ import click
 from hlofuse import __version__
 from hlofuse.cli.common.measuring import has_several, measure_all
 from hlofuse.cli.common.options import report_options_with
-from hlofuse.cli.common.output import Output, write_file
+from hlofuse.cli.common.output import Output, save
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
@@ -126,7 +126,7 @@ def command(
     if update:
         for file, text in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(file, text)
+            save(file, text)
         found = replace(found, updated=True)
     if out.form not in ("text", "json", "markdown"):  # those say it themselves
         for note in found.notes:

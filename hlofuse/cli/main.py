@@ -140,12 +140,16 @@ def _run() -> int:
         if isinstance(e, click.NoSuchOption) and e.option_name in _FORMATS:
             meant = f"--format {e.option_name.removeprefix('--')}"
             e = click.NoSuchOption(e.option_name, possibilities=[meant], ctx=e.ctx)
-        e.show()
+        from hlofuse.cli.common.messages import refused_call
+
+        refused_call(e)
     except (_PipeClosed, BrokenPipeError):  # no failure of ours
         _drop_what_is_unwritten()
         return 0
     except Exception as e:
-        _complain(_explained(e))
+        from hlofuse.cli.common.messages import say
+
+        say("error", _explained(e))
         if isinstance(e, OSError) and e.filename is None:
             _drop_what_is_unwritten()
     return 2
@@ -170,15 +174,8 @@ def _explained(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "the input is too large for this machine's memory"
     if isinstance(error, OSError):
-        return f"{error.filename or 'writing the output'}: {error.strerror or error}"
+        return f"cannot access {error.filename or 'the output'}: {error.strerror or error}"
     return (
         f"internal error: {type(error).__name__}: {str(error)[:200]}\nThis is a bug in hlofuse: report it"
         f" with the output under {TRACEBACK_VARIABLE}=1."
     )
-
-
-def _complain(message: str) -> None:
-    # A message may quote a dump: line ends stay, control sequences do not reach the terminal.
-    from hlofuse.format.escape import printable
-
-    click.echo("\n".join(printable(line) for line in message.split("\n")), err=True)

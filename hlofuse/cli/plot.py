@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
-from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options, warn
 from hlofuse.cli.common.reporting import announce
@@ -51,7 +51,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        write_file(output, content)
+        save(output, content)
 
 
 def _plot(loaded: Loaded, kind: str) -> Plot:

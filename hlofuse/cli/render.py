@@ -11,7 +11,7 @@ import click
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.naming import drawn_name, renamed_kernels
 from hlofuse.cli.common.options import input_argument
-from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 from hlofuse.cli.common.reporting import announce
@@ -144,11 +144,11 @@ def command(
         )
         content = drawing.to_bytes(form)
     for notice in drawing.notices:
-        click.echo(f"note: {notice}", err=True)
+        warn(notice)
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        write_file(Path(output), content)
+        save(Path(output), content)
 
 
 def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
@@ -165,7 +165,7 @@ def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
         fits = not stage.is_fused and not stage.foreign_to(target)
         view = "after" if fits and loaded.config is not None else "before"
         if fits and loaded.config is None:
-            click.echo(f"note: drawn before fusion; give --device to replay target {target}", err=True)
+            warn(f"drawn before fusion; give --device to replay target {target}")
     if view == "before":
         announce(loaded, replayed=False)
         return view, module, []

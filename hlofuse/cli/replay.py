@@ -6,10 +6,9 @@ from typing import Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option, until_option
-from hlofuse.cli.common.output import emit, write_file
+from hlofuse.cli.common.output import emit, save, write_file
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, require_end, warn
 from hlofuse.cli.common.reporting import announce
-from hlofuse.format.escape import printable
 
 _PATH = click.Path(path_type=Path)
 
@@ -52,7 +51,7 @@ def command(
         _finish(options, output, trace)
         return
     if loaded.changes:
-        click.echo(f"note: settings differ from XLA's: {', '.join(map(printable, loaded.changes))}", err=True)
+        warn(f"settings differ from XLA's: {', '.join(loaded.changes)}")
     announce(loaded)
     warn(loaded.note)
     head = f"// {loaded.note}\n" if loaded.note else ""
@@ -65,7 +64,7 @@ def command(
             write_file(keep_passes / f"{number:02d}-{done.name}.hlo", head + (done.module_text or ""))
     if trace is not None:
         events = [*result.events, *(result.final.events if until == "end" else ())]
-        write_file(trace, to_jsonl(events))
+        save(trace, to_jsonl(events))
     if until == "end" and (left := result.final.not_repeated):
         warn(f"these passes are not replayed and would change the module:  {', '.join(left)}")
     emit(head + print_module(result.final.module if until == "end" else result.after), output)
@@ -98,7 +97,7 @@ def _finish(options: ReplayOptions, output: Path, trace: Path | None) -> None:
     in_creation_order(loaded.module, ids)
     final = finish(loaded.module, loaded.target, build.device, flags=build.flags)
     if trace is not None:
-        write_file(trace, to_jsonl(final.events))
+        save(trace, to_jsonl(final.events))
     if final.not_repeated:
         warn(f"these passes are not replayed and would change the module:  {', '.join(final.not_repeated)}")
     emit(print_module(final.module), output)

@@ -11,7 +11,7 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
-from hlofuse.cli.common.output import Output, emit, rendered, write_file
+from hlofuse.cli.common.output import Output, emit, rendered, save
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options
 from hlofuse.cli.common.reporting import head_of
@@ -238,7 +238,7 @@ def _sweep(
         from hlofuse.render import format_of
         from hlofuse.reports.whatif.plot import plot_sweep
 
-        write_file(plot, plot_sweep(found).to_bytes(format_of(plot)))
+        save(plot, plot_sweep(found).to_bytes(format_of(plot)))
     out.report(
         text=lambda console: print_sweep(found, console),
         json=lambda: sweep_json(found),

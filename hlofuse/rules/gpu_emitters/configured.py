@@ -32,7 +32,7 @@ def custom(kernel: GpuKernel) -> dict[str, Any] | None:
     " used.",
     advice="Matmuls in bf16 or f16 gain most. --xla_gpu_enable_triton_gemm=false uses cuBLASLt for all.",
     mirrors="xla/backends/gpu/transforms/gemm_fusion.cc: GemmFusion; " + _KIND,
-    runs="Triton (product)",
+    runs="Triton GEMM",
 )
 def triton_gemm(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
@@ -52,7 +52,7 @@ def triton_gemm(kernel: GpuKernel) -> dict[str, Any] | None:
     advice="Keep operations on the row (mask, scale, bias) next to it; PF020 and PF021 describe what Triton"
     " does not support.",
     mirrors="xla/backends/gpu/transforms/softmax_rewriter_triton.cc: SoftmaxRewriterTriton; " + _KIND,
-    runs="Triton (block)",
+    runs="Triton block-level",
 )
 def triton(kernel: GpuKernel) -> dict[str, Any] | None:
     return _tile(kernel) if kernel.config_kind == config.TRITON else None
