@@ -49,6 +49,8 @@ _SECTIONS: dict[str, dict[str, str]] = {
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
 _WIDEST = max(map(len, _COMMANDS))
+_OVERVIEW = "overview"
+"""What runs for `hlofuse INPUT`, and for `hlofuse` alone on the current directory."""
 
 TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
 """Set to have an internal error raised with its traceback."""
@@ -71,15 +73,21 @@ class _Lazy(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in _COMMANDS and cmd_name != _OVERVIEW:
             return None
         command = importlib.import_module(f"hlofuse.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
+        if cmd_name != _OVERVIEW:
+            from hlofuse.cli.common.examples import epilog
+
+            command.epilog = epilog(cmd_name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and os.path.exists(args[0]):
+            return super().resolve_command(ctx, [_OVERVIEW, *args])
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             from hlofuse.format.escape import printable
             from hlofuse.inputs.suggest import did_you_mean
@@ -103,16 +111,21 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Lazy, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
-def group() -> None:
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Explain XLA's fusion from an HLO dump: every kernel, every decision, what would be faster.
 
     INPUT is an HLO dump (.hlo, .txt, .hlo.pb, also .gz), - for standard input, or a directory
     written by XLA_FLAGS=--xla_dump_to=DIR. Without a command, hlofuse INPUT lists what it can tell about it.
     """
+    if ctx.invoked_subcommand is None:
+        overview = group.get_command(ctx, _OVERVIEW)
+        assert overview is not None
+        ctx.invoke(overview, path=".")
 
 
 _GARBAGE = 1_000_000
