@@ -134,7 +134,7 @@ def _next(
     """Commands to copy, and what each is for."""
     rows = [
         ("kernels, time, suggestions", "explain", path, *module),
-        ("one kernel or source line", "explain", path, "model.py:42", *module),
+        ("one kernel or source line, FILE:LINE", "explain", path, "NAME", *module),
         ("who generates each kernel", "kernels", path, *module),
         ("rank changes by what they save", "what-if", path, *module),
         ("every decision in a browser", "explore", path, "-o", "page.html", *module),

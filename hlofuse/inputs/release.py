@@ -293,7 +293,7 @@ def written_by(
     span = span_text(found)
     evidence = "; ".join(dict.fromkeys(shown for shown in (lower, upper) if shown))
     replayed = REFERENCE if REFERENCE in left else found[-1]
-    return Written(Fact(span, source, f"{span} ({evidence})", len(found) > 1), found, replayed)
+    return Written(Fact(span, source, f"{span}: {evidence}", len(found) > 1), found, replayed)
 
 
 def _marks(

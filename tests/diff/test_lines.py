@@ -111,7 +111,7 @@ def test_a_number_that_is_another_lines_now() -> None:
     found = diff(module(*BEFORE), module(("tanh", 35, "act"), ("cosine", 50, "step")))
     rows = by_source(as_compared(found), moved_lines(found))
     assert [(line_shown(r), r.kernels_before, r.kernels_after) for r in rows] == [
-        ("model.py:35 of BEFORE", 1, 0)
+        ("model.py:35 in BEFORE", 1, 0)
     ]
 
 

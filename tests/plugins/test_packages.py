@@ -112,8 +112,8 @@ def test_one_of_its_rules_can_be_switched_off(install, hlofuse: Run, samples: Pa
 BAD = {
     "import no_such_module_at_all": "acme (acme-rules 1.0) cannot be imported: ModuleNotFoundError: ",
     "x = 1": "cannot be imported: AttributeError",
-    "RULES = 3": "expected FusionRule objects in a tuple, got int",
-    "RULES = ('x',)": "expected FusionRule objects in a tuple, got str among them",
+    "RULES = 3": "expected a tuple of FusionRule objects, found int",
+    "RULES = ('x',)": "expected a tuple of FusionRule objects, found str among them",
     GOOD.replace("ACME001", "CPU007"): "'CPU007' is the code of a rule of XLA's: ",
     GOOD.replace("ACME001", "acme-1"): "'acme-1' is no code: expected two to eight capitals and three digits",
     GOOD + "RULES *= 2": "'ACME001' is there twice",

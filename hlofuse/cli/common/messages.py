@@ -27,7 +27,12 @@ def say(kind: str, message: str) -> None:
 
 def refused_call(error: click.ClickException) -> None:
     """Print what is wrong with a call, and below it the usage of the command."""
-    message = error.format_message().strip().removesuffix(".").replace(" Did you mean ", "; did you mean ")
+    from hlofuse.inputs.suggest import names_meant
+
+    if isinstance(error, click.NoSuchOption):
+        message = f"no such option {error.option_name}{names_meant(error.possibilities or ())}"
+    else:
+        message = error.format_message().strip().removesuffix(".")
     say("error", message[:1].lower() + message[1:])
     context = getattr(error, "ctx", None)
     if context is not None:

@@ -17,7 +17,7 @@ def print_check(check: Check, console: Console) -> None:
     """The verdict, then each module with what broke, where and by which rule."""
     console.print(verdict(check), style="bold red" if check.failed else "bold green")
     if check.what_if:
-        console.print(f"what if: {', '.join(map(printable, check.what_if))}")
+        console.print(f"changed: {', '.join(map(printable, check.what_if))}")
     for note in check.notes:
         console.print(printable(note), style="yellow")
     seen: set[str] = set()

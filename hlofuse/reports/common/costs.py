@@ -148,7 +148,7 @@ def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
 
 def cost_heading(*, forbidden: bool) -> str:
     """Whose figures these are, and what for."""
-    return "by XLA's cost model" + ("if the rule allowed it" if forbidden else "")
+    return "by XLA's cost model" + (" if the rule allowed it" if forbidden else "")
 
 
 def choice_text(k: KernelTime) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _STAGES = {
     "before-optimizations": "before optimizations",
-    "fusion-input": "input of fusion",
+    "fusion-input": "fusion input",
     "after-fusion": "after fusion",
     "scheduled": "after all passes",
 }

@@ -42,7 +42,7 @@ def origin(place: Place, count: int = 0) -> str:
     """
     layer = layer_of(place.op_name)
     if layer and count:
-        layer += f"and {count} more of its kind"
+        layer += f" and {count} more of its kind"
     line = ", from ".join(filter(None, (place.source, place.called_from)))
     return ": ".join(filter(None, (layer, line)))
 
@@ -105,5 +105,5 @@ def headline(e: Replayed) -> str:
     """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
     device = f" ({printable(e.device)})" if e.device else ""
     if e.what_if:
-        return f"{printable(e.module)} on {e.target}{device}, with {', '.join(map(printable, e.what_if))}"
+        return f"{printable(e.module)} on {e.target}{device}, changed: {', '.join(map(printable, e.what_if))}"
     return f"{printable(e.module)} on {e.target}{device}, {e.release}"

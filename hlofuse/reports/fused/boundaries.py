@@ -21,7 +21,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
-from hlofuse.format.units import us_text
+from hlofuse.format.units import plural, us_text
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.stage import Stage
 from hlofuse.ir.copy import copy_module
@@ -224,9 +224,8 @@ def legacy_boundaries(module: Module, device: DeviceDescription) -> tuple[list[B
             )
         out.append(b)
     if considered_count:
-        how += (
-            f" For {considered_count:,} more pairs the passes were evaluated on the kernels of this module."
-        )
+        pairs = plural(considered_count, "more pair")
+        how += f" For {pairs} the passes were evaluated on the kernels of this module."
     return out, how
 
 

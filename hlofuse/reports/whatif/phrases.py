@@ -79,7 +79,7 @@ def sweep_columns(s: Sweep) -> tuple[str, ...]:
 def sweep_headline(s: Sweep) -> str:
     """What is swept, and that it is not XLA."""
     names = " × ".join(printable(a.name) for a in s.axes)
-    fixed = f", with {', '.join(map(printable, s.changes))}" if s.changes else ""
+    fixed = f", changed: {', '.join(map(printable, s.changes))}" if s.changes else ""
     devices = [printable(d) for d in s.devices if d]
     on = f" ({', '.join(devices)})" if devices else ""
     return f"{printable(s.module)} on {s.target}{on}: sweep of {names}{fixed}"

@@ -24,7 +24,7 @@ def story_headline(s: Story) -> str:
             return f"{name}{origin_text} runs in {printable(s.kernels[0].shown)}."
         return f"{name} was duplicated into {len(s.kernels)} kernels: {names(s.kernels)}."
     if s.fate == "kernel":
-        also = f"and is also computed in {names(s.kernels)}" if s.kernels else ""
+        also = f" and is also computed in {names(s.kernels)}" if s.kernels else ""
         return f"{name} runs as a kernel of its own{also}."
     if s.holder is not None:
         return f"{name} is inside {printable(s.holder.shown)}, which the passes treat as one operation."
