@@ -155,7 +155,7 @@ class HotKernel:
         """`memory-bound`, `compute-bound`, `launch-bound`, with `, not coalesced`; `at least` for a floor."""
         k = self.kernel
         if k is None:
-            return "at least" if self.is_floor else ""
+            return "lower bound" if self.is_floor else ""
         if k.us < self.us / self.count / self.iterations / 2:
             return "launch-bound"
         return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")
