@@ -147,7 +147,7 @@ def command(
             only_refused=only_refused,
         )
         if timeline:
-            console.print(f"\nThe whole compilation lies here, {timeline[0]}: what each pass did is told by")
+            console.print(f"\nThe whole compilation is in {timeline[0]}; to see what each pass did:")
             console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
 
     def data() -> dict[str, Any]:
@@ -249,7 +249,7 @@ def explain_stage(
 ) -> bool:
     """Report on a fused module as it is, or on a TPU's; False where there is nothing to say but the error.
 
-    `name` narrows it to some kernels; `details` has what keeps each two of them apart.
+    `name` narrows it to some kernels; `details` has what refuses each pair of them.
     """
     from hlofuse.inputs.stage import StageError
 

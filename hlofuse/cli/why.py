@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.messages import say
+from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
@@ -105,7 +105,7 @@ def _by_own_names(observed: Observed, name: str, other: str | None) -> list[Answ
     if not _has_answer(found):
         return []
     shown = printable(" and ".join(translated))
-    say("note", f"these settings change the numbers in fusion names; explaining {shown}")
+    message("note", f"these settings change the numbers in fusion names; explaining {shown}")
     return found
 
 

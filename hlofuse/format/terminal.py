@@ -51,31 +51,31 @@ def fitted(
     ]
     natural = [max(map(len, column)) for column in lines]
     least = [
-        n if kind == "right" else min(n, _least_name(column) if kind == "name" else _least_words(column))
+        n if kind == "right" else min(n, _least_name(column) if kind == "name" else _least_phrase(column))
         for n, (_, kind), column in zip(natural, columns, lines, strict=True)
     ]
-    kept = list(range(len(columns)))
+    shown = list(range(len(columns)))
     for dropped in [*drop, None]:
-        spare = width - sum(least[n] for n in kept) - GAP * (len(kept) - 1)
+        spare = width - sum(least[n] for n in shown) - GAP * (len(shown) - 1)
         if spare >= 0 or dropped is None:
             break
-        kept.remove(dropped)
+        shown.remove(dropped)
     fits = spare >= 0
-    widths = {n: least[n] for n in kept}
-    words = [n for n in kept if columns[n][1] == "left"]
-    wanted = [*((n, width // 2) for n in words), *((n, natural[n]) for n in (*kept, *words))]
+    widths = {n: least[n] for n in shown}
+    phrases = [n for n in shown if columns[n][1] == "left"]
+    wanted = [*((n, width // 2) for n in phrases), *((n, natural[n]) for n in (*shown, *phrases))]
     for n, most in wanted:  # words get half of the width, then names all they want, then words the rest
         more_room = max(min(min(natural[n], most) - widths[n], spare), 0)
         widths[n] += more_room
         spare -= more_room
-    return kept, widths, fits
+    return shown, widths, fits
 
 
 def _least_name(lines: Sequence[str]) -> int:
     return 20 + max(len(COUNTS.search(line)[0]) for line in lines)  # type: ignore[index]
 
 
-def _least_words(lines: Sequence[str]) -> int:
+def _least_phrase(lines: Sequence[str]) -> int:
     longest = max(len(word) for line in lines for word in line.split(" "))
     return max(min(longest, 40), min(max(map(len, lines)), 24))
 
@@ -93,12 +93,12 @@ def print_rows(
     Where it has no room the columns of `drop` go first, in that order; then each row's figures stand below
     its words.
     """
-    kept, widths, fits = fitted(columns, rows, console.width - indent, drop)
-    columns = [columns[n] for n in kept]
-    cells = [[_within(row[n], widths[n], columns[k][1]) for k, n in enumerate(kept)] for row in rows]
+    shown, widths, fits = fitted(columns, rows, console.width - indent, drop)
+    columns = [columns[n] for n in shown]
+    cells = [[_within(row[n], widths[n], columns[k][1]) for k, n in enumerate(shown)] for row in rows]
     if fits:
         table = plain_table(*columns)
-        for column, n in zip(table.columns, kept, strict=True):
+        for column, n in zip(table.columns, shown, strict=True):
             column.width = widths[n]
         for row in cells:
             table.add_row(*row)
@@ -108,7 +108,7 @@ def print_rows(
     phrase = [k for k in range(len(columns)) if k not in figures]
 
     def below(texts: Sequence[str | Text]) -> str:
-        return "".join(f"{' ' * GAP}{texts[k]!s:>{widths[kept[k]]}}" for k in figures)
+        return "".join(f"{' ' * GAP}{texts[k]!s:>{widths[shown[k]]}}" for k in figures)
 
     headings = [heading for heading, _ in columns]
     if any(headings):

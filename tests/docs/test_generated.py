@@ -12,7 +12,7 @@ import pytest
 from hlofuse.rules.catalogue import catalogue
 
 ROOT = Path(__file__).parent.parent.parent
-SECTIONS = ["What it asks", "If so", "Why XLA asks", "What you can do"]
+SECTIONS = ["Condition", "Result", "Why", "What to do"]
 
 
 def generator() -> ModuleType:
@@ -42,7 +42,7 @@ def test_every_page_has_its_sections(built: Path) -> None:
         page = (built / f"{code}.md").read_text(encoding="utf-8")
         headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
         assert page.startswith(f"# {code}: {rule.title}\n"), code
-        expected = [s for s in SECTIONS if rule.advice or s != "What you can do"]
+        expected = [s for s in SECTIONS if rule.advice or s != "What to do"]
         assert headings[: len(expected)] == expected, code
         assert "In XLA" in headings, code
         # No section is empty.

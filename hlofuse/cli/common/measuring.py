@@ -47,7 +47,7 @@ class _Context:
     root: Path
     baseline: Mapping[str, Profile]
     on_note: Callable[[str], None]
-    """What is said of a device: of many modules once."""
+    """The note about a device: once for many modules."""
 
 
 def each_module(

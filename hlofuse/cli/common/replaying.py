@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hlofuse.cli.common.messages import say
+from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
 from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def warn(note: str) -> None:
     """Print the note on standard error, if there is one: for results that have no place for it."""
-    say("note", note)
+    message("note", note)
 
 
 def require_end(target: str, device: DeviceDescription | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.cli.common.messages import say
+from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
@@ -41,7 +41,7 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
         ]
     for read in (first, second):
         if read.text_note is not None:
-            say("note", f"{read.name}: {read.text_note}")
+            message("note", f"{read.name}: {read.text_note}")
     return first, second
 
 
@@ -68,7 +68,7 @@ def picture_if_possible(diff: ModuleDiff) -> str | None:
     try:
         return picture_of(diff)
     except HlofuseError as e:
-        say("note", f"page written without a picture: {e}")
+        message("note", f"page written without a picture: {e}")
         return None
 
 

@@ -62,7 +62,7 @@ class FusedGroup:
     equivalents: tuple[str, ...] = ()
     """Other fusions that take in the same operations in the same way (layers of a model)."""
     kernel: KernelTime | None = None
-    """What the kernel takes in the end."""
+    """What the kernel finally takes."""
     us_saved: float | None = None
     """What its steps saved, by the estimates of their moments."""
 
@@ -139,7 +139,7 @@ class HotKernel:
 
     place: Place
     kernel: KernelTime | None
-    """Of the dearest; None where XLA has no estimate."""
+    """Of the slowest; None where XLA has no estimate."""
     us: float
     """Of all, launches included, as often as their loop runs; 0 where no time is estimated."""
     bytes_accessed: int = 0
@@ -204,11 +204,11 @@ class Explanation:
     rules: dict[str, RuleText]
     """Every rule quoted, by code."""
     record: RecordCheck | None = None
-    """XLA's own record of priority fusion against ours, where there was one to follow."""
+    """XLA's own record of priority fusion against the replay, where there was one to follow."""
     hot_kernels: tuple[HotKernel, ...] = ()
     kernels: tuple[FinalKernel, ...] = ()
     """What is launched."""
-    """What takes longest in the end, first; empty where no time is estimated."""
+    """The slowest kernels, first; empty where no time is estimated."""
     loops: tuple[Loop, ...] = ()
     """Outermost loops that launch kernels."""
     ties: int = 0

@@ -252,7 +252,7 @@ def print_selected(e: Explanation, selection: Selection, console: Console, limit
 
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
-    """A kernel: what it saved, what bounds it now, and the steps that made it, dearest first."""
+    """A kernel: what it saved, what bounds it now, and the steps that created it, largest saving first."""
     name = name_text(g.fusion.shown, style="bold")
     copies = 1 + len(g.equivalents)
     if g.equivalents:

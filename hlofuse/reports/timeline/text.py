@@ -1,4 +1,4 @@
-"""A film for the terminal."""
+"""A timeline for the terminal."""
 
 from collections.abc import Sequence
 

@@ -97,7 +97,7 @@ def fusions_text(locations: tuple[Location, ...]) -> str:
 
 
 def end_text(kernel: FinalKernel) -> str:
-    """What runs it in the end."""
+    """What finally runs it."""
     if kernel.opcode != "fusion":
         return f"{kernel.name}, {kernel.opcode} in {kernel.computation}"
     inside = f"{plural(len(kernel.opcodes), 'operation')}: {opcodes_text(kernel.opcodes, 6)}"

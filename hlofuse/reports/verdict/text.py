@@ -88,10 +88,10 @@ def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
     yield phrases.kernels_title(v, len(shown)), "bold cyan"
     cells = [phrases.kernel_cells(k, v) for k in shown]
     columns = [("", "right"), ("", "right"), ("", "name"), ("", "name"), ("", "right")]
-    kept, widths, _ = fitted(columns, cells, width - 2, drop=(4, 1, 3))
+    fitting, widths, _ = fitted(columns, cells, width - 2, drop=(4, 1, 3))
     for row in cells:
         parts = [
             f"{row[n]:>{widths[n]}}" if n < _NAME else f"{shorten(row[n], widths[n]):<{widths[n]}}"
-            for n in kept
+            for n in fitting
         ]
         yield f"  {'  '.join(parts)}".rstrip(), ""

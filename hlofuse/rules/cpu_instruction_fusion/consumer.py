@@ -21,7 +21,7 @@ MAX_VECTOR_BYTES = Knob(
     "operand a vector of less than 16 KiB?",
     why="The vector stays in the first-level cache, so a plain loop over the matrix is good enough, "
     "and the matrix need not be written at all.",
-    advice="A vector of 16 KiB or more (4096 f32) turns this off.",
+    advice="A vector of 16 KiB or more (4096 f32) disables this.",
     mirrors=_SHOULD_FUSE,
     allows=True,
     knobs=(MAX_VECTOR_BYTES,),

@@ -49,7 +49,7 @@ def cublas(kernel: GpuKernel) -> dict[str, Any] | None:
     code="EM003",
     title="A convolution, normalization or attention in cuDNN",
     condition="The custom call's target starts with __cudnn$.",
-    why="ConvRewriter turns every convolution that cuDNN supports into a call and moves bias, activation and"
+    why="ConvRewriter replaces every convolution that cuDNN supports by a call and moves bias, activation and"
     " side input into it if the types allow. Normalization and attention become calls on request.",
     advice=_WALL + " Convolutions need channels last (NHWC) and 16-bit types for tensor cores.",
     mirrors=_EMIT + "; xla/backends/gpu/transforms/conv_rewriter.cc: ConvRewriter",
