@@ -29,7 +29,7 @@ class TreeReductionRewriter(Pass):
     def _explained(self) -> Explained:
         def about(reduce: Instruction) -> str:
             longest = max((reduce.operands[0].shape.dimensions[d] for d in reduce.dimensions), default=0)
-            return f"a reduction over {longest:,} elements, more than {self.window}, is made in two steps"
+            return f"a reduction over {longest:,} elements, more than {self.window}, runs in two steps"
 
         return Explained(LONG_SUM_ON_CPU, about)
 

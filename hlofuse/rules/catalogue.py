@@ -88,12 +88,12 @@ class Rule:
     def fixed(self) -> str:
         """Why a what-if run cannot switch it off; empty where it can."""
         if self.runs:
-            return "it tells who runs a kernel; there is no fusion without it to try"
+            return "it names the implementation of a kernel, not a fusion decision"
         if self.essential:
-            return "without it the program would be wrong, or have no code"
+            return "without it the program would be wrong or could not be compiled"
         if self.estimated:
-            return "it is the verdict of XLA's cost model: without it the program only gets slower"
-        return "it names what came out and asks nothing of its own" if self.outcome else ""
+            return "it is the verdict of XLA's cost model; without it the program only gets slower"
+        return "it records an outcome and has no condition of its own" if self.outcome else ""
 
 
 _CATALOGUE: dict[str, Rule] = {}

@@ -12,14 +12,14 @@ from hlofuse.rules.verdict import condition, requirement
 _FILE = "xla/service/cpu/cpu_multi_output_fusion.cc"
 
 MAX_OPERANDS = Knob(
-    "cpu-multi-output-operands", 20, "operands", "A kernel of so many operands is not extended."
+    "cpu-multi-output-operands", 20, "operands", "Maximum operands of a kernel that is extended."
 )
 
 
 @condition(
     code="MO021",
     title="A kernel with many operands is not extended",
-    condition="Has one of the two 20 operands or more?",
+    condition="One of the two has 20 operands or more.",
     why="Compile time grows with the number of arrays a kernel reads.",
     advice="Stack small arrays into one before the loop, so that a kernel reads fewer of them.",
     mirrors=f"{_FILE}: CpuMultiOutputFusion::LegalToFuse",
@@ -33,9 +33,9 @@ def many_operands(pair: Siblings) -> dict[str, Any] | None:
 
 @requirement(
     code="MO022",
-    title="A constant is not made a kernel's result",
-    condition="Is the instruction a constant?",
-    why="Constants go into the kernels that read them, as far as they can.",
+    title="A constant does not become a kernel's result",
+    condition="The instruction is a constant.",
+    why="Constants are fused into the kernels that read them.",
     mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
     message="User is not fusible, or is the instruction itself",
 )
@@ -46,9 +46,9 @@ def is_constant(instruction: Instruction) -> dict[str, Any] | None:
 @requirement(
     code="MO023",
     title="The operation cannot be part of a multi-output kernel",
-    condition="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its "
-    "root a dot?",
-    why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
+    condition="The operation is neither a kLoop fusion nor an operation the fusion emitters generate, or its"
+    " root is a dot.",
+    why="Library calls, sorts, scatters, loops and matmuls have their own code.",
     mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
     message="User is not fusible, or is the instruction itself",
 )

@@ -25,7 +25,7 @@ MAX_TRANSPOSED = Knob(
     "gpu-max-transposed-share",
     0.5,
     "of the elements",
-    "A fusion that moves more of its elements about does not go into a reduction.",
+    "Maximum fraction of transposed elements in a fusion merged into a reduction.",
 )
 
 
@@ -39,11 +39,11 @@ class Merge:
 
 MERGED = outcome(
     code="FM001",
-    title="A kernel goes into all of its consumers",
-    condition="May the fusion be merged into each of its users, and is that no slower than leaving it a "
-    "kernel?",
-    why="Its result need not be written and read, and one kernel less is launched; what its users read "
-    "several times is computed several times instead.",
+    title="A kernel is fused into all of its consumers",
+    condition="The fusion can be merged into each of its users, and that is no slower than a separate"
+    " kernel.",
+    why="Its result is not written and read, and one launch is saved. Values that its users read several"
+    " times are recomputed.",
     mirrors=f"{_FILE}: FusionInstructionMerger::FuseIntoAllUsers",
     allows=True,
     history=_SUPERSEDED,
@@ -52,8 +52,8 @@ MERGED = outcome(
 
 @requirement(
     code="FM010",
-    title="Nobody uses the kernel",
-    condition="Has the fusion no users (it is the computation's result)?",
+    title="The kernel has no users",
+    condition="The fusion has no users (it is the computation's result).",
     why="There is nothing to merge it into.",
     mirrors=_SHOULD,
     message="fusion has no users",
@@ -65,9 +65,9 @@ def no_users(merge: Merge) -> dict[str, Any] | None:
 
 @condition(
     code="FM011",
-    title="The kernel is no loop",
-    condition="Is the fusion of another kind than kLoop: about a reduction, a tiled transpose, a scatter?",
-    why="Only what is computed element by element can be computed inside another kernel.",
+    title="The kernel is not a loop",
+    condition="The fusion's kind is not kLoop: it is a reduction, a tiled transpose or a scatter.",
+    why="Only values computed element by element can be computed inside another kernel.",
     mirrors=_SHOULD,
     message="not a loop fusion",
     history=_SUPERSEDED,
@@ -82,11 +82,10 @@ PRODUCER_RULES = (no_users, not_a_loop)
 
 @condition(
     code="FM012",
-    title="A bitcast is no kernel",
-    condition="Is a user of the fusion a bitcast?",
-    why="A bitcast costs nothing as it is; made a fusion, it would be a kernel.",
-    advice="Reshape once everything else is done: a value used both before and after a reshape is kept "
-    "apart from both.",
+    title="A bitcast is not a kernel",
+    condition="A user of the fusion is a bitcast.",
+    why="A bitcast costs nothing; as a fusion it would be a kernel.",
+    advice="Reshape at the end: a value used both before and after a reshape is fused with neither.",
     mirrors=_SHOULD,
     message="not fusing bitcast ops",
     history=_SUPERSEDED,
@@ -98,8 +97,8 @@ def user_is_bitcast(pair: GpuPair) -> dict[str, Any] | None:
 @requirement(
     code="FM013",
     title="A user is a custom fusion",
-    condition="Is a user a fusion of kind kCustom, such as a Triton matrix product?",
-    why="What such a fusion holds was chosen for its own emitter.",
+    condition="A user is a kCustom fusion, such as a Triton GEMM.",
+    why="The contents of such a fusion were chosen for its own emitter.",
     mirrors=_SHOULD,
     message="not fusing custom fusions",
     history=_SUPERSEDED,
@@ -119,10 +118,10 @@ USER_RULES = (user_is_bitcast, user_is_custom, heroes_clash, *FUSIBLE_RULES)
 
 @condition(
     code="FM014",
-    title="A reduction would read mostly across the grain of memory",
-    condition="Is a user a parallel reduction, and does the fusion move at least half as many elements "
-    "about as it has results?",
-    why="The reduction's threads read neighbouring elements together; through transposes these lie apart.",
+    title="A reduction would read mostly uncoalesced",
+    condition="A user is a parallel reduction, and at least half of the fusion's elements are transposed.",
+    why="The reduction's threads read neighbouring elements together; through transposes these are far"
+    " apart.",
     advice="Reduce before transposing.",
     mirrors=f"{_FILE}: TransposesMostData",
     message="would read mostly uncoalesced",
@@ -155,9 +154,9 @@ def over_any_budget(merge: Merge) -> Verdict | None:
 HUGE_CODE = register(
     code="FM015",
     title="Too much code would be copied",
-    condition="Would more than 10000 instructions be emitted for a user's kernel, copies counted, each "
-    "concatenate, dot, dynamic-update-slice, pad, reduce and reduce-window doubling the count?",
-    why="Compiling would take for ever.",
+    condition="A user's kernel would have more than 10000 emitted instructions, counting duplicates. Each"
+    " concatenate, dot, dynamic-update-slice, pad, reduce and reduce-window doubles the count.",
+    why="Compilation would take too long.",
     advice="See PF013.",
     mirrors="xla/service/gpu/model/gpu_hlo_cost_analysis.cc: "
     "GpuHloCostAnalysis::ProducerConsumerMergedTooLarge",
@@ -183,12 +182,13 @@ MERGE_RULES = (reads_uncoalesced, over_any_budget, huge_code)
 
 SLOWER = register(
     code="FM016",
-    title="The consumers would take longer than the kernel saves",
-    condition="Do the kernels of all users, each computing what it needs of the fusion, take longer by "
-    "XLA's model than the fusion's own kernel and the users reading what it wrote, launches included?",
-    why="What a user reads several times is computed several times, and its inputs are read for each user.",
-    advice="Usually right. Where the users could share the work, let one of them take it and the others "
-    "read that one's result.",
+    title="The consumers would get slower by more than the kernel saves",
+    condition="By XLA's model, the users' kernels, each recomputing its part of the fusion, take longer than"
+    " the separate kernel and users, launches included.",
+    why="Values that a user reads several times are recomputed, and the fusion's inputs are read for each"
+    " user.",
+    advice="Usually fine. If the users can share the work, let one user compute it and the others read its"
+    " result.",
     mirrors="xla/service/gpu/model/gpu_performance_model.cc: GpuPerformanceModel::EstimateRunTimes",
     message="will execute slower if fused",
     estimated=True,

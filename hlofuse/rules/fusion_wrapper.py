@@ -11,8 +11,8 @@ from hlofuse.rules.verdict import condition
 
 _MIRRORS = "xla/service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction"
 _WHY = (
-    "XLA:CPU generates code for kernels from fusions only, so an operation that no other fused with is put "
-    "into a fusion of its own. It is the same kernel either way."
+    "XLA:CPU generates kernels only from fusions, so an unfused operation gets a fusion of its own. The"
+    " kernel is the same."
 )
 
 _LATER_WRAPPED = frozenset(
@@ -43,7 +43,7 @@ class WrapCandidate:
 @condition(
     code="FW001",
     title="A scatter is wrapped",
-    condition="Is the operation a scatter?",
+    condition="The operation is a scatter.",
     why=_WHY,
     mirrors=_MIRRORS,
     allows=True,
@@ -54,12 +54,12 @@ def scatter(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 @condition(
     code="FW002",
-    title="An operation the fusion emitters generate is wrapped",
-    condition="Is the operation pointwise, a data movement (broadcast, transpose, slice, pad, gather…), "
-    "a reduce, a reduce-window or a map?",
+    title="An operation of the fusion emitters is wrapped",
+    condition="The operation is elementwise, a data movement (broadcast, transpose, slice, pad, gather…), a"
+    " reduce, a reduce-window or a map.",
     why=_WHY,
-    advice="XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
-    "turns these emitters off.",
+    advice="XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters disables these"
+    " emitters.",
     mirrors=_MIRRORS,
     allows=True,
     span=Span(since="0.8"),
@@ -81,10 +81,10 @@ def _is_too_early(candidate: WrapCandidate) -> bool:
 @condition(
     code="FW005",
     title="A copy that changes nothing stays a memcpy",
-    condition="Has the copy the shape and layout of its operand?",
+    condition="The copy has the shape and layout of its operand.",
     why="A plain memcpy is faster than a generated loop.",
-    advice="Copies often keep a donated buffer or a loop's state apart; donating the argument "
-    "(jax.jit(..., donate_argnums=...)) can remove them.",
+    advice="Copies often separate a donated buffer or a loop's state; donating the argument (jax.jit(...,"
+    " donate_argnums=...)) can remove them.",
     mirrors=_MIRRORS,
     span=Span(since="0.9"),
 )
@@ -98,7 +98,7 @@ def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
 @condition(
     code="FW006",
     title="A copy of a narrow type is not wrapped",
-    condition="Is the element type of the copy an 8-bit float or narrower than 8 bits (pred excepted)?",
+    condition="The element type is an 8-bit float or narrower than 8 bits (except pred).",
     why="The tiled emitter that would generate the copy does not support these types.",
     mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
     span=Span(since="0.9"),
@@ -118,12 +118,11 @@ def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:
 @condition(
     code="FW003",
     title="A copy that changes the layout is wrapped",
-    condition="Is the operation a copy to another layout, of pred or of a type of at least 8 bits that "
-    "is no 8-bit float?",
-    why="Such a copy is a transposition in memory, for which the tiled emitter generates good code.",
-    advice="The copy itself is the cost: it comes from a layout that two operations disagree on, often "
-    "a transpose before a matrix product or at the function's boundary. Passing the array already "
-    "transposed avoids it.",
+    condition="The operation is a copy to another layout, of pred or a type of at least 8 bits except 8-bit"
+    " floats.",
+    why="Such a copy is a transpose in memory, for which the tiled emitter generates good code.",
+    advice="The copy itself is the cost: two operations need different layouts, often a transpose before a"
+    " matmul or at the function's boundary. Passing the array already transposed avoids it.",
     mirrors=_MIRRORS,
     allows=True,
     span=Span(since="0.9"),
@@ -137,14 +136,13 @@ def layout_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 @condition(
     code="FW004",
-    title="A convolution Eigen cannot do is wrapped",
-    condition="Is the operation a convolution of other types than f16 and f32, without or with more than "
-    "3 spatial dimensions, reversed, empty, or in another order or layout than NHWC and HWIO?",
-    why="Eigen's convolution is fast but takes these forms only; any other runs as generated loops, "
-    "which is slow.",
-    advice="Use float32 and the NHWC/HWIO order (jax.lax.conv_general_dilated(..., "
-    "dimension_numbers=('NHWC', 'HWIO', 'NHWC'))). A transposed convolution with a reversed kernel can "
-    "flip the kernel once instead.",
+    title="A convolution that Eigen does not support is wrapped",
+    condition="The convolution is not f16 or f32, has no or more than 3 spatial dimensions, is reversed or"
+    " empty, or is not in NHWC and HWIO order and layout.",
+    why="Eigen's convolution is fast but supports only these forms; others run as generated loops, which are"
+    " slow.",
+    advice="Use float32 and NHWC/HWIO order (jax.lax.conv_general_dilated(..., dimension_numbers=('NHWC',"
+    " 'HWIO', 'NHWC'))). For a transposed convolution with a reversed kernel, flip the kernel once instead.",
     mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
     allows=True,
     span=Span(since="0.11"),
@@ -159,8 +157,8 @@ def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 @condition(
     code="FW007",
-    title="A convolution is left to Eigen",
-    condition="Is the operation a convolution in a form Eigen takes (see FW004)?",
+    title="A convolution is computed by Eigen",
+    condition="The operation is a convolution in a form that Eigen supports (see FW004).",
     why="Eigen's code is faster than generated loops.",
     mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
     span=Span(since="0.11"),
@@ -171,8 +169,8 @@ def eigen_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 @condition(
     code="FW008",
-    title="A concatenate or a dot is faster outside a fusion",
-    condition="Is the operation a concatenate or a dot?",
+    title="A concatenate or a dot is faster unfused",
+    condition="The operation is a concatenate or a dot.",
     why="A concatenate runs as plain copies and a dot as a library call, both faster than generated loops.",
     mirrors=_MIRRORS,
     span=Span(since="0.8"),

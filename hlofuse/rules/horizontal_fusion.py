@@ -24,50 +24,62 @@ ELEMENT_TYPES = """
     """.split()
 """In the order of their numbers (`xla/xla_data.proto: PrimitiveType`), which kernels are sorted by."""
 
-MAX_ELEMENTS = Knob("horizontal-max-elements", 8192 * 8192, "elements", "Of a kernel that is joined whole.")
+MAX_ELEMENTS = Knob(
+    "horizontal-max-elements", 8192 * 8192, "elements", "Maximum elements of a kernel that is merged whole."
+)
 MAX_ELEMENTS_SLICED = Knob(
-    "horizontal-max-elements-sliced", 128 * 2048, "elements", "Of a kernel joined by concatenating results."
+    "horizontal-max-elements-sliced",
+    128 * 2048,
+    "elements",
+    "Maximum elements of a kernel merged by concatenating results.",
 )
 MAX_INSTRUCTIONS = Knob(
-    "horizontal-max-instructions", 128, "instructions", "In a kernel that is joined whole."
+    "horizontal-max-instructions",
+    128,
+    "instructions",
+    "Maximum instructions of a kernel that is merged whole.",
 )
 MAX_INSTRUCTIONS_SLICED = Knob(
-    "horizontal-max-instructions-sliced", 30, "instructions", "In a kernel joined by concatenating results."
+    "horizontal-max-instructions-sliced",
+    30,
+    "instructions",
+    "Maximum instructions of a kernel merged by concatenating results.",
 )
-MAX_OUTPUTS = Knob("horizontal-max-outputs", 32, "results", "Of all kernels joined, less than this.")
+MAX_OUTPUTS = Knob("horizontal-max-outputs", 32, "results", "Limit on the results of a merged kernel.")
 MAX_OUTPUTS_UNFUSED = Knob(
-    "horizontal-max-outputs-unfused", 64, "results", "The same, of operations that are no fusions yet."
+    "horizontal-max-outputs-unfused", 64, "results", "The same for operations that are not fusions yet."
 )
 MAX_PARAMETER_BYTES = Knob(
-    "horizontal-max-parameter-bytes", 4000, "bytes", "Pointers that a kernel is given."
+    "horizontal-max-parameter-bytes", 4000, "bytes", "Limit on the bytes of kernel pointers."
 )
-MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100, "units", "Code that is unrolled for all results.")
+MAX_UNROLL_COST = Knob(
+    "horizontal-max-unroll-cost", 100, "units", "Limit on the cost of code unrolled for all results."
+)
 
 JOINED_LOOPS = outcome(
     code="HF001",
-    title="Small independent kernels become one",
-    condition="Do several small loop kernels with results of one type, equally many of them and of "
-    "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
-    "one shape)?",
+    title="Small independent kernels are merged",
+    condition="Several small loop kernels feed only one consumer. They have results of one type, equally many"
+    " results and instructions, and one shape unless they are flattened.",
     why="Each launch costs microseconds, more than the work of a small kernel.",
     mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
     allows=True,
 )
 JOINED_REDUCTIONS = outcome(
     code="HF002",
-    title="Independent reductions become one kernel",
-    condition="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer "
-    "and nothing else?",
+    title="Independent reductions are merged",
+    condition="Several parallel reductions of arrays of one shape, over the same dimensions, feed only one"
+    " consumer.",
     why="Each launch costs microseconds, more than the work of a small reduction.",
     mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
     allows=True,
 )
 WRAPPED_REDUCTION = outcome(
     code="HF003",
-    title="A reduction becomes a fusion of its own before it is compared",
-    condition="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
-    why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
-    "it is the same kernel.",
+    title="A reduction becomes a fusion before it is compared",
+    condition="A reduction that feeds a consumer together with other reductions is not a fusion yet.",
+    why="Only fusions are merged. If none is merged, the fusion of one operation stays; the kernel is the"
+    " same.",
     mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
     allows=True,
 )
@@ -75,18 +87,17 @@ WRAPPED_REDUCTION = outcome(
 
 OTHER_USERS = essential(
     "HF010",
-    "Something else uses the kernel's result",
-    "Has the kernel users other than the consumer and the computation's root?",
-    "The joined kernel runs when all of its inputs are there; another user might have to wait for it in a "
-    "circle.",
+    "The kernel's result has other users",
+    "The kernel has users other than the consumer and the computation's root.",
+    "The merged kernel runs when all of its inputs exist; another user could create a cycle.",
     f"{_LOOP}: IsConsumerTheOnlyNonRootUser",
     message="rejects maybe illegal instr …; including it may create cycles in HLO.",
 )
 LARGE = register(
     "HF011",
     "The kernel is large",
-    "Has its result more than 8192² elements (262144 where results are concatenated)?",
-    "A large kernel fills the device; its launch costs little beside it.",
+    "Its result has more than 8192² elements (262144 if results are concatenated).",
+    "A large kernel fills the device; its launch overhead is negligible.",
     _INIT,
     message="rejects may-not-be profitable fusion instr …",
     knobs=(MAX_ELEMENTS, MAX_ELEMENTS_SLICED),
@@ -94,8 +105,8 @@ LARGE = register(
 LONG = register(
     "HF012",
     "The kernel has many instructions",
-    "Are more than 128 instructions in it (30 where results are concatenated)?",
-    "Long kernels gain little from sharing a launch, and their registers add up.",
+    "It has more than 128 instructions (30 if results are concatenated).",
+    "Long kernels gain little from a shared launch, and their registers add up.",
     _INIT,
     message="rejects may-not-be profitable fusion instr …",
     knobs=(MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_SLICED),
@@ -103,35 +114,35 @@ LONG = register(
 NOT_ROW_MAJOR = essential(
     "HF013",
     "An array in the kernel is not in row-major order",
-    "Has anything in the kernel another layout than the default?",
-    "Results are flattened, which costs nothing only in row-major order.",
+    "An array in the kernel has a layout other than the default.",
+    "Results are flattened, which is free only in row-major order.",
     f"{_LOOP}: HasOnlyRowMajorLayout",
     message="rejects non-row-major fusion instr …",
 )
 SHARED_PARAMETER = register(
     "HF014",
     "The kernel reads a parameter that another candidate reads",
-    "Is a parameter of the computation an operand of this kernel and of another candidate?",
+    "A parameter of the computation is an operand of this kernel and of another candidate.",
     "Such kernels are left to multi-output fusion.",
     f"{_LOOP}: AnyOpndIsParamSharedAmongFusions",
     message="rejects the fusion instr because it shares parameter with other fusion candidates, instr: …",
 )
 TOO_MANY = register(
     "HF015",
-    "The joined kernel is full",
-    "Would the joined kernel have 32 results or more (64 of operations that are no fusions yet), 4000 bytes "
-    "of pointers, or unrolled code of cost 100?",
-    "Kernel parameters live in a small space, and long code is slow to compile.",
+    "The merged kernel is full",
+    "The merged kernel would have 32 results or more (64 for operations that are not fusions yet), 4000 bytes"
+    " of pointers, or unrolled code of cost 100.",
+    "The space for kernel parameters is small, and long code compiles slowly.",
     _SPAN,
     message="hit max …",
     knobs=(MAX_OUTPUTS, MAX_OUTPUTS_UNFUSED, MAX_PARAMETER_BYTES, MAX_UNROLL_COST),
 )
 UNLIKE = essential(
     "HF016",
-    "The kernel is unlike its neighbours",
-    "Does it differ from the others in element type, number of results or of instructions, or (unless "
-    "results are concatenated) in shape?",
-    "Threads of one kernel should all do the same.",
+    "The kernel differs from its neighbours",
+    "It differs from the others in element type, number of results or instructions, or (unless results are"
+    " concatenated) shape.",
+    "All threads of one kernel should do the same work.",
     _SPAN,
     message="different …",
 )

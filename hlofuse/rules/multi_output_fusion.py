@@ -25,7 +25,7 @@ USERS_CONSIDERED = Knob(
     "multi-output-user-block",
     128,
     "users",
-    "Of an array's users, only those in the same block of so many are considered together.",
+    "Users of an array are considered together only in blocks of this size.",
 )
 
 
@@ -66,9 +66,9 @@ def shared_bytes(a: Instruction, b: Instruction) -> int:
 SAVES_READS = outcome(
     code="MO001",
     title="The two kernels read the same array",
-    condition="Is there an array both read, and is everything legal? The pair that shares most bytes "
-    "goes first; of equal ones the pair found last.",
-    why="One kernel reads the shared array once where two would read it twice.",
+    condition="Both read one array, and all other conditions hold. The pair that shares most bytes is fused"
+    " first; of equal pairs, the one found last.",
+    why="One kernel reads the shared array once, two would read it twice.",
     mirrors=f"{_FILE}: MultiOutputFusion::Perform, GetProfit",
     allows=True,
 )
@@ -76,16 +76,16 @@ SAVES_READS = outcome(
 NOTHING_SHARED = outcome(
     code="MO002",
     title="Nothing is saved",
-    condition="Do the two share no array of more than one element with two or more users?",
-    why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
+    condition="The two share no array of more than one element with two or more users.",
+    why="Without a shared read, a common kernel saves only a launch, which this pass does not count.",
     mirrors=f"{_FILE}: MultiOutputFusion::GetProfit, IsProfitableOperand",
 )
 
 LATER_FUSION = outcome(
     code="MO003",
-    title="The pair is looked at from the other side",
-    condition="Is the other one a fusion that comes later in the computation?",
-    why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",
+    title="The pair is considered from the other side",
+    condition="The other one is a fusion that comes later in the computation.",
+    why="A pair of fusions enters the work list once, when the later of the two is visited.",
     mirrors=_WORK_LIST,
     message="User ID for user is higher",
 )
@@ -94,8 +94,8 @@ LATER_FUSION = outcome(
 @requirement(
     code="MO011",
     title="The first of the two is not a fusion",
-    condition="Is the instruction that would take the other one in something else than a fusion?",
-    why="This pass extends fusions; it does not start one from two single operations.",
+    condition="The instruction that the other one would be fused into is not a fusion.",
+    why="This pass extends fusions; it does not create one from two single operations.",
     mirrors=f"{_FILE}: MultiOutputFusion::LegalToFuse",
     message="User not legal to fuse",
 )
@@ -105,10 +105,9 @@ def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
 
 @requirement(
     code="MO012",
-    title="One of the two is not used",
-    condition="Are the two the same instruction, or has one of them neither users nor the role of the "
-    "result?",
-    why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
+    title="One of the two is unused",
+    condition="The two are the same instruction, or one of them has no users and is not the result.",
+    why="Dead code is removed soon; as a kernel's output it would stay alive.",
     mirrors=_PRELIMINARY,
     message="User not legal to fuse",
 )
@@ -122,8 +121,8 @@ def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
 @requirement(
     code="MO013",
     title="The results of a multi-output fusion are used as a whole",
-    condition="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
-    why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
+    condition="One of the two is a multi-output fusion with a user that is not a get-tuple-element.",
+    why="Another result changes the tuple's shape, and only get-tuple-elements can adapt to that.",
     mirrors=_PRELIMINARY,
     message="User not legal to fuse",
 )
@@ -139,10 +138,10 @@ def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
 @requirement(
     code="MO014",
     title="One depends on the other",
-    condition="Does a path lead from one of the two to the other, counting what earlier fusions have joined?",
-    why="They would be one kernel that needs its own result before it can start.",
-    advice="Where only an earlier multi-output fusion joined them, the "
-    "order of fusions decided; sharing a larger array goes first.",
+    condition="A path leads from one of the two to the other, including through earlier fusions.",
+    why="The kernel would depend on its own result.",
+    advice="If only an earlier multi-output fusion connects them, the order of fusions decided; pairs that"
+    " share a larger array come first.",
     mirrors=_PRELIMINARY,
     message="User is connected",
 )
@@ -153,11 +152,10 @@ def connected(pair: Siblings) -> dict[str, Any] | None:
 @requirement(
     code="MO015",
     title="The two loop over different shapes",
-    condition="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
-    "result counts.",
-    why="One loop nest computes one element of each result in turn.",
-    advice="Where the results differ only in type or layout, convert or transpose afterwards, in the "
-    "consumer.",
+    condition="The results differ in type, dimensions or layout. For a multi-output fusion the first result"
+    " counts.",
+    why="One loop nest computes one element of each result per iteration.",
+    advice="If the results differ only in type or layout, convert or transpose afterwards, in the consumer.",
     mirrors="xla/service/cpu/cpu_multi_output_fusion.cc: CpuMultiOutputFusion::ShapesCompatibleForFusion",
     message="User not legal to fuse",
 )
@@ -169,8 +167,8 @@ def shapes_differ(pair: Siblings) -> dict[str, Any] | None:
 @condition(
     code="MO016",
     title="Both overwrite the same array",
-    condition="Do the two share an operand that each would update in place?",
-    why="Only one of the two can have the buffer; in a common kernel neither could.",
+    condition="The two share an operand that each would update in place.",
+    why="Only one of the two can use the buffer; in a common kernel neither could.",
     advice="Apply the updates one after the other, or to copies.",
     mirrors=_MAIN,
     message="User not legal to fuse",

@@ -35,7 +35,7 @@ def parse_settings(
         if name not in knobs:
             names = [*knobs, *extra_names]
             meant = _meant(name, names) or "; hlofuse what-if --knobs lists them"
-            raise HlofuseError(f"there is no knob {name!r}{meant}")
+            raise HlofuseError(f"no knob {name!r}{meant}")
         try:
             values[name] = float(value)
         except ValueError:
@@ -46,7 +46,7 @@ def parse_settings(
     for code in codes:
         if code not in rules:
             meant = _meant(code, rules) or " (hlofuse rule lists them)"
-            raise HlofuseError(f"there is no rule {code!r}{meant}")
+            raise HlofuseError(f"no rule {code!r}{meant}")
         if rules[code].fixed:
             raise HlofuseError(f"rule {code} cannot be disabled: {rules[code].fixed}")
     return Settings(values, frozenset(codes))

@@ -268,7 +268,9 @@ class _Plans:
         before = next((p for p in self.config.passes if p.startswith(PRIORITY_FUSION)), None)
         objective = OBJECTIVES[self.objective] if isinstance(self.objective, str) else self.objective
         if before is None or self.config.device is None:
-            raise HlofuseError(f"target {self.config.target} has no priority fusion to search plans of")
+            raise HlofuseError(
+                f"--space fusion needs priority fusion, which target {self.config.target} does not have"
+            )
         self._value, self._device, self._checkpoint = objective, self.config.device, Checkpoint(before)
         start = self.input if isinstance(self.input, ReplayInput) else ReplayInput(self.input)
         self._start = replace(start, record=None)  # a log names the fusions of XLA's own plan only

@@ -125,7 +125,7 @@ class _LegacyDriver(FusionDriver):
         super().__init__(options, module, recorder)
         assert isinstance(options, GpuInstructionFusion)
         if options.device is None:
-            raise HlofuseError("fusion asks for a device")
+            raise HlofuseError("fusion needs a device")
         self.model = MergingModel(options.device, options.release)
         self.state: GpuFusionState = GpuFusionState(
             options.may_duplicate, self.release, options.settings, self.is_expensive, model=self.model

@@ -44,7 +44,7 @@ def rank(
     `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
     another kernel apart from these.
 
-    A rule that says no only where another has, or only because of another, comes out as saving nothing.
+    A rule that says no only where another has, or only cause another, comes out as saving nothing.
     """
     base = replace(config, xla=None)
     structures = SharedTables()

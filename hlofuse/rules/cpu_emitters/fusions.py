@@ -14,8 +14,8 @@ _EMIT = "xla/backends/cpu/codegen/fusion_emitter.cc: EmitFusionKernel"
 
 @runner(
     code="EC020",
-    title="A product with what is added to it",
-    condition="Is it an output fusion: a product with a vector and an addition?",
+    title="A matrix-vector product with an addition",
+    condition="The fusion is an output fusion: a matrix-vector product and an addition.",
     why="The loop of the product writes the sum instead of the product (CPU001 and CPU002 allow no other).",
     mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitFusionKernelThunk",
     runs="matrix-vector loop",
@@ -30,12 +30,12 @@ def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
 @runner(
     code="EC021",
     title="The tiled emitter",
-    condition="Is it a loop fusion with one output whose operations are element-wise, transposes, "
-    "reshapes, bitcasts, iotas and scalars only (no broadcast, reduce, slice or bit shifts), of types of "
-    "8 bits and more, and is there a tiling?",
-    why="It is tried first: it works on small tiles as vectors, which does transposes and copies to "
-    "another layout well. XLA goes on to the next where no tiling of the whole is found; that search is "
-    "not repeated here.",
+    condition="A loop fusion has one output, contains only elementwise operations, transposes, reshapes,"
+    " bitcasts, iotas and scalars (no broadcast, reduce, slice or bit shift), has types of at least 8 bits,"
+    " and can be tiled.",
+    why="XLA tries this emitter first: it processes small tiles as vectors, which suits transposes and copies"
+    " to another layout. XLA uses the next emitter if it finds no tiling; hlofuse does not replay that"
+    " search.",
     mirrors="xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTiledFusion; " + _EMIT,
     runs="tiled emitter",
 )
@@ -48,9 +48,9 @@ def tiled(kernel: Instruction) -> dict[str, Any] | None:
 @runner(
     code="EC022",
     title="The scatter emitter",
-    condition="Is the fusion's result a scatter?",
-    why="The updates are gone through in order, one after the other, so that no atomics are needed.",
-    advice="A scatter on CPU is serial: a sorted segment sum or a one-hot product may be faster.",
+    condition="The fusion's result is a scatter.",
+    why="The updates are applied in order, one by one, so no atomics are needed.",
+    advice="A scatter on CPU is serial: a sorted segment sum or a one-hot matmul can be faster.",
     mirrors=_EMIT,
     runs="scatter emitter",
 )
@@ -62,9 +62,8 @@ def scatter(kernel: Instruction) -> dict[str, Any] | None:
 @runner(
     code="EC023",
     title="The concatenate emitter",
-    condition="Is the loop fusion's hero the only concatenate, with nothing but element-wise operations "
-    "after it?",
-    why="A loop over each part, instead of one loop that asks for every element which part it is in.",
+    condition="The only concatenate is the hero of a loop fusion, and only elementwise operations follow it.",
+    why="One loop per part, instead of one loop that selects the part for every element.",
     mirrors=_EMIT,
     runs="concatenate emitter",
 )
@@ -77,12 +76,12 @@ def concatenate(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC024",
-    title="The update in place",
-    condition="Is every output of the loop fusion a dynamic-update-slice into an input that nothing else "
-    "in it reads elsewhere?",
-    why="The result takes the input's memory, so only the update is computed and written, if the buffers "
-    "are assigned so.",
-    advice="Do not use the old array after the update, and donate it if it is an argument.",
+    title="In-place update",
+    condition="Every output of the loop fusion is a dynamic-update-slice into an input that the fusion does"
+    " not read elsewhere.",
+    why="The result reuses the input's buffer if buffer assignment allows it, so only the update is computed"
+    " and written.",
+    advice="Do not use the old array after the update; donate it if it is an argument.",
     mirrors="xla/codegen/ir_emission_utils.cc: CanEmitFusedDynamicUpdateSliceInPlace; " + _EMIT,
     runs="in-place update",
 )
@@ -102,11 +101,11 @@ def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
 @runner(
     code="EC025",
     title="The loop emitter",
-    condition="Is it any other loop fusion?",
-    why="One loop nest over the result computes every element with all that leads to it, split among "
-    "threads along the outer dimensions where it is large.",
-    advice="Right for element-wise work. A reduction or an expensive operation inside is computed for "
-    "each element that needs it.",
+    condition="Any other loop fusion.",
+    why="One loop nest over the result computes every element with all its operands. Large results are split"
+    " among threads along the outer dimensions.",
+    advice="Suits elementwise work. A reduction or expensive operation inside is computed for each element"
+    " that needs it.",
     mirrors=_EMIT,
     runs="loop emitter",
 )
@@ -120,12 +119,11 @@ def loop(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC060",
-    title="A product with a vector is a multiply and a reduce",
-    condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
-    "reduce, and no dot, now?",
-    why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library is "
-    "considered: as multiply and reduce they fuse with what is around them.",
-    advice="Usually right as it is. To have a library call, batch the vectors into a matrix.",
+    title="A matrix-vector product becomes multiply and reduce",
+    condition="The operation was a dot in the program (by its metadata) and is now a multiply and a reduce.",
+    why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library is"
+    " considered. Multiply and reduce can fuse with their neighbours.",
+    advice="Usually fine. To get a library call, batch the vectors into a matrix.",
     mirrors="xla/hlo/transforms/simplifiers/algebraic_simplifier.cc: AlgebraicSimplifierVisitor::HandleDot",
     runs="multiply and reduce",
 )

@@ -14,12 +14,12 @@ _DOT = "xla/service/cpu/dot_op_emitter.cc: GetDotImplementationStrategy"
 
 @runner(
     code="EC001",
-    title="A library fusion is YNNPACK's",
-    condition="Does the fusion's config say __ynn_fusion?",
-    why="YNNPACK took a matrix product, a convolution or a reduction, with element-wise operations "
-    "around it, before the fusion passes.",
-    advice="What feeds it is stored first: XLA fuses nothing into it. "
-    "--xla_cpu_experimental_ynn_fusion_type= (empty) leaves everything to XLA.",
+    title="A library fusion for YNNPACK",
+    condition="The fusion's config has __ynn_fusion.",
+    why="YNNPACK took a matmul, convolution or reduction with elementwise operations around it, before the"
+    " fusion passes.",
+    advice="XLA does not fuse into the call: its operands are written to memory first."
+    " --xla_cpu_experimental_ynn_fusion_type= (empty) disables YNNPACK.",
     mirrors=f"{_EMIT}::EmitYnnFusionThunk",
     runs="YNNPACK",
 )
@@ -29,10 +29,9 @@ def ynn(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC002",
-    title="A library call is oneDNN's",
-    condition="Does the fusion's config say __onednn_fusion, or the custom call's target start with "
-    "__onednn$?",
-    why="XLA built with oneDNN gives it products, convolutions, softmax and normalisations.",
+    title="A library call to oneDNN",
+    condition="The fusion's config has __onednn_fusion, or the custom call's target starts with __onednn$.",
+    why="XLA built with oneDNN uses it for matmuls, convolutions, softmax and normalizations.",
     mirrors=f"{_EMIT}::EmitOneDnnFusionThunk",
     runs="oneDNN",
 )
@@ -43,10 +42,10 @@ def onednn(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC003",
-    title="A matrix product is Eigen's",
-    condition="Is it a dot of two matrices (each one of a batch) of f16, f32, f64, c64, c128 or s32, "
-    "with more than one row and column, and not both smaller than 4 on a side?",
-    why="Eigen's product is blocked for the caches and runs on several threads.",
+    title="A matmul in Eigen",
+    condition="The dot multiplies two matrices (or batches of them) of f16, f32, f64, c64, c128 or s32. It"
+    " has more than one row and column, and not both matrices have a side below 4.",
+    why="Eigen's matmul is blocked for the caches and multithreaded.",
     mirrors=_DOT,
     runs="Eigen",
 )
@@ -56,11 +55,11 @@ def eigen_dot(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC004",
-    title="A product with a vector is a loop of XLA's own",
-    condition="Is it a dot whose result has one row or one column, of real numbers or integers?",
-    why="A product with a vector reads the matrix once and is bound by memory: a vectorised loop over "
-    "tiles does as well as a library, without the call, and an addition can be fused with it.",
-    advice="To have a library call, batch the vectors into a matrix.",
+    title="A matrix-vector product in XLA's own loop",
+    condition="The dot's result has one row or one column, of real numbers or integers.",
+    why="A matrix-vector product reads the matrix once and is memory-bound. A vectorized loop over tiles is"
+    " as fast as a library, without the call, and an addition can be fused into it.",
+    advice="To get a library call, batch the vectors into a matrix.",
     mirrors=_DOT,
     runs="matrix-vector loop",
 )
@@ -70,11 +69,11 @@ def vector_dot(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC005",
-    title="A product in plain loops",
-    condition="Is it a dot of tiny matrices (a side of at most 3 each), or of a type or form Eigen has "
-    "no product for?",
+    title="A dot in plain loops",
+    condition="The dot multiplies tiny matrices (a side of at most 3 each), or Eigen does not support its"
+    " type or form.",
     why="For tiny matrices a call costs more than the product; for other types there is no library.",
-    advice="bf16 and narrow integers that no library takes: convert to f32, or to s32.",
+    advice="Convert bf16 and narrow integers, which no library supports, to f32 or s32.",
     mirrors=_DOT,
     runs="plain loops",
 )
@@ -84,8 +83,8 @@ def naive_dot(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC006",
-    title="A convolution is Eigen's",
-    condition="Is it a convolution of f16 or f32 in the order NHWC and HWIO (see FW004)?",
+    title="A convolution in Eigen",
+    condition="The convolution is f16 or f32 in NHWC and HWIO order (see FW004).",
     why="Eigen's code is faster than generated loops.",
     mirrors="xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
     runs="Eigen",
@@ -99,8 +98,8 @@ def eigen_convolution(kernel: Instruction) -> dict[str, Any] | None:
 @runner(
     code="EC007",
     title="A custom call",
-    condition="Is it a custom call (LAPACK, a top-k, a function of the program's own)?",
-    why="XLA looks the function up by its name and calls it.",
+    condition="A custom call (LAPACK, a top-k, a function of the program).",
+    why="XLA looks up the function by name and calls it.",
     mirrors=f"{_EMIT}::EmitCustomCallThunk",
     runs="custom call",
 )
@@ -111,8 +110,8 @@ def custom_call(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC008",
-    title="A Fourier transform is DUCC's",
-    condition="Is it an fft?",
+    title="A Fourier transform in DUCC",
+    condition="The operation is an fft.",
     why="XLA has no Fourier transform of its own.",
     mirrors=f"{_EMIT}::EmitFftThunk",
     runs="DUCC FFT",

@@ -12,10 +12,10 @@ _RANDOM = frozenset("rng rng-bit-generator rng-get-and-update-state".split())
 
 @runner(
     code="EC030",
-    title="A sort is the C++ library's",
-    condition="Is it a sort?",
-    why="std::sort (or a stable sort) with a comparator that XLA compiles; plain ascending and "
-    "descending orders have fast paths. The operands are copied first, because it works in place.",
+    title="A sort in the C++ standard library",
+    condition="The operation is a sort.",
+    why="std::sort (or std::stable_sort) with a compiled comparator; plain ascending and descending orders"
+    " have fast paths. It sorts in place, so the operands are copied first.",
     advice="Sort by one number in plain order.",
     mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitSortThunk",
     runs="sort",
@@ -27,9 +27,10 @@ def sort(kernel: Instruction) -> dict[str, Any] | None:
 @runner(
     code="EC031",
     title="A copy is a memcpy",
-    condition="Is it a copy of whole bytes?",
-    why="A library transposes or copies; no code is generated.",
-    advice="Such copies keep a loop's state or an argument apart; donating the argument can remove them.",
+    condition="A copy of whole bytes.",
+    why="A library transposes or copies; XLA generates no code.",
+    advice="Such copies separate a loop's state or an argument from the result; donating the argument can"
+    " remove them.",
     mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitCopyThunk",
     runs="memcpy",
 )
@@ -40,9 +41,9 @@ def copy(kernel: Instruction) -> dict[str, Any] | None:
 
 @runner(
     code="EC032",
-    title="A concatenate is a memcpy for each part",
-    condition="Is it a concatenate that stands alone?",
-    why="Each part lies in runs of memory: copying them needs no loop over elements.",
+    title="A concatenate as one memcpy per part",
+    condition="The concatenate is not in a fusion.",
+    why="Each part is contiguous in memory, so copying needs no loop over elements.",
     mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitConcatenateKernelThunk",
     runs="memcpy kernel",
 )

@@ -41,8 +41,8 @@ def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
 @condition(
     code="CPU014",
     title="The consumer is a loop fusion",
-    condition="Is the consumer a kLoop fusion, no earlier rule having refused?",
-    why="A loop fusion can inline any producer that has a loop form.",
+    condition="The consumer is a kLoop fusion, and no earlier rule refused.",
+    why="A loop fusion can inline any producer that can be emitted as a loop.",
     mirrors=_SHOULD_FUSE,
     allows=True,
 )
@@ -52,9 +52,9 @@ def consumer_is_loop_fusion(pair: CandidatePair) -> dict[str, Any] | None:
 
 @condition(
     code="CPU016",
-    title="The consumer is elementwise or has a loop form",
-    condition="Can the consumer inline the code for its operand's elements, no earlier rule having refused?",
-    why="Producer and consumer become one loop, and the value between them is never written to memory.",
+    title="The consumer is elementwise or can be emitted as a loop",
+    condition="The consumer can inline the code for its operand's elements, and no earlier rule refused.",
+    why="Producer and consumer become one loop; the value between them is never written to memory.",
     mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
     allows=True,
 )
@@ -64,12 +64,12 @@ def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
 
 @requirement(
     code="CPU015",
-    title="The consumer takes nothing in",
-    condition="Is the consumer neither a loop fusion nor an operation with a loop form?",
-    why="Matrix products, convolutions, sorts, scatters, reduce-windows, custom calls and the tuple "
-    "that collects results read finished arrays from memory.",
-    advice="The tuple at the end of a function is not a kernel: the "
-    "producer is written because it is returned.",
+    title="The consumer cannot be fused into",
+    condition="The consumer is neither a loop fusion nor an operation that can be emitted as a loop.",
+    why="Matmuls, convolutions, sorts, scatters, reduce-windows, custom calls and the result tuple read"
+    " complete arrays from memory.",
+    advice="The tuple at the end of a function is not a kernel: the producer is written because it is"
+    " returned.",
     mirrors=_SHOULD_FUSE,
     message="Not fusing: not found a fusible case",
 )

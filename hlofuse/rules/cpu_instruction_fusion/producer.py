@@ -13,15 +13,13 @@ _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion:
 
 @requirement(
     code="CPU001",
-    title="The consumer belongs to a library fusion or to a computation that is emitted as a whole",
-    condition="Is the consumer a custom fusion (a YNNPACK or oneDNN call), inside a computation called "
-    "by a custom-call or a scatter, or inside one called by an operation the fusion emitters inline "
-    "(reduce, map, sort…)?",
-    why="A library call is fixed when it is made, and a computation that runs for each element cannot "
-    "contain kernels of its own.",
-    advice="To see what XLA would do without the library: "
-    "XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type= (empty). Whether its own fusions are faster has "
-    "to be measured.",
+    title="The consumer is a library fusion or belongs to a computation that is emitted as a whole",
+    condition="The consumer is a custom fusion (YNNPACK or oneDNN), or is in a computation called by a"
+    " custom-call, a scatter, or an operation that the fusion emitters inline (reduce, map, sort…).",
+    why="A library call is fixed when it is created. A computation that runs for each element cannot contain"
+    " kernels.",
+    advice="To replay without the library, set XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type= (empty)."
+    " Measure whether XLA's own fusions are faster.",
     mirrors=_SHOULD_FUSE + ", ComputeInstructionsToSkip, BlockSubcomputationFusion",
     message="Don't fuse instructions from custom fusions/calls",
     span=Span(since="0.5"),
@@ -34,11 +32,11 @@ def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
 @condition(
     code="CPU002",
     title="A constant array stays in memory",
-    condition="Is the producer a constant of more than one element?",
-    why="A scalar becomes an immediate operand of the generated code; an array has to be in memory "
-    "anyway, and a kernel reads it like any other input.",
-    advice="Where the array follows a rule (a mask, positions, a table of zeros), compute it with "
-    "jnp.arange, broadcasts or jnp.where instead of building it with numpy: such values are fused.",
+    condition="The producer is a constant of more than one element.",
+    why="A scalar becomes an immediate operand of the generated code. An array is in memory anyway, and a"
+    " kernel reads it like any other input.",
+    advice="If the array follows a pattern (a mask, positions, zeros), compute it with jnp.arange, broadcasts"
+    " or jnp.where instead of numpy; such values are fused.",
     lasting=True,
     mirrors=_SHOULD_FUSE,
     message="Don't fuse non-scalar constants.",
@@ -60,11 +58,11 @@ MAX_CONSTANT_BYTES = Knob(
 @condition(
     code="CPU018",
     title="A large constant stays in memory",
-    condition="Is the producer a constant of more than 10,000 bytes?",
-    why="A constant inside a kernel becomes a part of its code. A large one makes the code large and "
-    "slow to compile, while a kernel reads it from memory as fast.",
-    advice="Where the array follows a rule (a mask, positions, a table of zeros), compute it with "
-    "jnp.arange, broadcasts or jnp.where instead of building it with numpy: such values are fused.",
+    condition="The producer is a constant of more than 10,000 bytes.",
+    why="A constant inside a kernel becomes part of its code. A large one makes the code large and slow to"
+    " compile, and reading it from memory is as fast.",
+    advice="If the array follows a pattern (a mask, positions, zeros), compute it with jnp.arange, broadcasts"
+    " or jnp.where instead of numpy; such values are fused.",
     lasting=True,
     mirrors=_SHOULD_FUSE + ", IsLargeConstant",
     message="Don't fuse large constants.",
@@ -82,14 +80,13 @@ def large_constant(pair: CandidatePair) -> dict[str, Any] | None:
 
 @requirement(
     code="CPU005",
-    title="The producer has no loop form",
-    condition="Is the producer neither elementwise nor one of bitcast, broadcast, concatenate, "
-    "dynamic-slice, dynamic-update-slice, gather, iota, pad, reduce, reshape, reverse, slice, transpose?",
-    why="Fusing inlines the code that computes one element of the producer. Matrix products, "
-    "convolutions, sorts, scatters, reduce-windows and calls have no such form: they run as library "
-    "calls or kernels of their own.",
-    advice="A cumulative sum (reduce-window) or a sort can sometimes be written with other operations; a "
-    "scatter of contiguous data as jax.lax.dynamic_update_slice.",
+    title="The producer cannot be emitted as a loop",
+    condition="The producer is neither elementwise nor a bitcast, broadcast, concatenate, dynamic-slice,"
+    " dynamic-update-slice, gather, iota, pad, reduce, reshape, reverse, slice or transpose.",
+    why="Fusion inlines the code that computes one element of the producer. Matmuls, convolutions, sorts,"
+    " scatters, reduce-windows and calls have no such code: they are library calls or kernels of their own.",
+    advice="Rewrite a cumulative sum (reduce-window) or sort with other operations if possible, and a scatter"
+    " of contiguous data as jax.lax.dynamic_update_slice.",
     lasting=True,
     mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
     message="Producer is not loop-fusible.",
@@ -100,10 +97,10 @@ def producer_not_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
 
 @condition(
     code="CPU010",
-    title="A constant alone makes no fusion",
-    condition="Is the producer a constant and the consumer not yet a fusion?",
-    why="A kernel of one operation and its constant gains nothing; once the consumer is a fusion for "
-    "another reason, its scalar constants go in.",
+    title="A constant alone does not start a fusion",
+    condition="The producer is a constant and the consumer is not a fusion yet.",
+    why="A kernel of one operation and its constant saves nothing. Once the consumer is a fusion for another"
+    " reason, its scalar constants are fused.",
     mirrors=_SHOULD_FUSE,
     message="Not fusing: insufficient non-constant nodes.",
 )
@@ -113,12 +110,11 @@ def constant_alone(pair: CandidatePair) -> dict[str, Any] | None:
 
 @condition(
     code="CPU011",
-    title="The producer is a fusion already",
-    condition="Is the producer a fusion?",
-    why="XLA:CPU grows a fusion upwards from its result, one operation at a time, and never merges "
-    "two: when an operation turns up as a fusion it has become the result of another kernel.",
-    advice="Two kernels meet here. The producer's own decisions tell why it was not taken in while it "
-    "was a plain operation: usually it has several users, or it is reused by this consumer.",
+    title="The producer is already a fusion",
+    condition="The producer is a fusion.",
+    why="XLA:CPU grows a fusion upwards from its result, one operation at a time, and never merges two"
+    " fusions. A producer that is already a fusion is the result of another kernel.",
+    advice="Look at the producer's own decisions: usually it has several users, or this consumer reuses it.",
     lasting=True,
     mirrors=_SHOULD_FUSE,
     message="Not fusing: producer is itself a fusion node.",
@@ -134,11 +130,11 @@ _SHOULD_FUSE_OUTPUT_FUSION = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInst
 
 @condition(
     code="CPU003",
-    title="The add goes into its matrix-vector product",
-    condition="Is the consumer an add, and the producer a real dot without batch dimensions whose result "
-    "has rank 0 or 1 and is used only here, once?",
-    why="XLA:CPU emits small matrix-vector products itself and can add the other operand as it stores "
-    "each result. The pair is allowed before any other question is asked, as a kOutput fusion.",
+    title="The add is fused into its matrix-vector product",
+    condition="The consumer is an add. The producer is a real dot without batch dimensions, its result has"
+    " rank 0 or 1, and this add is its only use.",
+    why="XLA:CPU emits small matrix-vector products itself and can add the other operand when it stores each"
+    " result. This rule comes first and allows the pair as a kOutput fusion.",
     mirrors=_SHOULD_FUSE_OUTPUT_FUSION + ", CanBeOutputFused",
     allows=True,
 )
@@ -148,10 +144,10 @@ def output_fusion(pair: CandidatePair) -> dict[str, Any] | None:
 
 @condition(
     code="CPU004",
-    title="The add waits for its own matrix-vector product",
-    condition="Is the producer an add that can be an output fusion with one of its operands (CPU003)?",
-    why="Fused into this consumer it could not go into the dot any more, which saves more.",
-    advice="Where the consumer matters more, give the dot a second user and the add is free.",
+    title="The add is reserved for its own matrix-vector product",
+    condition="The producer is an add that can be an output fusion with one of its operands (CPU003).",
+    why="Fused into this consumer, it could not be fused into the dot, which saves more.",
+    advice="If the consumer matters more, give the dot a second user.",
     mirrors=_SHOULD_FUSE_OUTPUT_FUSION + ", CanBeOutputFusedIntoSomeOperand",
     message="Bailing because producer can be output-fused into some operand.",
 )
@@ -164,11 +160,10 @@ def goes_into_its_dot(pair: CandidatePair) -> dict[str, Any] | None:
 SOFTMAX_SHIFT = register(
     code="CPU017",
     title="The input of a softmax is computed once",
-    condition="Is the producer elementwise, and does it feed both a row maximum and the subtraction of "
-    "that maximum before an exp?",
-    why="Computed twice, the two copies may differ in the last bit (one multiplication and addition "
-    "fused, the other not); the maximum is then not the maximum of what is shifted, and exp() can "
-    "overflow.",
+    condition="The producer is elementwise and feeds both a row maximum and the subtraction of that maximum"
+    " before an exp.",
+    why="Two copies can differ in the last bit (one with a fused multiply-add). The maximum is then not the"
+    " maximum of the shifted values, and exp() can overflow.",
     lasting=True,
     mirrors="xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ComputeGloballyUnfusible, "
     "IsCoupledReductionShiftExpProducer",

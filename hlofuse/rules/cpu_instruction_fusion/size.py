@@ -13,31 +13,33 @@ from hlofuse.rules.verdict import condition
 _SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
 
 MAX_CONCATENATE_OPERANDS = Knob(
-    "cpu-max-concatenate-operands", 8, "operands", "A concatenate of more operands is not fused."
+    "cpu-max-concatenate-operands", 8, "operands", "Maximum operands of a fused concatenate."
 )
 _IN_BYTES = Span(since="0.12")
 MIN_MINOR_CONCATENATE = Knob(
     "cpu-min-minor-concatenate",
     128,
     "elements",
-    "A minor-most concatenated dimension of this size is not fused.",
+    "Minor-most concatenated size from which a concatenate is not fused.",
     ((_IN_BYTES, 0),),
 )
 MIN_MINOR_CONCATENATE_BYTES = Knob(
     "cpu-min-minor-concatenate-bytes",
     0,
     "bytes",
-    "The same in bytes; both have to be reached.",
+    "The same in bytes; both limits must be reached.",
     ((_IN_BYTES, 64),),
 )
 MIN_CONCATENATE_BYTES = Knob(
     "cpu-min-concatenate-bytes",
     0,
     "bytes",
-    "A concatenate of fewer bytes is fused along its minor-most dimension, too.",
+    "A smaller concatenate is fused even along its minor-most dimension.",
     ((_IN_BYTES, 2048),),
 )
-MAX_REDUCTIONS = Knob("cpu-max-reductions", 5, "reduces", "A fusion holding more takes no further reduce.")
+MAX_REDUCTIONS = Knob(
+    "cpu-max-reductions", 5, "reduces", "Maximum reductions in a fusion before it accepts no more."
+)
 ALLOWED_CODE_DUPLICATION = Knob(
     "code-duplication-limit",
     15,
@@ -49,15 +51,14 @@ ALLOWED_CODE_DUPLICATION = Knob(
 @condition(
     code="CPU006",
     title="A large concatenate is faster on its own",
-    condition="Is the producer or the consumer a concatenate of more than 8 operands, or one of rank 2 "
-    "or more along its minor-most dimension, the result having 128 elements or more there? Since XLA "
-    "0.12: 64 bytes or more there, and 2,048 bytes or more as a whole.",
-    why="A fused concatenate decides for each element which operand it comes from. Along the "
-    "minor-most dimension that is a branch in the innermost loop and stops vectorisation; with many "
-    "operands it is a deep tree. Alone, a concatenate is a few plain copies.",
-    advice="Concatenate along a leading dimension (jnp.stack(..., axis=0)) and transpose later, "
-    "concatenate fewer arrays at once, or apply the following function to the pieces before joining "
-    "them.",
+    condition="Producer or consumer is a concatenate of more than 8 operands, or one of rank 2 or more along"
+    " its minor-most dimension with a result of at least 128 elements there. Since XLA 0.12: at least 64"
+    " bytes there, and at least 2,048 bytes in all.",
+    why="A fused concatenate selects the operand for each element. Along the minor-most dimension that is a"
+    " branch in the innermost loop and prevents vectorization; many operands give a deep tree. Unfused, a"
+    " concatenate is a few plain copies.",
+    advice="Concatenate along a leading dimension (jnp.stack(..., axis=0)) and transpose later, concatenate"
+    " fewer arrays, or apply the next function to the parts before joining them.",
     mirrors=_SHOULD_FUSE,
     message="Concatenate fusion is inefficient.",
     knobs=(
@@ -89,19 +90,19 @@ def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
 
 @condition(
     code="CPU007",
-    title="The consumer would compute an expensive producer several times",
-    condition="Is the producer an expensive operation and does the consumer read its elements more than "
-    "once (as a broadcast, a matrix product or a gather of few elements does)?",
-    why="Each read inside the kernel computes the element again. For exp, division, sqrt, a reduce and "
-    "the like that costs more than writing the value once and reading it back.",
-    advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast. "
-    "Multiplying by a reciprocal computed per row, instead of dividing by a broadcast, moves the "
-    "expensive operation off the large array.",
+    title="The consumer would recompute an expensive producer",
+    condition="The producer is expensive and the consumer reads its elements more than once (as a broadcast,"
+    " a matmul or a gather of few elements does).",
+    why="Each read inside the kernel computes the element again. For exp, division, sqrt or a reduce that"
+    " costs more than writing the value once and reading it back.",
+    advice="Usually fine: the row maximum or sum of a softmax is stored, then broadcast. Multiplying by a"
+    " reciprocal per row, instead of dividing by a broadcast, moves the expensive operation off the large"
+    " array.",
     lasting=True,
     mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
     message="Fusion is not profitable.",
-    history="Since 0.9 CPU has a list of its own: rounding f32 to bf16 is expensive, and an integer "
-    "division is cheap if the dividend is a constant. Before, it is cheap if the divisor is one.",
+    history="Since 0.9 CPU has its own list: rounding f32 to bf16 is expensive, and an integer division is"
+    " cheap if the dividend is a constant. Before, it was cheap if the divisor was one.",
 )
 def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
     return recomputation(pair) if pair.producer.opcode != "fusion" else None
@@ -109,11 +110,11 @@ def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
 
 @condition(
     code="CPU009",
-    title="The fusion holds enough reductions",
-    condition="Is the producer a reduce and does the consumer fusion hold more than 5 already?",
-    why="Each reduce becomes a loop that LLVM unrolls; many in one kernel make compilation very slow.",
-    advice="The seventh reduce starts a kernel of its own. Fewer, wider "
-    "reductions (stack the arrays and reduce once) are both faster to compile and to run.",
+    title="The fusion has too many reductions",
+    condition="The producer is a reduce and the consumer fusion already has more than 5.",
+    why="LLVM unrolls the loop of each reduce; many in one kernel make compilation very slow.",
+    advice="The seventh reduce starts a new kernel. Stack the arrays and reduce once: it compiles and runs"
+    " faster.",
     mirrors=_SHOULD_FUSE,
     message="Too many reductions inside single fusion.",
     span=Span(since="0.6"),
@@ -129,14 +130,12 @@ def too_many_reductions(pair: CandidatePair) -> dict[str, Any] | None:
 @condition(
     code="CPU012",
     title="The producer would be computed too often inside the fusion",
-    condition="Would each element of the producer be computed more than 15 times; or more than once, "
-    "where the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window? "
-    "Broadcasts are always allowed.",
-    why="The emitter computes an element anew for each different index it is asked for, so diamonds of "
-    "reshapes, slices, pads and concatenates multiply the work and the size of the code.",
-    advice="Break the diamond: materialise the shared value (jax.lax.optimization_barrier around it), "
-    "or replace shifted copies of the same array (rolls, pads, stencils by slicing) by a convolution "
-    "or reduce_window.",
+    condition="Each element of the producer would be computed more than 15 times, or more than once for a"
+    " concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window. Broadcasts are always allowed.",
+    why="The emitter computes an element again for each different index. Diamonds of reshapes, slices, pads"
+    " and concatenates multiply the work and the size of the code.",
+    advice="Break the diamond: materialize the shared value (jax.lax.optimization_barrier), or replace"
+    " shifted copies of the same array (rolls, pads, stencils by slicing) by a convolution or reduce_window.",
     mirrors=_SHOULD_FUSE + "; xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
     message="Code duplication too high",
     knobs=(ALLOWED_CODE_DUPLICATION,),
@@ -151,9 +150,9 @@ def code_duplication(pair: CandidatePair) -> dict[str, Any] | None:
 @condition(
     code="CPU019",
     title="A reduction over major dimensions is faster on its own",
-    condition="Is the producer or the consumer a reduce that leaves its operand's minor-most dimension?",
-    why="Alone, such a reduce is vectorised along the dimension that it leaves. Inside a fusion it is a "
-    "plain loop for each element of the result.",
+    condition="Producer or consumer is a reduce that keeps its operand's minor-most dimension.",
+    why="Unfused, such a reduce is vectorized along the dimension it keeps. Inside a fusion it is a plain"
+    " loop for each element of the result.",
     advice="Reduce over the last axis (axis=-1), or use XLA 0.6 or later, which fuses these reductions.",
     mirrors=_SHOULD_FUSE,
     message="Not fusing reductions over major dimensions",

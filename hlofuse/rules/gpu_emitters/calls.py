@@ -6,21 +6,26 @@ from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 from hlofuse.rules.verdict import runner
 
 _EMIT = "xla/service/gpu/thunk_emitter.cc: ThunkEmitter::DispatchCustomCall"
-_WALL = "A library call is a wall to fusion: what feeds it is stored first, what follows reads it back."
+_WALL = (
+    "XLA does not fuse across a library call: operands are written to memory first, and results are read"
+    " back."
+)
 
 
 @runner(
     code="EM001",
-    title="A matrix product is a cuBLASLt call",
-    condition="Is it a custom call to __cublas$lt$matmul (or its forms for 8-bit floats, groups and "
-    "block scales)?",
-    why="GemmRewriter made the dot a library call before fusion. cuBLASLt can also add a bias, an "
-    "activation or a scale (the epilogue), which the rewriter moves into the call where it can.",
-    advice=_WALL + " Bias and relu or gelu right behind the product become its epilogue: write them there. "
-    "On Ampere and later Triton takes most products instead, and then neighbours fuse.",
+    title="A matmul in cuBLASLt",
+    condition="A custom call to __cublas$lt$matmul (or its forms for 8-bit floats, groups and block scales).",
+    why="GemmRewriter turned the dot into a library call before fusion. cuBLASLt can also add a bias, an"
+    " activation or a scale (the epilogue), which the rewriter moves into the call if supported.",
+    advice=_WALL
+    + (
+        " Bias and relu or gelu directly after the matmul become its epilogue. On Ampere and later Triton"
+        " takes most matmuls instead, and their neighbours fuse."
+    ),
     mirrors=_EMIT + "; xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
     runs="cuBLASLt",
-    history="Until 0.4.35 most products are EM002.",
+    history="Until 0.4.35 most matmuls are EM002.",
 )
 def cublas_lt(kernel: GpuKernel) -> dict[str, Any] | None:
     return _gemm(kernel) if kernel.target.startswith("__cublas$lt$") else None
@@ -28,13 +33,13 @@ def cublas_lt(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM002",
-    title="A matrix product is a cuBLAS call",
-    condition="Is it a custom call to __cublas$gemm?",
-    why="GemmRewriter made the dot a library call before fusion.",
+    title="A matmul in cuBLAS",
+    condition="A custom call to __cublas$gemm.",
+    why="GemmRewriter turned the dot into a library call before fusion.",
     advice=_WALL,
     mirrors=_EMIT + "; xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
     runs="cuBLAS",
-    history="Until 0.4.35; later releases use cuBLASLt for every product (EM001).",
+    history="Until 0.4.35; later releases use cuBLASLt for every matmul (EM001).",
 )
 def cublas(kernel: GpuKernel) -> dict[str, Any] | None:
     return _gemm(kernel) if kernel.target == "__cublas$gemm" else None
@@ -42,11 +47,11 @@ def cublas(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM003",
-    title="A convolution, normalisation or attention is a cuDNN call",
-    condition="Does the custom call's target start with __cudnn$?",
-    why="ConvRewriter makes every convolution cuDNN can do a call; bias, activation and side input are "
-    "moved into it where the types allow. Normalisation and attention become calls where asked for.",
-    advice=_WALL + " Convolutions want the channels last (NHWC) and 16-bit types for tensor cores.",
+    title="A convolution, normalization or attention in cuDNN",
+    condition="The custom call's target starts with __cudnn$.",
+    why="ConvRewriter turns every convolution that cuDNN supports into a call and moves bias, activation and"
+    " side input into it if the types allow. Normalization and attention become calls on request.",
+    advice=_WALL + " Convolutions need channels last (NHWC) and 16-bit types for tensor cores.",
     mirrors=_EMIT + "; xla/backends/gpu/transforms/conv_rewriter.cc: ConvRewriter",
     runs="cuDNN",
 )
@@ -56,12 +61,12 @@ def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM004",
-    title="A sort is a CUB radix sort",
-    condition="Is it a custom call to CUB's radix sort (xla.gpu.ext.cub_sort_keys, …_pairs, "
-    "__cub$DeviceRadixSort)?",
-    why="SortRewriter gives CUB a large sort of numbers by one key in ascending or descending order.",
-    advice="Sort by one number, not by a comparison of one's own: any other order is XLA's own bitonic "
-    "sort (EM013), which is slower for large arrays.",
+    title="A radix sort in CUB",
+    condition="A custom call to CUB's radix sort (xla.gpu.ext.cub_sort_keys, …_pairs,"
+    " __cub$DeviceRadixSort).",
+    why="SortRewriter uses CUB for a large sort of numbers by one key in ascending or descending order.",
+    advice="Sort by one number, not with a custom comparator: any other order uses XLA's own bitonic sort"
+    " (EM013), which is slower for large arrays.",
     mirrors=_EMIT + "; xla/backends/gpu/transforms/sort_rewriter.cc: SortRewriter",
     runs="CUB",
 )
@@ -72,10 +77,10 @@ def cub(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM005",
-    title="A decomposition or triangular solve is a solver library's",
-    condition="Is it a custom call to cuSOLVER, or to cuBLAS's triangular solve?",
-    why="XLA has no code of its own for these. The triangular solve works in place, so the right-hand "
-    "side is copied first.",
+    title="A decomposition or triangular solve in a solver library",
+    condition="A custom call to cuSOLVER, or to cuBLAS's triangular solve.",
+    why="XLA has no code of its own for these. The triangular solve is in place, so the right-hand side is"
+    " copied first.",
     advice="Batch many small problems into one call.",
     mirrors=_EMIT + "; xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitTriangularSolveCustomCall",
     runs="cuSOLVER",
@@ -87,11 +92,11 @@ def solver(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM006",
-    title="A top-k is XLA's own kernel or RAFT's",
-    condition="Is it a custom call to __gpu$TopK?",
-    why="TopkSpecializer found k of at most 16 and rows long enough. RAFT's select_k takes the larger "
-    "k of these (f32: 8 and more) unless the order of equals has to be kept.",
-    advice="With a larger k the whole row is sorted instead.",
+    title="A top-k in XLA's own kernel or in RAFT",
+    condition="A custom call to __gpu$TopK.",
+    why="TopkSpecializer found k of at most 16 and rows long enough. RAFT's select_k handles the larger k"
+    " (f32: 8 and more) unless ties must keep their order.",
+    advice="With a larger k, the whole row is sorted instead.",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitTopKCustomCall",
     runs="top-k kernel",
 )
@@ -101,10 +106,10 @@ def top_k(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM007",
-    title="A kernel the program brings along",
-    condition="Is it a custom call with a Triton or PTX kernel in it?",
-    why="Pallas and jax_triton hand XLA a finished kernel.",
-    advice="XLA fuses nothing into it: what should be fused has to be written into the kernel.",
+    title="A kernel supplied by the program",
+    condition="A custom call with a Triton or PTX kernel.",
+    why="Pallas and jax_triton pass XLA a finished kernel.",
+    advice="XLA does not fuse into it: write into the kernel what it should fuse.",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitTritonCustomCall",
     runs="the program's kernel",
 )
@@ -116,9 +121,9 @@ def own_kernel(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM009",
     title="Any other custom call",
-    condition="Is it a custom call to anything else?",
-    why="XLA looks the handler up by its name (FFI) and calls it.",
-    advice=_WALL + " XLA knows neither its cost nor what it does.",
+    condition="A custom call to any other target.",
+    why="XLA looks up the handler by name (FFI) and calls it.",
+    advice=_WALL + " XLA knows neither its cost nor its effect.",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitGenericCustomCall",
     runs="custom call",
 )

@@ -13,9 +13,9 @@ _KIND = "xla/service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
 @runner(
     code="EM030",
     title="A fusion around a library call or a kernel of XLA's library",
-    condition="Does the backend config say __custom_fusion?",
-    why="A slice is computed into where the call reads or writes (dynamic-slice fusion), or one of "
-    "XLA's own CUTLASS kernels takes the product.",
+    condition="The backend config has __custom_fusion.",
+    why="The call reads from or writes to a slice directly (dynamic-slice fusion), or one of XLA's CUTLASS"
+    " kernels computes the matmul.",
     mirrors=_KIND,
     runs="custom fusion",
 )
@@ -25,14 +25,14 @@ def custom(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM031",
-    title="A matrix product is a Triton kernel",
-    condition="Does the backend config say __triton_gemm (or __triton_nested_gemm_fusion)?",
-    why="GemmFusion gave the dot and the cheap operations at its inputs to Triton before the fusion "
-    "passes. The autotuner, which runs on the device, may still find cuBLASLt or cuDNN faster and "
-    "change it back; without a device it stays with a default tiling.",
-    advice="Products in bf16 or f16 gain most. --xla_gpu_enable_triton_gemm=false gives all to cuBLASLt.",
+    title="A matmul in Triton",
+    condition="The backend config has __triton_gemm (or __triton_nested_gemm_fusion).",
+    why="GemmFusion moved the dot and the cheap operations on its inputs to Triton before the fusion passes."
+    " The autotuner, on the device, can still choose cuBLASLt or cuDNN. Without a device a default tiling is"
+    " used.",
+    advice="Matmuls in bf16 or f16 gain most. --xla_gpu_enable_triton_gemm=false uses cuBLASLt for all.",
     mirrors="xla/backends/gpu/transforms/gemm_fusion.cc: GemmFusion; " + _KIND,
-    runs="Triton (product)",
+    runs="Triton GEMM",
 )
 def triton_gemm(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
@@ -45,14 +45,14 @@ def triton_gemm(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM032",
-    title="A normalisation is a Triton kernel",
-    condition="Does the backend config say __triton?",
-    why="SoftmaxRewriterTriton found a row reduced and used again (softmax, layer norm), which one "
-    "kernel can keep in registers. PriorityFusion fuses into it what Triton can emit and what pays.",
-    advice="Keep what belongs to the row (mask, scale, bias) next to it; PF020 and PF021 say what Triton "
-    "does not take.",
+    title="A normalization in Triton",
+    condition="The backend config has __triton.",
+    why="SoftmaxRewriterTriton found a row that is reduced and used again (softmax, layer norm), which one"
+    " kernel can hold in registers. PriorityFusion fuses into it what Triton supports and what saves time.",
+    advice="Keep operations on the row (mask, scale, bias) next to it; PF020 and PF021 describe what Triton"
+    " does not support.",
     mirrors="xla/backends/gpu/transforms/softmax_rewriter_triton.cc: SoftmaxRewriterTriton; " + _KIND,
-    runs="Triton (block)",
+    runs="Triton block-level",
 )
 def triton(kernel: GpuKernel) -> dict[str, Any] | None:
     return _tile(kernel) if kernel.config_kind == config.TRITON else None
@@ -60,9 +60,9 @@ def triton(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM033",
-    title="A fusion is a cuDNN graph",
-    condition="Does the backend config say __cudnn$fusion?",
-    why="The product and its neighbours were given to cuDNN's graph API, as the autotuner chose.",
+    title="A cuDNN graph fusion",
+    condition="The backend config has __cudnn$fusion.",
+    why="The autotuner chose cuDNN's graph API for the matmul and its neighbours.",
     mirrors=_KIND,
     runs="cuDNN graph",
 )
@@ -72,8 +72,8 @@ def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM034",
-    title="A collective is a Triton kernel",
-    condition="Does the backend config say __triton_collective?",
+    title="A collective in Triton",
+    condition="The backend config has __triton_collective.",
     why="A small all-reduce on directly connected GPUs is faster as one kernel than through NCCL.",
     mirrors=_KIND,
     runs="Triton (collective)",

@@ -7,15 +7,15 @@ from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import runner
 
-_NO_CODE = "A piece that lies together in memory needs no code: a device-to-device memcpy does it."
+_NO_CODE = "A contiguous slice needs no code: a device-to-device memcpy copies it."
 
 
 @runner(
     code="EM020",
-    title="A slice of one piece is a memcpy",
-    condition="Is the kernel one slice of its input, of the same layout, that lies in one run of memory?",
+    title="A contiguous slice is a memcpy",
+    condition="The kernel is one slice of its input, in the same layout and contiguous in memory.",
     why=_NO_CODE,
-    advice="Slice along the slowest dimension to have it, or let the consumer read the slice itself.",
+    advice="To get it, slice along the slowest dimension, or let the consumer read the slice itself.",
     mirrors="xla/backends/gpu/transforms/dynamic_slice_copy.cc: AnalyzeStaticSliceCopyFusion",
     runs="memcpy",
     history="Until 0.4.35: a loop.",
@@ -28,13 +28,13 @@ def slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM021",
     title="A slice at a loop's counter is a memcpy",
-    condition="Does the kernel only read or write one piece of an array, at an offset that XLA worked "
-    "out as a function of the loop's counter (dynamic_slice_config)?",
-    why=_NO_CODE + " The offset is computed on the host, turn by turn.",
-    advice="This is what a scan does with its inputs and outputs; nothing to do.",
+    condition="The kernel only reads or writes one slice of an array, at an offset that XLA derived from the"
+    " loop counter (dynamic_slice_config).",
+    why=_NO_CODE + " The host computes the offset in each iteration.",
+    advice="A scan reads its inputs and writes its outputs this way.",
     mirrors="xla/backends/gpu/transforms/dynamic_slice_copy.cc: AnalyzeDynamicSliceCopyFusion",
     runs="memcpy",
-    history="Until 0.4.35: a loop, or an update in place.",
+    history="Until 0.4.35: a loop, or an in-place update.",
 )
 def dynamic_slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
     slice_ = copied_dynamic_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
@@ -46,10 +46,10 @@ def dynamic_slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM022",
-    title="A fusion of copies is a memcpy for each",
-    condition="Is every output of the kernel a copy of one of its inputs, layout and all?",
+    title="A fusion of copies is one memcpy each",
+    condition="Every output of the kernel is a copy of one of its inputs, with the same layout.",
     why=_NO_CODE,
-    advice="These copies keep a loop's state apart; see EM012.",
+    advice="These copies separate a loop's state from its results; see EM012.",
     mirrors="xla/backends/gpu/codegen/fusions.cc: HloFusionInfo::GetCopyFusion",
     runs="memcpy",
 )

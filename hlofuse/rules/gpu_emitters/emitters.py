@@ -18,14 +18,14 @@ _CODE = "xla/backends/gpu/codegen/emitters"
 @runner(
     code="EM040",
     title="The reduction emitter",
-    condition="Is the hero of an output a reduce that a block of threads does better than one thread for "
-    "each result, and can all other outputs be computed on the way (equal reductions, or as many "
-    "elements as the reduction reads)?",
-    why="Threads of a block share the elements of a row (row reduction) or of a strip of columns "
-    "(column reduction) and add up through shared memory, so that reads are coalesced and no result is "
-    "left to a single thread.",
-    advice="Reduce the last dimension (rows): it is read in order. Rows of at least 32 elements keep a "
-    "warp busy; shorter ones run several to a warp where the length is a power of two.",
+    condition="The hero of an output is a reduce that a block of threads computes faster than one thread per"
+    " result, and the kernel can compute all other outputs with it (equal reductions, or as many elements as"
+    " the reduction reads).",
+    why="The threads of a block share the elements of a row (row reduction) or a strip of columns (column"
+    " reduction) and add up through shared memory. Reads are coalesced and no result depends on a single"
+    " thread.",
+    advice="Reduce the last dimension (rows): it is read in order. Rows of at least 32 elements keep a warp"
+    " busy; shorter rows share a warp if the length is a power of two.",
     mirrors=_KIND + f"; xla/service/gpu/reduction_utils.cc: IsUnnestedReductionFasterThanElemental; "
     f"{_CODE}/reduction.cc: CreateReductionFusion",
     runs="reduction emitter",
@@ -45,13 +45,12 @@ def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM041",
     title="The transpose emitter",
-    condition="Is there one tiled transpose behind the outputs (the last dimension moves, or stays and "
-    "is short; sides of 16 and more, or of 8 where the whole is large), and is every other output laid "
-    "out like its input?",
-    why="Tiles are read along one dimension and written along the other through shared memory, so that "
-    "both are coalesced.",
-    advice="A transpose at a kernel's border is cheap this way; two different ones in a kernel make it a "
-    "loop.",
+    condition="One tiled transpose feeds the outputs (the last dimension moves, or stays and is short; sides"
+    " of at least 16, or 8 for large arrays), and every other output has the layout of its input.",
+    why="Tiles are read along one dimension and written along the other through shared memory, so both are"
+    " coalesced.",
+    advice="A transpose at a kernel's boundary is cheap this way; two different transposes make the kernel a"
+    " loop.",
     mirrors="xla/service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter; "
     f"{_CODE}/transpose.cc: CreateTransposeFusion",
     runs="transpose emitter",
@@ -69,11 +68,11 @@ def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM042",
     title="The scatter emitter",
-    condition="Is the only output a scatter?",
-    why="A thread takes an element (or a vector) of the updates and adds it where the index says, "
-    "atomically unless the indices are unique.",
-    advice="Say unique_indices=True and indices_are_sorted=True where it is so: no atomics, and runs of "
-    "one index add up in registers.",
+    condition="The only output is a scatter.",
+    why="A thread takes an element (or a vector) of the updates and adds it at its index, atomically unless"
+    " the indices are unique.",
+    advice="Pass unique_indices=True and indices_are_sorted=True if they hold: no atomics, and runs of one"
+    " index add up in registers.",
     mirrors=_KIND + f"; {_CODE}/scatter.cc: CreateScatterFusion",
     runs="scatter emitter",
 )
@@ -90,8 +89,8 @@ def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM043",
     title="The sort emitter",
-    condition="Is the only output of the fusion a sort?",
-    why="A sort whose keys or payload are an iota takes it in (SortIotaFusion); the rest is EM013.",
+    condition="The only output of the fusion is a sort.",
+    why="SortIotaFusion fuses an iota among the keys or payload into the sort; the rest is as in EM013.",
     mirrors=_KIND,
     runs="bitonic sort",
 )
@@ -102,10 +101,11 @@ def sort(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM044",
     title="The concatenate emitter",
-    condition="Is the hero of the only output a concatenate of at most 4 operands?",
-    why="All threads of a block work on the same operand, so that no thread asks for each element "
-    "which operand it comes from. Code is made for every operand, hence the limit.",
-    advice="More than 4 parts: join in steps, or keep the parts apart and let the user read them.",
+    condition="The hero of the only output is a concatenate of at most 4 operands.",
+    why="All threads of a block work on the same operand, so no thread selects the operand per element. Code"
+    " is generated for every operand, hence the limit.",
+    advice="With more than 4 parts, concatenate in steps, or keep the parts separate and let the user read"
+    " them.",
     mirrors="xla/service/gpu/hlo_fusion_analysis.cc: UseConcatenateFusion; "
     f"{_CODE}/concatenate.cc: ConcatenateFusion::launch_dimensions",
     runs="concatenate emitter",
@@ -120,12 +120,11 @@ def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM045",
-    title="The update in place",
-    condition="Is every output a dynamic-update-slice into an input that nothing else in the kernel "
-    "reads elsewhere?",
-    why="The result takes the input's memory, so only the update is computed and written. Whether the "
-    "two may share memory is settled when buffers are assigned; if not, a copy goes before.",
-    advice="Do not use the old array after the update, and donate it if it is an argument.",
+    title="In-place update",
+    condition="Every output is a dynamic-update-slice into an input that the kernel does not read elsewhere.",
+    why="The result reuses the input's buffer, so only the update is computed and written. Buffer assignment"
+    " decides whether they share memory; if not, a copy comes first.",
+    advice="Do not use the old array after the update; donate it if it is an argument.",
     mirrors="xla/codegen/ir_emission_utils.cc: CanEmitFusedDynamicUpdateSliceInPlace; "
     f"{_CODE}/in_place_dynamic_update_slice.cc: InPlaceDynamicUpdateSliceFusion::launch_dimensions",
     runs="in-place update",
@@ -143,10 +142,9 @@ def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM046",
-    title="The emitter of slices",
-    condition="Are all outputs plain slices of arrays of one shape?",
-    why="Horizontal input fusion leaves such kernels: threads go over the array once and write each "
-    "slice on the way.",
+    title="The slices emitter",
+    condition="All outputs are plain slices of arrays of one shape.",
+    why="Horizontal input fusion creates such kernels: threads traverse the array once and write each slice.",
     mirrors=_KIND,
     runs="slices emitter",
     history="Until 0.4.35; later a loop.",
@@ -158,11 +156,11 @@ def slices(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM049",
     title="The loop emitter",
-    condition="Is it anything else?",
-    why="One thread computes one element of the result (or up to 4 side by side; more on Blackwell) "
-    "with everything that leads to it.",
-    advice="Right for element-wise work. Where an operation of another emitter is inside, the kernel "
-    "says why that one does not take it.",
+    condition="No other emitter applies.",
+    why="One thread computes one element of the result (or up to 4 adjacent ones; more on Blackwell) with all"
+    " its operands.",
+    advice="Suits elementwise work. If the kernel contains an operation of another emitter, its line gives"
+    " the reason.",
     mirrors=_KIND + f"; {_CODE}/loop.cc: LoopFusion::launch_dimensions; "
     "xla/service/gpu/gpu_fusible.cc: ComputeLoopFusionConfig",
     runs="loop emitter",

@@ -18,8 +18,8 @@ _COPIES = frozenset({"copy", "copy-start"})
 
 @runner(
     code="EM010",
-    title="A Fourier transform is a cuFFT call",
-    condition="Is it an fft?",
+    title="A Fourier transform in cuFFT",
+    condition="The operation is an fft.",
     why="XLA has no Fourier transform of its own on GPU.",
     advice="Batch transforms of one length.",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitFft",
@@ -33,11 +33,11 @@ def fft(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM011",
-    title="Devices talk to each other",
-    condition="Is it a collective operation, a send or a receive?",
-    why="NCCL (or a copy between neighbouring GPUs) moves the data; the computation goes on beside it "
-    "where the operation is split into a start and a done.",
-    advice="Small collectives are combined by XLA; see the flags xla_gpu_*_combine_threshold_bytes.",
+    title="Communication between devices",
+    condition="The operation is a collective, a send or a receive.",
+    why="NCCL (or a copy between neighbouring GPUs) moves the data. Computation continues in parallel if the"
+    " operation is split into start and done.",
+    advice="XLA combines small collectives; see the flags xla_gpu_*_combine_threshold_bytes.",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitCollective",
     runs="NCCL",
 )
@@ -51,10 +51,10 @@ def collective(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM012",
     title="A copy is a memcpy",
-    condition="Is it a copy with the layout of its operand?",
-    why="The device's copy engine or a driver kernel does it; XLA generates no code.",
-    advice="Such copies keep a loop's state or an argument apart from the result: donate the argument "
-    "(jax.jit(..., donate_argnums=...)) and avoid returning an argument unchanged.",
+    condition="A copy with the layout of its operand.",
+    why="The device's copy engine or a driver kernel copies; XLA generates no code.",
+    advice="Such copies separate a loop's state or an argument from the result: donate the argument"
+    " (jax.jit(..., donate_argnums=...)) and do not return an argument unchanged.",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitCopy",
     runs="memcpy",
 )
@@ -69,12 +69,11 @@ def plain_copy(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM013",
-    title="A sort is a row of bitonic sorting kernels",
-    condition="Is it a sort?",
-    why="XLA's own sort compares elements a power of two apart, in many passes: the first ones in "
-    "shared memory, each later one a kernel of its own. The operands are copied first, because it works "
-    "in place.",
-    advice="A sort by one number is CUB's where it is large enough (EM004).",
+    title="A sort is a series of bitonic sort kernels",
+    condition="The operation is a sort.",
+    why="XLA's own sort compares elements a power of two apart, in many passes: the first in shared memory,"
+    " each later one a separate kernel. It sorts in place, so the operands are copied first.",
+    advice="A large sort by one number uses CUB (EM004).",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitSort",
     runs="bitonic sort",
 )
@@ -90,9 +89,9 @@ def sort(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM014",
     title="A seed for random numbers",
-    condition="Is it an rng-get-and-update-state?",
+    condition="The operation is an rng-get-and-update-state.",
     why="One thread adds to the device's counter.",
-    advice="JAX's own keys (jax.random) need no such state.",
+    advice="jax.random keys need no such state.",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitRngGetAndUpdateState",
     runs="random state kernel",
 )
@@ -102,10 +101,10 @@ def random_state(kernel: GpuKernel) -> dict[str, Any] | None:
 
 @runner(
     code="EM015",
-    title="The host is at the other end",
-    condition="Is it an infeed or an outfeed?",
-    why="Data goes between host and device; the host drives it.",
-    advice="Everything behind it waits for the host.",
+    title="A transfer between host and device",
+    condition="The operation is an infeed or an outfeed.",
+    why="Data moves between host and device, driven by the host.",
+    advice="Everything after it waits for the host.",
     mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitInfeed",
     runs="host transfer",
 )
@@ -116,11 +115,11 @@ def host(kernel: GpuKernel) -> dict[str, Any] | None:
 @runner(
     code="EM016",
     title="An instruction that is rewritten after fusion",
-    condition="Is it an instruction that no emitter takes as it is?",
-    why="A later pass turns it into something else (a call, a loop, a fusion) before code is made.",
-    advice="A dump after optimizations shows what became of it.",
+    condition="No emitter supports the instruction as it is.",
+    why="A later pass rewrites it (into a call, a loop or a fusion) before code generation.",
+    advice="A dump after optimizations shows the result.",
     mirrors=_EMIT,
-    runs="not settled yet",
+    runs="rewritten later",
 )
 def unsettled(kernel: GpuKernel) -> dict[str, Any] | None:
     return None if kernel.is_generated else {"opcode": kernel.instruction.opcode}

@@ -17,15 +17,15 @@ from hlofuse.rules.verdict import condition, requirement
 _FILE = "xla/service/gpu/gpu_fusible.cc"
 _MIRRORS = f"{_FILE}: IsProducerConsumerFusible"
 _SCATTER = f"{_FILE}: CanEmitInputFusedScatter"
-_PRIORITY = "Asked by the passes until 0.4.35; PriorityFusion asks "
+_PRIORITY = "Used by the passes until 0.4.35; PriorityFusion checks "
 
 
 @requirement(
     code="GI010",
-    title="The producer has no code for a single element",
-    condition="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled "
-    "transpose?",
-    why="Library calls, sorts, collectives and reductions with several results run by code of their own.",
+    title="The producer cannot be emitted per element",
+    condition="The producer is neither an operation (or fusion) that a loop can inline nor a tiled"
+    " transpose.",
+    why="Library calls, sorts, collectives and reductions with several results have their own code.",
     mirrors=_MIRRORS + ", IsLoopFusibleAsProducer",
     message="the producer is not loop-fusible",
     history=_PRIORITY + "its own list of operations first.",
@@ -39,9 +39,9 @@ def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
 
 @requirement(
     code="GI011",
-    title="The reduction takes several blocks for one result",
-    condition="Is the producer a parallel reduction, a row of more than 16384 elements or a column of "
-    "more than 4096, whose parts are added up by atomic operations?",
+    title="The reduction uses several blocks for one result",
+    condition="The producer is a parallel reduction over a row of more than 16384 elements or a column of"
+    " more than 4096. Atomic operations add up its parts.",
     why="Nothing can follow inside the kernel, because no thread knows when the sum is complete.",
     advice="Reduce in two steps: reshape long rows into several shorter ones first.",
     mirrors=_MIRRORS + "; xla/service/gpu/reduction_utils.cc: ReductionIsRaceFree",
@@ -56,10 +56,10 @@ def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
 
 @condition(
     code="GI012",
-    title="What follows the reduction is more than a chain of element-wise operations",
-    condition="Is the producer a parallel reduction, and does the consumer hold anything but "
-    "single-operand element-wise operations and bitcasts?",
-    why="The reduction emitter applies such a chain to each result before writing it, nothing else.",
+    title="More than a chain of elementwise operations follows the reduction",
+    condition="The producer is a parallel reduction, and the consumer contains more than single-operand"
+    " elementwise operations and bitcasts.",
+    why="The reduction emitter applies only such a chain to each result before writing it.",
     mirrors=_MIRRORS,
     message="Reductions from/to continuous dims epilogue not fusible",
 )
@@ -77,9 +77,9 @@ def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
 @condition(
     code="GI013",
     title="The reduction has several users",
-    condition="Is the producer a parallel reduction with more than one user?",
-    why="Fused into each of them the reduction would be computed once for each.",
-    advice="Give the reduction a single user, or leave it: its result is small.",
+    condition="The producer is a parallel reduction with more than one user.",
+    why="Fused into each user, the reduction would be computed once per user.",
+    advice="Give the reduction a single user; or keep it, its result is small.",
     mirrors=_MIRRORS,
     message="reduction output fusion only works for single user",
 )
@@ -92,8 +92,8 @@ def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
 @requirement(
     code="GI014",
     title="Nothing follows a scatter in its kernel",
-    condition="Is the producer a scatter, or a kernel that ends in one?",
-    why="A scatter's threads go by the updates; an element is complete only when all of them have run.",
+    condition="The producer is a scatter, or a kernel that ends in one.",
+    why="A scatter's threads run over the updates; an element is complete only after all of them.",
     mirrors=_SCATTER,
     message="do not fuse into the output of scatter",
 )
@@ -103,9 +103,9 @@ def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
 
 @requirement(
     code="GI015",
-    title="The producer makes the array that a scatter updates",
-    condition="Is the producer the first operand of a scatter?",
-    why="A scatter writes over that array, so the array has to be there.",
+    title="The producer computes the array that a scatter updates",
+    condition="The producer is the first operand of a scatter.",
+    why="A scatter writes into that array, so the array must be in memory.",
     mirrors=_SCATTER,
     message="do not fuse into the in-place operand of scatter",
 )
@@ -116,9 +116,8 @@ def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
 @requirement(
     code="GI016",
     title="The producer reads the array that a scatter updates",
-    condition="Does the producer of a scatter's updates or indices read the array that the scatter "
-    "writes over?",
-    why="It might read elements that have been updated already.",
+    condition="The producer of a scatter's updates or indices reads the array that the scatter overwrites.",
+    why="It could read elements that are already updated.",
     mirrors=_SCATTER,
     message="Producer uses the in-place operand of a scatter",
 )
@@ -129,12 +128,12 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
 
 @requirement(
     code="GI017",
-    title="The consumer takes nothing in",
-    condition="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
-    "transpose, scatter)?",
-    why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
-    advice="The tuple at the end of a function is not a kernel: the producer "
-    "is written because it is returned.",
+    title="The consumer cannot be fused into",
+    condition="The consumer is neither a loop nor a kernel that iterates over its input (reduction, tiled"
+    " transpose, scatter).",
+    why="Library calls, sorts, collectives and the result tuple read complete arrays.",
+    advice="The tuple at the end of a function is not a kernel: the producer is written because it is"
+    " returned.",
     mirrors=_MIRRORS + ", IsLoopFusibleAsConsumer, IsInputFusible",
     message="the consumer is not input-fusible and not loop-fusible",
 )
@@ -148,8 +147,8 @@ def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
 @requirement(
     code="GI018",
     title="The producer has several results",
-    condition="Is the producer a multi-output fusion?",
-    why="Its other results would be lost, or computed a second time.",
+    condition="The producer is a multi-output fusion.",
+    why="Its other results would be lost, or computed twice.",
     mirrors=_MIRRORS,
     message="the producer is not fusible as it is a multi-output fusion",
 )
@@ -159,10 +158,10 @@ def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
 
 @condition(
     code="GI019",
-    title="A constant is not a kernel's beginning",
-    condition="Is the producer a constant of more than one element, or the consumer no fusion yet?",
-    why="A large constant is an array in memory like any other; a small one goes into a fusion once "
-    "there is one, but a fusion is not made for its sake.",
+    title="A constant does not start a kernel",
+    condition="The producer is a constant of more than one element, or the consumer is not a fusion yet.",
+    why="A large constant is an array in memory like any other. A scalar is fused into an existing fusion but"
+    " does not start one.",
     mirrors=_MIRRORS,
     message="not fusing constant",
 )

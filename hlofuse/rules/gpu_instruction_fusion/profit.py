@@ -26,16 +26,16 @@ MAX_REPEATED = Knob(
     "gpu-heavy-computation",
     10,
     "elements",
-    "What reads more elements for one of its result is not computed several times.",
+    "Minimum elements read per result for a computation that is not repeated.",
 )
 
 
 @condition(
     code="GI001",
-    title="The producer is a fusion already",
-    condition="Is the producer a fusion?",
-    why="This pass takes in single operations; FusionMerger, which comes next, merges fusions.",
-    advice="See what FusionMerger says about the pair.",
+    title="The producer is already a fusion",
+    condition="The producer is a fusion.",
+    why="This pass fuses single operations; FusionMerger, which follows, merges fusions.",
+    advice="See FusionMerger's decision about the pair.",
     mirrors=_SHOULD_FUSE,
     message="the producer is a fusion",
 )
@@ -46,8 +46,8 @@ def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
 @requirement(
     code="GI002",
     title="The consumer is a custom fusion",
-    condition="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
-    why="What such a fusion holds was chosen for its own emitter.",
+    condition="The consumer is a kCustom fusion, such as a Triton GEMM.",
+    why="The contents of such a fusion were chosen for its own emitter.",
     mirrors=_SHOULD_FUSE,
     message="the consumer is a custom fusion",
 )
@@ -57,11 +57,11 @@ def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
 
 @condition(
     code="GI003",
-    title="The consumer would compute an expensive producer several times",
-    condition="Is the producer an expensive operation and does the consumer read its elements more than "
-    "once (as a broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
+    title="The consumer would recompute an expensive producer",
+    condition="The producer is expensive and the consumer reads its elements more than once (as a broadcast"
+    " does). Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
     why="Each read inside the kernel computes the element again.",
-    advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast.",
+    advice="Usually fine: the row maximum or sum of a softmax is stored, then broadcast.",
     mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
     message="the producer is expensive, and the consumer reuses inputs",
 )
@@ -71,11 +71,12 @@ def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
 
 @condition(
     code="GI004",
-    title="A reduction would read its input across the grain of memory",
-    condition="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves "
-    "elements?",
-    why="The reduction's threads read neighbouring elements together; through a transpose these lie apart.",
-    advice="Reduce over the other dimension of the array before it is transposed.",
+    title="A reduction would read its input uncoalesced",
+    condition="The consumer is a parallel reduction, and the producer is a copy or transpose that moves"
+    " elements.",
+    why="The reduction's threads read neighbouring elements together; through a transpose these are far"
+    " apart.",
+    advice="Reduce over the other dimension of the array before the transpose.",
     mirrors=_SHOULD_FUSE,
     message="fusing the producer would break read coalescing",
 )
@@ -88,10 +89,9 @@ def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
 @condition(
     code="GI005",
     title="A long computation would be repeated for each element",
-    condition="Does the producer (or something inside) reduce or window more than 10 elements into one "
-    "in a plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
-    "window)?",
-    why="Each repeated read runs through all those elements again.",
+    condition="The producer (or an operation inside) reduces or windows more than 10 elements into one in a"
+    " plain loop, and the consumer reads elements repeatedly (a broadcast, gather or overlapping window).",
+    why="Each repeated read iterates over all those elements again.",
     mirrors=_HEAVY,
     message="the fusion would create a heavy computation",
     knobs=(MAX_REPEATED,),
@@ -125,16 +125,16 @@ def over_kernel_budget(pair: GpuPair) -> Verdict | None:
 @condition(
     code="GI006",
     title="The producer would be computed too often inside the fusion",
-    condition="Would each element of the producer be computed more than 15 times; or more than once, "
-    "where the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
-    why="The emitter computes an element anew for each different index it is asked for.",
+    condition="Each element of the producer would be computed more than 15 times, or more than once for a"
+    " concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window.",
+    why="The emitter computes an element again for each different index.",
     advice="Break the diamond with jax.lax.optimization_barrier around the shared value, or replace "
     "shifted copies of the same array by a convolution or reduce_window.",
     mirrors=f"{_FILE}: GpuInstructionFusion::ShouldFuse; "
     "xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
     message="the fusion would result in an overly large code duplication",
     knobs=(ALLOWED_CODE_DUPLICATION,),
-    history="PriorityFusion uses the same words for PF013.",
+    history="PriorityFusion has the same message for PF013.",
 )
 def code_duplication(pair: GpuPair) -> dict[str, Any] | None:
     state = pair.state

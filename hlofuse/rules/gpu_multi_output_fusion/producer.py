@@ -20,19 +20,19 @@ _PRODUCER = "xla/service/gpu/gpu_fusible.cc: IsProducerMultiOutputFusible"
 
 SAVES_TIME = outcome(
     code="GM002",
-    title="A producer with other users becomes a further result of a consumer's kernel",
-    condition="Does one kernel that computes both, and writes both, take no longer than the two apart, "
-    "and is everything legal? Multi-output fusions are preferred as consumers, then fusions.",
-    why="The consumer need not read what the producer wrote, and one kernel less is launched.",
+    title="A producer with other users becomes another result of a consumer's kernel",
+    condition="One kernel that computes and writes both is not slower than two kernels, and all other"
+    " conditions hold. Multi-output fusions are preferred as consumers, then fusions.",
+    why="The consumer does not read back the producer's result, and one launch is saved.",
     mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
     allows=True,
-    history="Until 0.4.35 the times of a producer and all its consumers were compared as FM016 says.",
+    history="Until 0.4.35 the times of a producer and all its consumers were compared as in FM016.",
 )
 ANOTHER_PREFERRED = outcome(
     code="GM034",
     title="Another consumer is preferred",
-    condition="Is there another consumer whose kernel the producer may join, with more results already, "
-    "or of the same kind and before this one?",
+    condition="Another consumer can fuse with the producer and is preferred: it has more results, or is of"
+    " the same kind and comes first.",
     why="The producer can be computed and written in one kernel only.",
     mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion, SelectPreferredFusionCandidate",
 )
@@ -40,8 +40,8 @@ ANOTHER_PREFERRED = outcome(
 
 @condition(
     code="GM020",
-    title="The producer has several results already",
-    condition="Is the producer a multi-output fusion?",
+    title="The producer already has several results",
+    condition="The producer is a multi-output fusion.",
     why="XLA does not merge such a kernel into its consumer.",
     mirrors=_PRODUCER,
     message="Producer is a multi-output fusion",
@@ -53,8 +53,8 @@ def producer_is_multi_output(lone: LoneProducer) -> dict[str, Any] | None:
 @requirement(
     code="GM021",
     title="The producer updates an array in place",
-    condition="Does the producer write over one of its operands (dynamic-update-slice, scatter)?",
-    why="Another result of the same kernel might read an element that has been overwritten already.",
+    condition="The producer overwrites one of its operands (dynamic-update-slice, scatter).",
+    why="Another result of the same kernel could read an element that is already overwritten.",
     mirrors=_PRODUCER,
     message="In-place operations are present",
 )
@@ -64,10 +64,10 @@ def producer_in_place(lone: LoneProducer) -> dict[str, Any] | None:
 
 @requirement(
     code="GM022",
-    title="The producer has no code for a single element",
-    condition="Is the producer something else than a loop: a tiled transpose or reduction fusion, a "
-    "scatter, a library call?",
-    why="Inside the consumer's loop the producer is computed element by element.",
+    title="The producer cannot be emitted per element",
+    condition="The producer is not a loop: it is a tiled transpose or reduction fusion, a scatter or a"
+    " library call.",
+    why="The consumer's loop computes the producer element by element.",
     mirrors="xla/service/gpu/gpu_fusible.cc: IsLoopFusibleAsProducer",
     message="producer is not loop-fusible",
 )
@@ -80,10 +80,10 @@ def producer_not_a_loop(lone: LoneProducer) -> dict[str, Any] | None:
 
 @condition(
     code="GM023",
-    title="The producer moves elements about in memory",
-    condition="Is the producer, or something inside it, a copy or a transpose that is no bitcast?",
-    why="The consumer's loop visits elements in the order of its own result; read through a transpose "
-    "that order is a bad one for memory.",
+    title="The producer transposes in memory",
+    condition="The producer, or an operation inside it, is a copy or transpose that is not a bitcast.",
+    why="The consumer's loop visits elements in the order of its own result, which through a transpose is a"
+    " bad order for memory.",
     advice="Give producer and consumer the same layout.",
     mirrors="xla/service/gpu/gpu_fusible.cc: IsPhysicallyTransposing",
     message="producer is physically transposing",
@@ -108,10 +108,9 @@ def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
 
 @requirement(
     code="GM030",
-    title="The consumer cannot have further results",
-    condition="Is the consumer neither a reduction, nor a tiled transpose, nor a loop fusion, nor "
-    "element-wise?",
-    why="Only those emitters can write several results. A fusion of kind kCustom takes nothing in.",
+    title="The consumer cannot have more results",
+    condition="The consumer is not a reduction, tiled transpose, loop fusion or elementwise operation.",
+    why="Only those emitters can write several results. A kCustom fusion cannot be fused into.",
     mirrors="xla/service/gpu/gpu_fusible.cc: IsFusibleAsMultiOutputFusionRoot",
     message="consumer not eligible as multi-output fusion root.",
 )
@@ -125,9 +124,9 @@ def producer_shapes_differ(pair: ProducerPair) -> Verdict | None:
 
 CYCLE = essential(
     code="GM031",
-    title="Something between the two would need the kernel's result",
-    condition="Does another operand of the consumer depend on the producer?",
-    why="The kernel would have to have run before that operand can be computed, which it needs to start.",
+    title="An operation between the two needs the kernel's result",
+    condition="Another operand of the consumer depends on the producer.",
+    why="The kernel would depend on its own result.",
     mirrors=f"{_FILE}: OperandReachableFromProducer",
     message="… would introduce a cycle when fused",
 )
@@ -150,8 +149,8 @@ def producer_over_budget(pair: ProducerPair) -> Verdict | None:
 @condition(
     code="GM032",
     title="Too much code would be copied",
-    condition="Would more than 10000 instructions be emitted for the kernel, copies counted?",
-    why="Compiling would take for ever.",
+    condition="The kernel would have more than 10000 emitted instructions, counting duplicates.",
+    why="Compilation would take too long.",
     advice="See PF013.",
     mirrors=_CANDIDATE,
     message="will generate too large IR",
@@ -166,9 +165,9 @@ def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
 @condition(
     code="GM033",
     title="One kernel would be slower than two",
-    condition="Does one kernel that computes and writes both take longer, by XLA's model, than the two "
-    "apart, launches included?",
-    why="The producer's work is repeated where the consumer reads its elements more than once.",
+    condition="By XLA's model, one kernel that computes and writes both takes longer than two, launches"
+    " included.",
+    why="The producer is recomputed if the consumer reads its elements more than once.",
     mirrors="xla/service/gpu/model/gpu_performance_model.cc: "
     "GpuPerformanceModel::EstimateRunTimesForMultiOutputFusion",
     message="will execute slower if fused",

@@ -15,15 +15,14 @@ from hlofuse.rules.verdict import Verdict
 _FILE = "xla/service/gpu/gpu_fusible.cc"
 _HEROES = f"{_FILE}: FusionHeroesAreCompatible"
 _WHY = (
-    "The kernels of two reductions or transposes can be one only if both cut the same array into the same "
-    "tiles. "
-    "What determines a kernel's loops is its hero: a reduction or transpose if it has one, else its result."
+    "Two reductions or transposes can share a kernel only if both split the same array into the same tiles. A"
+    " kernel's loops follow its hero: a reduction or transpose if it has one, else its result."
 )
 
 REDUCTIONS_DIFFER = essential(
     code="GM011",
-    title="The two reduce in different ways",
-    condition="Are both parallel reductions, but of arrays of different shape or over different dimensions?",
+    title="The two reductions differ",
+    condition="Both are parallel reductions, of arrays of different shapes or over different dimensions.",
     why=_WHY,
     advice="Reduce over the same dimensions; combine partial results afterwards.",
     mirrors=_HEROES,
@@ -31,41 +30,41 @@ REDUCTIONS_DIFFER = essential(
 )
 TRANSPOSES_DIFFER = essential(
     code="GM012",
-    title="The two transpose in different ways",
-    condition="Are both tiled transposes, but of different shape, permutation or element size?",
+    title="The two transposes differ",
+    condition="Both are tiled transposes, of different shape, permutation or element size.",
     why=_WHY,
-    advice="Convert the type after transposing, in the consumers, so that both transpose the same.",
+    advice="Convert the type after transposing, in the consumers, so that both transposes agree.",
     mirrors=_HEROES,
     message="tiled transposes with different shapes",
     history="Until 0.4.35 element sizes could differ.",
 )
 BECOMES_UNTILED = register(
     code="GM018",
-    title="A tiled transpose would lie too deep in the kernel",
-    condition="Is one a kernel about a tiled transpose whose result the other reads, and does it do more "
-    "with it than a chain of single-operand element-wise operations?",
+    title="A tiled transpose would be too deep in the kernel",
+    condition="One kernel has a tiled transpose as its hero, and the other applies more to its result than a"
+    " chain of single-operand elementwise operations.",
     why="The transpose emitter finds the transpose only at the end of such a chain.",
-    advice="Transpose last: let what follows the transpose work on the array before it.",
+    advice="Transpose last: apply the following operations to the array before the transpose.",
     mirrors=_HEROES,
     message="tiled transpose would become untiled",
-    history="Asked until 0.4.35; later releases look at the fused kernel's hero (GM013).",
+    history="Until 0.4.35; later releases check the fused kernel's hero (GM013).",
 )
 PLAIN_TRANSPOSE = register(
     code="GM013",
-    title="One transposes without tiles, the other works in tiles",
-    condition="Is one a transpose that is read element by element, and the other a tiled transpose or "
-    "reduction?",
-    why="They read in different patterns, so nothing read by one is still at hand for the other.",
+    title="An untiled transpose next to a tiled kernel",
+    condition="One is a transpose that is read element by element, and the other a tiled transpose or"
+    " reduction.",
+    why="Their read patterns differ, so they share no reads.",
     mirrors=_HEROES,
     message="multi-output fusion of a nested transpose with an unnested hero op",
-    history="Not asked until 0.4.35.",
+    history="Not in XLA until 0.4.35.",
 )
 TRANSPOSE_AND_REDUCTION = essential(
     code="GM014",
     title="One transposes, the other reduces",
-    condition="Is one a tiled transpose and the other a parallel reduction?",
-    why="A kernel has one emitter; there is none that does both.",
-    advice="Transpose the reduced array instead of reducing the transposed one, or the other way round.",
+    condition="One is a tiled transpose and the other a parallel reduction.",
+    why="A kernel has one emitter, and no emitter does both.",
+    advice="Transpose the reduced array instead of reducing the transposed one, or vice versa.",
     mirrors=_HEROES,
     message="multi-output fusion of a transpose and a reduction",
     history="Until 0.4.35: “MOF-fusion of a transpose and a reduction”.",
@@ -73,10 +72,10 @@ TRANSPOSE_AND_REDUCTION = essential(
 LOOPS_DIFFER = essential(
     code="GM015",
     title="The two loop over different shapes",
-    condition="Do the arrays the kernels loop over (what is reduced or transposed, else the result) "
-    "differ in more than type or a free reshape?",
-    why="One loop computes an element of each result in turn.",
-    advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one shape.",
+    condition="The arrays that the kernels iterate over (the hero's operand, else the result) differ in more"
+    " than type or a free reshape.",
+    why="One loop computes one element of each result per iteration.",
+    advice="Pad, slice or broadcast in the consumers, so that both results have one shape.",
     mirrors=f"{_FILE}: ShapesCompatibleForMultiOutputFusion",
     message="different loop shapes",
 )

@@ -15,24 +15,24 @@ _SMALL_BYTES = 1024
 SHARED_READ = outcome(
     code="GM001",
     title="Two kernels that read the same array become one",
-    condition="Do the two read the same array of more than one element, may both be results of one "
-    "kernel, and is everything legal? No cost is worked out.",
-    why="The array is read once instead of twice, and one kernel is launched instead of two.",
+    condition="Both read the same array of more than one element, both can be results of one kernel, and all"
+    " other conditions hold. No cost is estimated.",
+    why="The array is read once instead of twice, and one launch is saved.",
     mirrors=f"{_FILE}: MultiOutputFusion::FuseSiblings",
     allows=True,
 )
 IS_CONSTANT = register(
     code="GM003",
-    title="A constant is no reason to join kernels",
-    condition="Is what the kernels share a constant?",
+    title="A shared constant does not merge kernels",
+    condition="The shared operand is a constant.",
     why="Constants are part of the code of every kernel that reads them.",
     mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
     message="… is a constant.",
 )
 IS_SCALAR = register(
     code="GM004",
-    title="One element is no reason to join kernels",
-    condition="Has the array that the kernels share a single element?",
+    title="A shared scalar does not merge kernels",
+    condition="The shared array has a single element.",
     why="Reading it once instead of twice saves nothing.",
     mirrors=f"{_FILE}: IsProfitableOperand",
     message="Operand … is not profitable",
@@ -40,8 +40,8 @@ IS_SCALAR = register(
 CONNECTED = essential(
     code="GM010",
     title="One depends on the other",
-    condition="Does a path lead from one of the two to the other?",
-    why="They would be one kernel that needs its own result before it can start.",
+    condition="A path leads from one of the two to the other.",
+    why="The kernel would depend on its own result.",
     mirrors=f"{_FILE}: CanFuseSiblings",
     message="… are connected",
 )
@@ -61,9 +61,9 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
 @condition(
     code="GM016",
     title="The two read different parts of the array",
-    condition="Is the shared array of 1024 bytes or more read by each of the two through one slice, and "
-    "are the slices apart?",
-    why="Nothing is read twice, so one kernel would save no traffic.",
+    condition="The shared array has at least 1024 bytes, each of the two reads it through one slice, and the"
+    " slices do not overlap.",
+    why="No element is read twice, so one kernel would save no traffic.",
     mirrors=f"{_FILE}: ParameterSlicesAreNonOverlapping",
     message="slices are non-overlapping",
 )
@@ -83,8 +83,8 @@ def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
 @condition(
     code="GM017",
     title="One updates a slice in place",
-    condition="Is the result of one of the two a dynamic-update-slice?",
-    why="The emitter updates in place only where the update is the kernel's single result.",
+    condition="The result of one of the two is a dynamic-update-slice.",
+    why="The emitter updates in place only if the update is the kernel's single result.",
     mirrors=f"{_FILE}: LegalToFuse",
     message="can't fuse multiple DUSs",
 )

@@ -9,15 +9,15 @@ from hlofuse.rules.verdict import condition, requirement
 _FILE = "xla/backends/gpu/transforms/priority_fusion.cc"
 _CAN_FUSE = f"{_FILE}: PriorityFusionQueue::CanFuse"
 _LIBRARY = (
-    "Matrix products, convolutions, sorts, FFTs and other library or custom calls, control flow, collectives "
-    "and operations with side effects are kernels (or more than kernels) of their own."
+    "Matmuls, convolutions, sorts, FFTs, other library or custom calls, control flow, collectives and"
+    " operations with side effects are separate kernels, or several."
 )
 
 
 @requirement(
     code="PF001",
     title="The producer is the result of its computation",
-    condition="Is the producer the root of its computation, with users besides?",
+    condition="The producer is the root of its computation and has other users.",
     why="Its value leaves the computation, so it has to be written anyway.",
     mirrors=_CAN_FUSE,
     message="not fusing into the output of the root instruction",
@@ -28,12 +28,12 @@ def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
 
 @requirement(
     code="PF002",
-    title="The producer has no code that could be inlined",
-    condition="Is the producer something else than an element-wise operation, a data movement, a reduce, "
-    "a reduce-window, a scatter, a constant, or a fusion of those?",
+    title="The producer is a library call, Triton GEMM or custom call",
+    condition="The producer is not an elementwise operation, data movement, reduce, reduce-window, scatter,"
+    " constant, or a fusion of those.",
     why=_LIBRARY,
-    advice="A custom fusion (a Triton matrix product, cuDNN) takes its "
-    "epilogue in before this pass: look at the passes that made it.",
+    advice="A custom fusion (Triton GEMM, cuDNN) fuses its epilogue before this pass: see the passes that"
+    " created it.",
     mirrors=f"{_FILE}: IsFusible",
     message="the producer is not fusible",
 )
@@ -43,12 +43,12 @@ def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
 
 @requirement(
     code="PF003",
-    title="The consumer takes nothing in",
-    condition="Is the consumer something else than an element-wise operation, a data movement, a reduce, "
-    "a reduce-window, a scatter, a constant, or a fusion of those?",
-    why=_LIBRARY + " They read finished arrays from memory. So do the tuple of results and loops.",
-    advice="A result that is returned, or handed to a library call, has to be in memory. One such user "
-    "is enough: XLA fuses a producer into all of its users or into none.",
+    title="The consumer cannot be fused into",
+    condition="The consumer is not an elementwise operation, data movement, reduce, reduce-window, scatter,"
+    " constant, or a fusion of those.",
+    why=_LIBRARY + " They read complete arrays from memory. So do the result tuple and loops.",
+    advice="A value that is returned, or passed to a library call, has to be in memory. One such user is"
+    " enough: XLA fuses a producer into all of its users or none.",
     mirrors=f"{_FILE}: IsFusible",
     message="the consumer is not fusible",
 )
@@ -59,7 +59,7 @@ def consumer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
 @condition(
     code="PF004",
     title="The consumer is a bitcast",
-    condition="Is the consumer a bitcast that is not in a fusion yet?",
+    condition="The consumer is a bitcast outside a fusion.",
     why="A bitcast needs no kernel. XLA fuses bitcasts into their users first, and then the producer.",
     mirrors=_CAN_FUSE,
     message="not fusing into a single bitcast as consumer",

@@ -7,8 +7,8 @@ _QUEUE = f"{_FILE}: PriorityFusionQueue"
 
 NO_USERS = outcome(
     code="PF030",
-    title="Nobody uses the producer",
-    condition="Has the producer no users?",
+    title="The producer has no users",
+    condition="The producer has no users.",
     why="There is nothing to fuse it into.",
     mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
     message="No users to fuse",
@@ -16,37 +16,37 @@ NO_USERS = outcome(
 ONLY_BITCASTS = outcome(
     code="PF031",
     title="Only bitcasts use the producer",
-    condition="Are all users of the producer bitcasts?",
-    why="Bitcasts are fused into their own users first. These are left because their users take nothing "
-    "in (library calls, the results of the computation): then they cost nothing as they are.",
+    condition="All users of the producer are bitcasts.",
+    why="Bitcasts are fused into their own users first. These remain because their users cannot be fused into"
+    " (library calls, results of the computation); a bitcast by itself costs nothing.",
     mirrors=f"{_QUEUE}::CanFuseWithAllNonBitcastUsers",
     message="not fusing because there are only bitcast users",
 )
 PAYS = outcome(
     code="PF040",
     title="Fusing the producer into all its users saves time",
-    condition="Do the kernels take less time, by XLA's model, with the producer in all of its users than "
-    "without? The producer that saves most goes first.",
-    why="Each fusion saves the launch of a kernel and the traffic of an intermediate result; against "
-    "that stand operands that several users now read, and work done more than once.",
+    condition="By XLA's model, the kernels take less time with the producer in all of its users than without."
+    " The producer that saves most is fused first.",
+    why="Each fusion saves a kernel launch and the traffic of an intermediate result. Against that count"
+    " operands that several users now read, and repeated work.",
     mirrors=f"{_QUEUE}::CalculateProducerPriority",
     allows=True,
 )
 BITCAST_FIRST = outcome(
     code="PF041",
     title="Bitcasts are fused first",
-    condition="Is the producer a bitcast? It goes into every user that can take it.",
-    why="It needs no code, and the operations on both of its sides can be fused only once it is inside.",
+    condition="The producer is a bitcast. It is fused into every user that allows it.",
+    why="It needs no code, and the operations on both sides can fuse only once it is inside.",
     mirrors=f"{_QUEUE}::CalculateProducerPriority",
     allows=True,
 )
 SMALL_CONSTANT = outcome(
     code="PF042",
     title="Scalar constants become part of the code",
-    condition="Is the producer a constant of one element? After everything else is fused it goes into "
-    "all users that can take it.",
-    why="A scalar in the code costs nothing, a parameter has to be read. The cost model would misjudge "
-    "it, so it is not asked.",
+    condition="The producer is a constant of one element. After all other fusions it is fused into all users"
+    " that allow it.",
+    why="A scalar in the code is free, a parameter has to be read. The cost model would misjudge it, so it is"
+    " not used.",
     mirrors=f"{_FILE}: PriorityFusion::CanFuseConstant",
     allows=True,
 )
@@ -59,11 +59,9 @@ SMALL_CONSTANT = outcome(
 DOES_NOT_PAY = register(
     code="PF032",
     title="Fusing the producer into all its users would cost time",
-    condition="Do the kernels take longer, by XLA's model, with the producer in all of its users than "
-    "without?",
-    why="What fusing saves (a launch, the traffic of an intermediate result) is less than what it adds: "
-    "work done once for each user, operands read again, reads that lose their coalescing, a launch with "
-    "fewer threads.",
+    condition="By XLA's model, the kernels take longer with the producer in all of its users than without.",
+    why="Fusing saves a launch and the traffic of an intermediate result. It adds more: work repeated per"
+    " user, operands read again, uncoalesced reads, or fewer threads.",
     advice="Avoid recomputing the expensive operation, or make the array between the two larger; hlofuse why "
     "PRODUCER CONSUMER shows the terms.",
     mirrors="xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue::CalculateProducerPriority",

@@ -15,11 +15,11 @@ _MIRRORS = "xla/backends/gpu/transforms/priority_fusion.cc: PriorityFusionQueue:
 @condition(
     code="PF008",
     title="Both contain a reduce",
-    condition="Does each of the two contain a reduce that folds 16 elements or more into one?",
-    why="The inner reduce would be computed anew by every thread that needs it. XLA's cost model does "
-    "not understand such a pair, so it is not tried.",
-    advice="Two reductions that follow each other are two kernels. Where both read the same array "
-    "(mean and variance from sums), write them side by side: then they become one kernel.",
+    condition="Each of the two contains a reduce that combines 16 elements or more into one.",
+    why="Every thread that needs the inner reduce would compute it again. XLA's cost model does not cover"
+    " such a pair, so XLA does not try it.",
+    advice="Two reductions in sequence are two kernels. If both read the same array (mean and variance from"
+    " sums), make them independent: then they become one kernel.",
     mirrors=_MIRRORS,
     message="both the producer and the consumer contain a reduce",
 )
@@ -31,13 +31,13 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
 @condition(
     code="PF009",
     title="A reduction would become a plain loop",
-    condition="Is the producer emitted as a parallel reduction, and would the two together be emitted as "
-    "a loop?",
-    why="In a loop every thread computes a whole sum on its own. A reduction keeps its parallel emitter "
-    "only while nothing but operations on its few results, of the same shape, follows.",
-    advice="Operations with one operand may follow a reduction inside its kernel: a cast, sqrt, exp. A "
-    "scale, a bias or an epsilon may not: scale the summands and start the sum from the constant. Over the "
-    "last axis Triton takes a whole normalization (softmax, layer norm) as one kernel.",
+    condition="The producer is emitted as a parallel reduction, and the two together would be emitted as a"
+    " loop.",
+    why="In a loop, every thread computes a whole sum. A reduction keeps its parallel emitter only if"
+    " operations on its few results, of the same shape, follow.",
+    advice="Operations with one operand can follow a reduction inside its kernel: a cast, sqrt, exp. For a"
+    " scale, bias or epsilon, scale the summands and start the sum from the constant. Over the last axis"
+    " Triton computes a whole normalization (softmax, layer norm) as one kernel.",
     mirrors=_MIRRORS,
     message="fusion into output of a reduce fusion would create a loop fusion",
 )
@@ -58,10 +58,10 @@ _MIRRORS_SCATTER = "xla/service/gpu/gpu_fusible.cc: CanEmitInputFusedScatter"
 @requirement(
     code="PF005",
     title="The producer is a scatter",
-    condition="Is the producer a scatter, or a fusion whose result is one?",
-    why="A scatter's threads run over the updates, not over the result: no element of the result is "
-    "ready before the whole kernel is.",
-    advice="Apply what follows to the updates instead, where that means the same.",
+    condition="The producer is a scatter, or a fusion whose result is one.",
+    why="A scatter's threads run over the updates, not over the result: no element of the result is ready"
+    " before the whole kernel is.",
+    advice="Apply the following operations to the updates instead, if that is equivalent.",
     mirrors=_MIRRORS_SCATTER,
     message="do not fuse into the output of scatter",
 )
@@ -71,10 +71,10 @@ def producer_is_scatter(pair: PriorityPair) -> dict[str, Any] | None:
 
 @requirement(
     code="PF006",
-    title="The producer makes the array a scatter updates",
-    condition="Is the consumer a scatter and the producer the array it updates in place?",
-    why="The array has to be in memory for the updates to be added to it; a kernel that only visits the "
-    "updated elements could not make the rest.",
+    title="The producer computes the array that a scatter updates",
+    condition="The consumer is a scatter, and the producer is the array it updates in place.",
+    why="The array has to be in memory for the updates; a kernel that only visits the updated elements cannot"
+    " compute the rest.",
     mirrors=_MIRRORS_SCATTER,
     message="do not fuse into the in-place operand of scatter",
 )
@@ -84,11 +84,11 @@ def producer_is_scattered_into(pair: PriorityPair) -> dict[str, Any] | None:
 
 @requirement(
     code="PF007",
-    title="The producer reads the array a scatter updates",
-    condition="Is the consumer a scatter, and the array it updates in place an operand of the producer "
-    "as well?",
-    why="Some threads would read elements that others have overwritten already.",
-    advice="Compute what goes into the updates or indices from another array.",
+    title="The producer reads the array that a scatter updates",
+    condition="The consumer is a scatter, and the array it updates in place is also an operand of the"
+    " producer.",
+    why="Some threads would read elements that others have already overwritten.",
+    advice="Compute the updates or indices from another array.",
     mirrors=_MIRRORS_SCATTER,
     message="Producer uses the in-place operand of a scatter",
 )
@@ -110,27 +110,24 @@ def updated_operand(consumer: Instruction) -> Instruction | None:
 
 UNSUPPORTED = essential(
     code="PF020",
-    title="Triton has no code for the operation",
-    condition="Is an operation of producer or consumer one that XLA's Triton emitter does not support, "
-    "or not for this type?",
-    why="The neighbour is a Triton fusion (a softmax, a normalisation), which only what Triton can emit "
-    "may join. The message says what is unsupported.",
-    advice="Gathers, dynamic slices, reductions over several dimensions, low pads, complex numbers and "
-    "some functions (logistic, sign, is-finite) stay outside. Where they stand between two supported "
-    "operations, move them to the end of the chain.",
+    title="Triton does not support the operation",
+    condition="XLA's Triton emitter does not support an operation of producer or consumer, or not for its"
+    " type.",
+    why="The other one is a Triton fusion (a softmax, a normalization), which accepts only operations that"
+    " Triton supports. The message names the unsupported one.",
+    advice="Gathers, dynamic slices, reductions over several dimensions, low pads, complex numbers and some"
+    " functions (logistic, sign, is-finite) are not supported. Move them to the end of the chain.",
     mirrors="xla/backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction",
     message="Unsupported …",
 )
 NOT_TILED = essential(
     code="PF021",
-    title="The Triton kernel cannot be cut into tiles",
-    condition="Is there no tiling of the result for which every operation inside works on a rectangular "
-    "tile within the limits?",
-    why="A Triton kernel computes a tile of its result from tiles of its inputs. Some combinations, "
-    "such as a "
-    "reshape that splits a reduced dimension, have no rectangular tile. The message says where it fails.",
-    advice="Reshape before the whole chain instead of inside it; pad to multiples of 64 before a "
-    "concatenate.",
+    title="The Triton kernel cannot be tiled",
+    condition="No tiling of the result gives every operation inside a rectangular tile within the limits.",
+    why="A Triton kernel computes a tile of its result from tiles of its inputs. Some combinations, such as a"
+    " reshape that splits a reduced dimension, have no rectangular tile. The message shows where it fails.",
+    advice="Reshape before the whole chain instead of inside it; pad to multiples of 64 before a"
+    " concatenate.",
     mirrors="xla/service/gpu/model/gpu_indexing_performance_model.cc: "
     "GpuPerformanceModelWithIndexingAnalysis::TryFindBestTilingForFusion",
     message="Fusion can not be tiled with SymbolicTileAnalysis: …",
